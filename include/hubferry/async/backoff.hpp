@@ -1,0 +1,39 @@
+#pragma once
+
+#include "hubferry/async/clock.hpp"
+#include "hubferry/async/random.hpp"
+
+namespace hubferry::async {
+
+/// How long to wait between attempts.
+struct BackoffPolicy {
+  Duration first = 800ms;
+  Duration most = 30s;
+  double factor = 2.0;
+  /// Each delay is drawn from [delay, delay * (1 + jitter)], so that many clients do not come back in step.
+  double jitter = 1.0;
+  /// After this long without a failure, start over from `first`.
+  Duration reset_after = 2min;
+};
+
+/// The delays of one retry loop.
+class Backoff {
+ public:
+  Backoff(BackoffPolicy policy, Clock& clock, Random& random) : policy_(policy), clock_(clock), random_(random) {}
+
+  /// The delay before the next attempt; longer each time, up to the policy's most.
+  Duration next();
+  /// Suspends for next().
+  Awaitable<> pause();
+  void reset() { failures_ = 0; }
+  [[nodiscard]] unsigned failures() const { return failures_; }
+
+ private:
+  BackoffPolicy policy_;
+  Clock& clock_;
+  Random& random_;
+  unsigned failures_ = 0;
+  TimePoint last_failure_{};
+};
+
+}  // namespace hubferry::async

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/async/wait_list.hpp"
+
+namespace hubferry::async {
+
+/// Hands values from producers to consumers in order, at most `capacity` waiting.
+/// close() lets consumers take what is left, then gives them nullopt.
+/// Cancellation: a cancelled consumer has taken nothing, a cancelled producer has put nothing.
+template <typename T>
+class Queue {
+ public:
+  explicit Queue(std::size_t capacity) : capacity_(capacity) {}
+
+  /// Waits for room. False when the queue is closed: the value is dropped.
+  Awaitable<bool> push(T value) {
+    while (!closed_ && values_.size() >= capacity_) {
+      co_await producers_.wait();
+      if (co_await cancellation_requested()) {
+        producers_.wake_one();  // the wake-up was for somebody who can use it
+        throw_cancelled();
+      }
+    }
+    co_return try_push(std::move(value));
+  }
+
+  /// False when full or closed.
+  bool try_push(T value) {
+    if (closed_ || values_.size() >= capacity_) return false;
+    values_.push_back(std::move(value));
+    consumers_.wake_one();
+    return true;
+  }
+
+  /// The oldest value, or nullopt when closed and empty.
+  Awaitable<std::optional<T>> pop() {
+    while (values_.empty()) {
+      if (closed_) co_return std::nullopt;
+      co_await consumers_.wait();
+      if (co_await cancellation_requested()) {
+        if (!values_.empty()) consumers_.wake_one();
+        throw_cancelled();
+      }
+    }
+    std::optional<T> value{std::move(values_.front())};
+    values_.pop_front();
+    producers_.wake_one();
+    co_return value;
+  }
+
+  void close() {
+    closed_ = true;
+    consumers_.wake_all();
+    producers_.wake_all();
+  }
+
+  [[nodiscard]] bool closed() const { return closed_; }
+  [[nodiscard]] std::size_t size() const { return values_.size(); }
+
+ private:
+  std::size_t capacity_;
+  std::deque<T> values_;
+  bool closed_ = false;
+  WaitList consumers_;
+  WaitList producers_;
+};
+
+}  // namespace hubferry::async

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <boost/asio/this_coro.hpp>
+#include <concepts>
+#include <memory>
+
+#include "hubferry/async/types.hpp"
+
+namespace hubferry::async {
+
+/// Owns the coroutines spawned in it: structured concurrency.
+///
+/// The first child that fails stops its siblings; join() waits for all and then throws that first error.
+/// Lifetime: join() must have returned before the scope is destroyed, or the process is aborted with a message:
+/// with_scope() sees to that even when an exception passes.
+/// Executor: everything on the executor given; not thread-safe.
+/// Cancellation: cancelling the coroutine inside join() stops the children and still waits for them.
+class TaskScope {
+ public:
+  explicit TaskScope(Executor executor);
+  TaskScope(const TaskScope&) = delete;
+  TaskScope& operator=(const TaskScope&) = delete;
+  ~TaskScope();
+
+  /// Starts `task` in the next turn of the loop. A task whose turn comes after stop() is dropped without having run.
+  void spawn(Awaitable<> task);
+
+  /// Cancels every child that still runs. Later spawns are dropped. Not an error by itself.
+  void stop();
+
+  /// Waits until no child is left, then throws the first error if there was one.
+  /// May be called again after more spawns.
+  Awaitable<> join();
+
+  [[nodiscard]] std::size_t running() const noexcept;
+  [[nodiscard]] bool stopping() const noexcept;
+  [[nodiscard]] const Executor& executor() const noexcept;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// Runs `body(scope)` as the first child of a scope and joins it: whatever happens in the body, nothing outlives
+/// this call. The first error, of body or children, stops all the others and is thrown.
+template <std::invocable<TaskScope&> Body>
+Awaitable<> with_scope(Body body);
+
+/// Runs `body` to its end even if the caller is cancelled meanwhile; the caller's next co_await then throws.
+/// For the few writes that must not be torn: releasing a lease, recording a result.
+Awaitable<> shielded(Awaitable<> body);
+
+/// True when the current coroutine has been told to stop: for long stretches without a co_await.
+Awaitable<bool> cancellation_requested();
+
+template <std::invocable<TaskScope&> Body>
+Awaitable<> with_scope(Body body) {
+  TaskScope scope{co_await asio::this_coro::executor};
+  // As a child: so that the failure of another child reaches the body too.
+  scope.spawn(body(scope));
+  co_await scope.join();
+}
+
+}  // namespace hubferry::async

@@ -1,0 +1,141 @@
+#include "hubferry/async/task_scope.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <list>
+
+#include "hubferry/async/loops.hpp"
+#include "hubferry/async/wait_list.hpp"
+
+namespace hubferry::async {
+
+namespace {
+
+/// A turn of the loop passes before the task starts. Besides making spawn() run nothing, this is needed: Asio 1.81
+/// loses the completion of a coroutine that is cancelled before its first suspension.
+Awaitable<> start_in_the_next_turn(Awaitable<> task) {
+  co_await asio::post(asio::deferred);
+  co_await std::move(task);
+}
+
+}  // namespace
+
+struct TaskScope::State {
+  struct Child {
+    asio::cancellation_signal signal;
+    bool finished = false;
+  };
+  using ChildIterator = std::list<Child>::iterator;
+
+  explicit State(Executor ex) : executor(std::move(ex)) {}
+
+  void on_finished(ChildIterator child, const std::exception_ptr& error) {
+    --running;
+    child->finished = true;
+    // While signals are being emitted the list must hold still; stop() sweeps afterwards.
+    if (!emitting) children.erase(child);
+    if (error && !stopping) {
+      first_error = error;
+      stop();
+    }
+    if (running == 0) idle.wake_all();
+  }
+
+  void stop() {
+    if (stopping) return;
+    stopping = true;
+    emitting = true;
+    for (auto& child : children)
+      if (!child.finished) child.signal.emit(asio::cancellation_type::terminal);
+    emitting = false;
+    children.remove_if([](const Child& child) { return child.finished; });
+  }
+
+  Executor executor;
+  std::list<Child> children;
+  std::size_t running = 0;
+  bool stopping = false;
+  bool emitting = false;
+  std::exception_ptr first_error;  // by time: the root cause, not what it set off
+  WaitList idle;
+};
+
+TaskScope::TaskScope(Executor executor) : state_(std::make_shared<State>(std::move(executor))) {}
+
+TaskScope::~TaskScope() {
+  if (state_->running == 0 || loop_is_being_destroyed()) return;
+  std::fprintf(stderr, "hubferry: a TaskScope was destroyed with %zu tasks running: join() it first\n",
+               state_->running);
+  std::abort();
+}
+
+void TaskScope::spawn(Awaitable<> task) {
+  if (state_->stopping) return;
+  const auto child = state_->children.emplace(state_->children.end());
+  ++state_->running;
+  auto on_finished = [state = state_, child](const std::exception_ptr& error) { state->on_finished(child, error); };
+  asio::co_spawn(state_->executor, start_in_the_next_turn(std::move(task)),
+                 asio::bind_cancellation_slot(child->signal.slot(), std::move(on_finished)));
+}
+
+void TaskScope::stop() {
+  state_->stop();
+}
+
+Awaitable<> TaskScope::join() {
+  const auto state = state_;
+  // A cancelled coroutine throws at its next co_await; the children must be awaited all the same.
+  const bool throws = co_await asio::this_coro::throw_if_cancelled();
+  co_await asio::this_coro::throw_if_cancelled(false);
+  bool cancelled = co_await cancellation_requested();
+  if (cancelled) state->stop();
+  while (state->running > 0) {
+    try {
+      co_await state->idle.wait();
+    } catch (const boost::system::system_error&) {
+      cancelled = true;
+      state->stop();
+    }
+  }
+  co_await asio::this_coro::throw_if_cancelled(throws);
+  if (state->first_error) std::rethrow_exception(state->first_error);
+  if (cancelled) throw_cancelled();
+}
+
+std::size_t TaskScope::running() const noexcept {
+  return state_->running;
+}
+
+bool TaskScope::stopping() const noexcept {
+  return state_->stopping;
+}
+
+const Executor& TaskScope::executor() const noexcept {
+  return state_->executor;
+}
+
+Awaitable<> shielded(Awaitable<> body) {
+  const auto executor = co_await asio::this_coro::executor;
+  const bool throws = co_await asio::this_coro::throw_if_cancelled();
+  co_await asio::this_coro::throw_if_cancelled(false);
+  // The body's completion handler has no cancellation slot, so the caller's signal does not reach it.
+  auto start = [&](auto handler) {
+    asio::co_spawn(executor, std::move(body),
+                   [handler = std::move(handler)](std::exception_ptr error) mutable { std::move(handler)(error); });
+  };
+  std::exception_ptr error;
+  try {
+    co_await asio::async_initiate<const asio::deferred_t, void(std::exception_ptr)>(start, asio::deferred);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  co_await asio::this_coro::throw_if_cancelled(throws);
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace hubferry::async

@@ -1,0 +1,46 @@
+#include "hubferry/async/wait_list.hpp"
+
+#include <boost/system/system_error.hpp>
+
+namespace hubferry::async {
+
+namespace detail {
+
+void Parked::unlink() noexcept {
+  if (list_ != nullptr) list_->remove(this);
+}
+
+}  // namespace detail
+
+WaitList::~WaitList() {
+  // Only reached with waiters while their loop is torn down: their frames go with their handlers.
+  while (head_ != nullptr) head_->discard();
+}
+
+bool WaitList::wake_one() {
+  if (head_ == nullptr) return false;
+  head_->resume({});
+  return true;
+}
+
+std::size_t WaitList::wake_all() {
+  std::size_t woken = 0;
+  while (wake_one()) ++woken;
+  return woken;
+}
+
+void WaitList::push_back(detail::Parked* waiter) noexcept {
+  waiter->list_ = this;
+  waiter->prev_ = tail_;
+  waiter->next_ = nullptr;
+  (tail_ != nullptr ? tail_->next_ : head_) = waiter;
+  tail_ = waiter;
+}
+
+void WaitList::remove(detail::Parked* waiter) noexcept {
+  (waiter->prev_ != nullptr ? waiter->prev_->next_ : head_) = waiter->next_;
+  (waiter->next_ != nullptr ? waiter->next_->prev_ : tail_) = waiter->prev_;
+  waiter->list_ = nullptr;
+}
+
+}  // namespace hubferry::async
