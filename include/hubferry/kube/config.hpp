@@ -1,0 +1,68 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "hubferry/async/types.hpp"
+
+namespace hubferry::kube {
+
+/// A configuration that cannot work. The message names the file and the field, and never holds a secret.
+class ConfigError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// An exec credential plugin (client.authentication.k8s.io).
+struct ExecPlugin {
+  std::string api_version;
+  std::string command;
+  std::vector<std::string> arguments;
+  std::map<std::string, std::string> environment;
+  std::string install_hint;
+  bool provide_cluster_info = false;
+};
+
+/// How to reach and trust one API server, and who we are there: a kubeconfig's current context, resolved. File
+/// references are absolute; their content is read here, except for token files, which are re-read when they change.
+struct ClientConfig {
+  std::string name;    // of the context, for logs
+  std::string source;  // the file it came from, for messages
+
+  std::string server;           // https://host:port[/prefix]
+  std::string tls_server_name;  // empty: the host of `server`
+  std::string ca_pem;           // empty: the system's authorities
+  bool insecure_skip_tls_verify = false;
+  std::string cluster_name;    // the cluster stanza's name
+  std::string ns = "default";  // the context's namespace
+
+  std::string client_certificate_pem;
+  std::string client_key_pem;
+  std::string token;
+  std::filesystem::path token_file;
+  std::string username;
+  std::string password;
+  std::optional<ExecPlugin> exec;
+};
+
+/// Reads one kubeconfig file; `context` empty means its current-context.
+ClientConfig load_kubeconfig(const std::filesystem::path& file, const std::string& context = {});
+/// Reads kubeconfig text as found in a Secret. Relative file references are resolved against `base`; with no base
+/// they are refused, as are exec plugins: what comes from a Secret must not run programs or read files here.
+ClientConfig parse_kubeconfig(std::string_view text, const std::string& source,
+                              const std::optional<std::filesystem::path>& base, const std::string& context = {});
+/// The pod's own service account.
+ClientConfig in_cluster_config();
+/// As kubectl and controller-runtime look for it: the flag's file, $KUBECONFIG (several files, merged),
+/// in-cluster, ~/.kube/config.
+ClientConfig find_config(const std::string& kubeconfig_flag, const std::string& context = {});
+
+/// A kubeconfig file for this configuration, with everything inline.
+std::string to_kubeconfig(const ClientConfig& config);
+
+}  // namespace hubferry::kube
