@@ -92,7 +92,7 @@ Awaitable<> TaskScope::join() {
   // A cancelled coroutine throws at its next co_await; the children must be awaited all the same.
   const bool throws = co_await asio::this_coro::throw_if_cancelled();
   co_await asio::this_coro::throw_if_cancelled(false);
-  bool cancelled = co_await cancellation_requested();
+  bool cancelled = is_cancelled(co_await asio::this_coro::cancellation_state);
   if (cancelled) state->stop();
   while (state->running > 0) {
     try {
