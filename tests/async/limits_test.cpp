@@ -92,8 +92,8 @@ TEST_F(LimitsTest, APermitGrantedToACancelledWaiterIsNotLost) {
     };
     scope.spawn(waiter());
     co_await clock_.sleep_for(1s);
+    scope.stop();  // takes effect in the next turn, when the permit has been granted
     held.release();
-    scope.stop();  // granted and cancelled in one turn
     co_await scope.join();
     EXPECT_EQ(semaphore.free(), 1u);
     auto again = co_await semaphore.acquire();
@@ -156,8 +156,8 @@ TEST_F(LimitsTest, AConsumerThatIsCancelledAsItIsServedLeavesTheValueToTheNext) 
     co_await clock_.sleep_for(1s);
     living.spawn(consumer());
     co_await clock_.sleep_for(1s);
+    cancelled.stop();  // takes effect in the next turn, when the consumer has been woken but has not run yet
     queue.try_push(5);
-    cancelled.stop();
     co_await cancelled.join();
     co_await living.join();
     EXPECT_EQ(taken, 5);

@@ -26,7 +26,7 @@ class TaskScope {
   /// Starts `task` in the next turn of the loop. A task whose turn comes after stop() is dropped without having run.
   void spawn(Awaitable<> task);
 
-  /// Cancels every child that still runs. Later spawns are dropped. Not an error by itself.
+  /// Cancels every child that still runs, in the next turn. Later spawns are dropped. Not an error by itself.
   void stop();
 
   /// Waits until no child is left, then throws the first error if there was one.
