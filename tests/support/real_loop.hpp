@@ -52,7 +52,8 @@ class RealLoop {
  private:
   void run_until(const bool& finished) {
     context_->restart();
-    while (!finished && context_->run_one() > 0) {}
+    while (!finished && context_->run_one() > 0) {
+    }
     if (!finished) throw std::runtime_error("the task waits for something that can no longer happen");
   }
 
