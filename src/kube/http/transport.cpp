@@ -54,6 +54,12 @@ class TlsTransport final : public Transport {
  public:
   TlsTransport(tcp::socket socket, std::shared_ptr<TlsContext> tls)
       : tls_(std::move(tls)), stream_(std::move(socket), tls_->context()) {}
+  TlsTransport(const TlsTransport&) = delete;
+  TlsTransport& operator=(const TlsTransport&) = delete;
+  ~TlsTransport() override {
+    // OpenSSL takes a stream that ends without farewells for broken, and would not let its session be resumed.
+    SSL_set_shutdown(stream_.native_handle(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+  }
 
   /// Throws system_error; refusal() then says whether it was the certificate.
   Awaitable<> handshake() {
