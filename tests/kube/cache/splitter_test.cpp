@@ -58,7 +58,7 @@ TEST(SplitList, NamesThePositionOfWhatIsWrong) {
   EXPECT_THAT(position_of(R"({"items":[]} x)"), HasSubstr("at byte 13"));
   EXPECT_THAT(position_of(R"({"items":[]"metadata":{}})"), HasSubstr("at byte 11"));
   EXPECT_THAT(position_of(R"({"metadata":{"resourceVersion":7},"items":[]})"), HasSubstr("resourceVersion at byte 31"));
-  EXPECT_THAT(position_of(R"({"metadata":{"continue":"\q"},"items":[]})"), HasSubstr("escape at byte 24"));
+  EXPECT_THAT(position_of(R"({"metadata":{"continue":"\q"},"items":[]})"), HasSubstr("well-formed at byte 24"));
   EXPECT_THAT(position_of(R"({"kind":"Status","code":403})"), HasSubstr("without items"));
 }
 
