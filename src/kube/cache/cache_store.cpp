@@ -151,6 +151,7 @@ void CacheCore::swap_in(const std::string& resource_version) {
   ++generation_;
   std::vector<Change> changes;
   for (auto& item : collected_) {
+    if (!item.object) continue;  // without a name: nothing that a collection can hold
     const std::uint64_t version = detail::version_number(item.resource_version);
     const auto found = objects_.find(item.key);
     if (found == objects_.end()) {
