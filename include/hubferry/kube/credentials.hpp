@@ -19,6 +19,8 @@ struct ClientCertificate {
   bool operator==(const ClientCertificate&) const = default;
 };
 
+class CredentialSource;
+
 /// Who we are at one API server, asked anew for each request: tokens are rotated under a running process.
 ///
 /// A configuration's own token, password or certificate wins over its exec plugin, and a token file over a token, as
@@ -54,13 +56,8 @@ class Credentials {
   void invalidate(std::string_view rejected_header);
 
  private:
-  class Source;
-  class StaticSource;
-  class FileSource;
-  class PluginSource;
-
   std::optional<ClientCertificate> certificate_;  // the configuration's own
-  std::unique_ptr<Source> source_;
+  std::unique_ptr<CredentialSource> source_;
 };
 
 }  // namespace hubferry::kube
