@@ -1,10 +1,20 @@
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
 #include <memory>
 
 #include "app/commands.hpp"
 #include "app/manager_options.hpp"
 #include "app/observability.hpp"
+#include "hubferry/async/backoff.hpp"
+#include "hubferry/async/loops.hpp"
 #include "hubferry/async/shutdown.hpp"
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/kube/config.hpp"
+#include "hubferry/kube/env.hpp"
+#include "hubferry/kube/http_api.hpp"
+#include "hubferry/kube/leader_election.hpp"
 #include "hubferry/obs/build_info.hpp"
 #include "hubferry/obs/log.hpp"
 
@@ -15,22 +25,97 @@ namespace {
 // So that the words before an abrupt end get out; not so long that a blocked log delays that end.
 constexpr auto last_words_wait = std::chrono::milliseconds(200);
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+kube::HttpApiOptions client_options(const ManagerOptions& options) {
+  kube::HttpApiOptions client;
+  client.name = "global";
+  client.user_agent = "hubferry/" + std::string{obs::build_info().version};
+  client.qps = options.kube_api_qps;
+  client.burst = options.kube_api_burst;
+  return client;
+}
+
+kube::LeaderElectionOptions election_options(const ManagerOptions& options, async::Random& random) {
+  kube::LeaderElectionOptions election;
+  election.name = options.lease_name;
+  election.ns = options.lease_namespace.empty() ? options.effective_namespace() : options.lease_namespace;
+  // A restarted container has its predecessor's host name; the lease must not take it for the same process.
+  election.identity = host_name() + "_" + random.uuid();
+  election.lease_duration = options.lease_duration;
+  election.renew_deadline = options.renew_deadline;
+  election.retry_period = options.retry_period;
+  return election;
+}
+
+std::string version_of(const kube::json::value& answer) {
+  return answer.is_object() ? std::string{kube::string_at(answer.get_object(), {"gitVersion"})} : "unknown";
+}
+
+/// Waits until the global hub answers, however long that takes: a controller may start before its server.
+async::Awaitable<> reach(kube::Api& api, kube::Env env) {
+  async::Backoff backoff{{}, env.clock, env.random};
+  while (true) {
+    auto version = co_await api.get_path("/version");
+    if (version) {
+      env.log.info("reached the global hub", {{"version", version_of(*version)}});
+      co_return;
+    }
+    env.log.warn("cannot reach the global hub yet", {{"error", version.error().describe()}});
+    co_await backoff.pause();
+  }
+}
+
+/// What the leader does: run the controllers.
+async::Awaitable<> lead(kube::Env env) {
+  env.log.warn("this build contains no controllers: the manager leads, serves metrics and health, and does no more");
+  co_await env.clock.sleep_until(async::never);
+}
+
+/// The manager's work, until cancelled.
+async::Awaitable<> work(const ManagerOptions& options, kube::Api& api, kube::Env env, std::atomic<bool>& reached) {
+  co_await reach(api, env);
+  reached = true;
+  if (!options.leader_elect) {
+    co_await lead(env);
+    co_return;
+  }
+  kube::LeaderElector elector{api, election_options(options, env.random), env};
+  auto in_office = [&](kube::LeaderEpoch) { return lead(env); };
+  co_await elector.run(in_office);
+}
+
 /// The manager's life from start to stop. What is started first is stopped last: probes and scrapes are answered
 /// while the rest winds down.
-async::Awaitable<int> manage(const ManagerOptions& options, Observability& observability, obs::Logger log,
+async::Awaitable<int> manage(const ManagerOptions& options, Observability& observability, kube::Env env,
                              async::Event& stop) {
+  async::LoopPool loops{options.effective_threads()};
+  const auto config = kube::find_config(options.kubeconfig);
+  const auto api = kube::make_http_api(config, client_options(options), loops.next(), env);
+  std::atomic<bool> reached = false;
+  observability.health().add_readiness("global-hub", [&reached]() -> std::optional<std::string> {
+    if (reached) return std::nullopt;
+    return "the global hub has not answered yet";
+  });
+
   auto life = [&](async::TaskScope& serving) -> async::Awaitable<> {
     serving.spawn(observability.serve());
-    log.warn("this build contains no controllers: only metrics and health are served",
-             {{"namespace", options.effective_namespace()}});
-    co_await stop.wait();
-
-    observability.health().set_stopping();
-    log.info("stopping: no longer ready");
+    auto working = [&](async::TaskScope& workers) -> async::Awaitable<> {
+      workers.spawn(work(options, *api, env, reached));
+      co_await stop.wait();
+      observability.health().set_stopping();
+      env.log.info("stopping: no longer ready");
+      workers.stop();
+    };
+    co_await async::with_scope(working);
     serving.stop();
   };
   co_await async::with_scope(life);
-  log.info("stopped");
+  env.log.info("stopped");
   co_return 0;
 }
 
@@ -43,7 +128,9 @@ int run_manager(const ManagerOptions& options) {
   try {
     Observability observability{clock, log, options.serving};
     observability.listen();
-    const auto body = [&](async::Event& stop) { return manage(options, observability, log, stop); };
+    auto random = async::Random::from_entropy();
+    const kube::Env env{clock, random, observability.metrics(), log};
+    const auto body = [&](async::Event& stop) { return manage(options, observability, env, stop); };
     const auto say = [&](const std::string& sentence) {
       log.info(sentence);
       sink.flush(last_words_wait);

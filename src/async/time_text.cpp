@@ -121,6 +121,9 @@ WallTime parse_time(std::string_view text) {
   const std::chrono::year_month_day date{std::chrono::year{year}, std::chrono::month{static_cast<unsigned>(month)},
                                          std::chrono::day{static_cast<unsigned>(day)}};
   if (!fields.empty() || !date.ok()) fields.fail();
+  // Nanoseconds in 64 bits end there. Go's zero time, 0001-01-01, is met in real objects.
+  if (year < 1678) return WallTime::min();
+  if (year > 2261) return WallTime::max();
   return WallTime{sys_days{date}} + std::chrono::hours(hour) + std::chrono::minutes(minute) +
          std::chrono::seconds(second) + fraction - offset;
 }

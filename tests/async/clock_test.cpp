@@ -122,6 +122,11 @@ TEST(TimeText, RoundTripsWhatKubernetesWrites) {
   EXPECT_EQ(parse_time("2026-11-16T00:39:45.5Z") - parse_time("2026-11-16T00:39:45Z"), 500ms);
 }
 
+TEST(TimeText, TimesBeyondTheRangeOfTheClockSaturate) {
+  EXPECT_EQ(parse_time("0001-01-01T00:00:00Z"), WallTime::min());
+  EXPECT_EQ(parse_time("9999-12-31T23:59:59Z"), WallTime::max());
+}
+
 TEST(TimeText, RefusesWhatIsNoTimeAndNamesIt) {
   for (const std::string text : {"", "yesterday", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-01-01T00:00:00",
                                  "2026-01-01T24:00:00Z", "2026-01-01T00:00:00.Z", "2026-01-01T00:00:00Zz"}) {

@@ -194,11 +194,10 @@ Awaitable<Resource> KubeContract::install_widgets() {
   const json::object kinds{
       {"plural", "widgets"}, {"singular", "widget"}, {"kind", "Widget"}, {"listKind", "WidgetList"}};
   const Key name{{}, "widgets." + group};
-  json::object definition{{"metadata", json::object{{"name", name.name}}},
-                          {"spec", json::object{{"group", group},
-                                                {"scope", "Namespaced"},
-                                                {"names", kinds},
-                                                {"versions", json::array{version}}}}};
+  json::object definition{
+      {"metadata", json::object{{"name", name.name}}},
+      {"spec",
+       json::object{{"group", group}, {"scope", "Namespaced"}, {"names", kinds}, {"versions", json::array{version}}}}};
   auto made = co_await api().create(resources::custom_resource_definitions, std::move(definition));
   made.value();
   at_end(resources::custom_resource_definitions, name);
