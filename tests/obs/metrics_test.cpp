@@ -196,6 +196,26 @@ TEST(Metrics, GaugesAreRefreshedAtEachScrape) {
   EXPECT_THAT(metrics.open_metrics(), HasSubstr("\na 2\n"));
 }
 
+TEST(Metrics, AScopedHookEndsWithItsOwner) {
+  ScrapeHook outlives;
+  {
+    Metrics metrics;
+    auto& gauge = metrics.gauge("a", "As.");
+    {
+      auto hook = metrics.while_alive_on_collect([&] { gauge.add(1); });
+      (void)metrics.text();
+      auto moved = std::move(hook);
+      (void)metrics.text();
+    }
+    (void)metrics.text();
+    EXPECT_EQ(gauge.value(), 2);
+    outlives = metrics.while_alive_on_collect([&] { gauge.add(1); });
+    outlives = metrics.while_alive_on_collect([&] { gauge.add(10); });
+    (void)metrics.text();
+    EXPECT_EQ(gauge.value(), 12) << "the first one was replaced";
+  }
+}
+
 TEST(Metrics, BucketsGrowByTheirFactor) {
   EXPECT_THAT(exponential_buckets(0.5, 2, 4), testing::ElementsAre(0.5, 1, 2, 4));
   EXPECT_THAT(exponential_buckets(1, 2, 0), testing::IsEmpty());
