@@ -1,5 +1,6 @@
 #include "obs/http_connection.hpp"
 
+#include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/write.hpp>
@@ -168,12 +169,12 @@ Awaitable<bool> HttpConnection::send(HttpResponse response, const Incoming& requ
     response.body = gzip(response.body);
     head.gzipped = true;
   }
-  std::string message = response_head(response, head, clock_.wall_now());
-  if (!request.head) message += response.body;
+  const std::string header = response_head(response, head, clock_.wall_now());
+  const std::size_t body_size = request.head ? 0 : response.body.size();
+  const std::array<asio::const_buffer, 2> buffers{asio::buffer(header), asio::buffer(response.body.data(), body_size)};
   now_waiting(false);
   tcp.expires_after(options_.write_time);
-  const auto buffer = asio::buffer(message);
-  const auto [ec, bytes] = co_await asio::async_write(tcp, buffer, with_error);
+  const auto [ec, bytes] = co_await asio::async_write(tcp, buffers, with_error);
   co_return !ec && !dropped_;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 
 namespace hubferry::obs {
@@ -54,8 +55,8 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
 double parse_weight(std::string_view text) {
   double weight = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), weight, std::chars_format::fixed);
-  if (ec != std::errc{} || end != text.data() + text.size()) return 0;
-  return std::clamp(weight, 0.0, 1.0);
+  const bool readable = ec == std::errc{} && end == text.data() + text.size() && std::isfinite(weight);
+  return readable ? std::clamp(weight, 0.0, 1.0) : 0;
 }
 
 std::string_view name_of(std::string_view parameter) {

@@ -55,7 +55,10 @@ error_code open_host(tcp::acceptor& acceptor, const BindAddress& address) {
   tcp::resolver resolver{acceptor.get_executor()};
   const auto found = resolver.resolve(address.host, std::to_string(address.port), tcp::resolver::passive, ec);
   if (ec) return ec;
-  return open_and_bind(acceptor, found.begin()->endpoint(), false);
+  // "localhost" is usually both; more clients speak IPv4.
+  const auto v4 =
+      std::find_if(found.begin(), found.end(), [](const auto& entry) { return entry.endpoint().address().is_v4(); });
+  return open_and_bind(acceptor, (v4 != found.end() ? v4 : found.begin())->endpoint(), false);
 }
 
 }  // namespace
@@ -124,10 +127,11 @@ Awaitable<> HttpServer::State::serve(std::shared_ptr<State> self, Connection con
   const Leave leave{*self, connection};
   try {
     co_await connection->run();
-  } catch (const boost::system::system_error&) {
-    throw;  // cancelled
-  } catch (const std::exception& error) {
-    self->options.log.warn("a connection failed", {{"error", error.what()}});
+  } catch (...) {
+    const auto error = std::current_exception();
+    if (async::is_cancellation(error)) throw;
+    // Whatever one client brought about, the others are to be served.
+    self->options.log.warn("a connection failed", {{"error", error}});
   }
 }
 

@@ -83,13 +83,7 @@ struct Metrics::Impl {
 
   std::string scrape(MetricsFormat format) {
     const std::lock_guard lock{scrape_mutex};
-    for (std::size_t i = 0;; ++i) {
-      std::function<void()> refresh;
-      {
-        const std::lock_guard list_lock{mutex};
-        if (i >= refreshers.size()) break;
-        refresh = refreshers[i];
-      }
+    for (const auto& refresh : all_hooks()) {
       try {
         refresh();
       } catch (const std::exception&) {
@@ -99,11 +93,31 @@ struct Metrics::Impl {
     return metrics_text(registry.Collect(), format);
   }
 
+  std::uint64_t add_hook(std::function<void()> refresh) {
+    const std::lock_guard lock{mutex};
+    hooks.emplace(++last_hook, std::move(refresh));
+    return last_hook;
+  }
+
+  void remove_hook(std::uint64_t id) {
+    const std::lock_guard no_scrape{scrape_mutex};
+    const std::lock_guard lock{mutex};
+    hooks.erase(id);
+  }
+
+  std::vector<std::function<void()>> all_hooks() {
+    const std::lock_guard lock{mutex};
+    std::vector<std::function<void()>> all;
+    for (const auto& [id, refresh] : hooks) all.push_back(refresh);
+    return all;
+  }
+
   prometheus::Registry registry;
   std::mutex scrape_mutex;  // one scrape at a time; taken before `mutex`
   std::mutex mutex;         // guards what follows
   std::map<std::string, Entry> entries;
-  std::vector<std::function<void()>> refreshers;
+  std::map<std::uint64_t, std::function<void()>> hooks;
+  std::uint64_t last_hook = 0;
 };
 
 std::vector<double> exponential_buckets(double first, double factor, std::size_t count) {
@@ -112,7 +126,7 @@ std::vector<double> exponential_buckets(double first, double factor, std::size_t
   return bounds;
 }
 
-Metrics::Metrics() : impl_(std::make_unique<Impl>()) {}
+Metrics::Metrics() : impl_(std::make_shared<Impl>()) {}
 Metrics::~Metrics() = default;
 
 Counter& Metrics::counter(const std::string& name, const std::string& help) {
@@ -150,8 +164,29 @@ Family<Histogram>& Metrics::histogram_family(const std::string& name, const std:
 }
 
 void Metrics::on_collect(std::function<void()> refresh) {
-  const std::lock_guard lock{impl_->mutex};
-  impl_->refreshers.push_back(std::move(refresh));
+  impl_->add_hook(std::move(refresh));
+}
+
+ScrapeHook Metrics::while_alive_on_collect(std::function<void()> refresh) {
+  return {impl_, impl_->add_hook(std::move(refresh))};
+}
+
+ScrapeHook::ScrapeHook(ScrapeHook&& other) noexcept : impl_(std::move(other.impl_)), id_(other.id_) {}
+
+ScrapeHook& ScrapeHook::operator=(ScrapeHook&& other) noexcept {
+  remove();
+  impl_ = std::move(other.impl_);
+  id_ = other.id_;
+  return *this;
+}
+
+ScrapeHook::~ScrapeHook() {
+  remove();
+}
+
+void ScrapeHook::remove() {
+  if (const auto impl = impl_.lock()) impl->remove_hook(id_);
+  impl_.reset();
 }
 
 std::string Metrics::text() const {

@@ -86,6 +86,8 @@ class Family {
 /// Upper bounds of buckets, each `factor` times the one before.
 std::vector<double> exponential_buckets(double first, double factor, std::size_t count);
 
+class ScrapeHook;
+
 /// All metrics of a process, and their text for Prometheus.
 ///
 /// Asking for a name twice gives the same object; asking for it with another type, other labels or other buckets is a
@@ -114,8 +116,10 @@ class Metrics {
                                       std::size_t max_series = default_max_series);
 
   /// Called before each scrape, on the scraping thread, one scrape at a time: to refresh gauges. What it refers to
-  /// must outlive the last scrape. A hook that throws is passed over.
+  /// must outlive the last scrape. A hook that throws is passed over. It must not scrape or end a ScrapeHook itself.
   void on_collect(std::function<void()> refresh);
+  /// The same for as long as the returned object lives: for sources that end before the metrics do.
+  [[nodiscard]] ScrapeHook while_alive_on_collect(std::function<void()> refresh);
 
   /// Prometheus' text format 0.0.4, families by name.
   [[nodiscard]] std::string text() const;
@@ -123,8 +127,27 @@ class Metrics {
   [[nodiscard]] std::string open_metrics() const;
 
  private:
+  friend class ScrapeHook;
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// Keeps a function of Metrics::while_alive_on_collect() registered. Its destructor waits for a scrape that is calling
+/// the function right now. May outlive the Metrics.
+class ScrapeHook {
+ public:
+  ScrapeHook() = default;
+  ScrapeHook(ScrapeHook&&) noexcept;
+  ScrapeHook& operator=(ScrapeHook&&) noexcept;
+  ~ScrapeHook();
+
+ private:
+  friend class Metrics;
+  ScrapeHook(const std::shared_ptr<Metrics::Impl>& impl, std::uint64_t id) : impl_(impl), id_(id) {}
+  void remove();
+
+  std::weak_ptr<Metrics::Impl> impl_;
+  std::uint64_t id_ = 0;
 };
 
 /// CPU, memory, file descriptors and start time of this process, under the names that all Prometheus clients use.

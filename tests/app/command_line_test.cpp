@@ -1,0 +1,334 @@
+#include "app/command_line.hpp"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <sstream>
+
+#include "app/commands.hpp"
+#include "app/flag_values.hpp"
+#include "app/manager_options.hpp"
+
+namespace hubferry::app {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// A program with one command of each kind of flag, and what it printed.
+class CommandLineTest : public testing::Test {
+ protected:
+  CommandLineTest() {
+    auto& command = line_.add("ferry", "carry something");
+    command.describe("Carries something across.");
+    command.add_text(cargo_, "cargo", "THING", "What to carry.");
+    command.add_switch(fast_, "fast", "Hurry.");
+    command.add_integer(trips_, "trips", 1, 10, "How often.");
+    command.add_number(speed_, "speed", "How fast.");
+    command.add_duration(pause_, "pause", "Between trips.");
+    command.add({.name = "port",
+                 .placeholder = "NAME",
+                 .help = "Where to call; may be repeated.",
+                 .default_text = "",
+                 .apply = [this](const std::string& text) { ports_.push_back(text); },
+                 .short_name = "p",
+                 .repeatable = true});
+    command.add_argument(
+        {.name = "RIVER", .help = "Which one.", .required = false, .apply = [this](const std::string& text) {
+           river_ = text;
+         }});
+    command.example("boat ferry --fast", "in a hurry");
+    command.on_check([this] {
+      if (fast_ && trips_ == 10) throw UsageError("--fast does not go with ten trips");
+    });
+    command.on_run([this] {
+      ++runs_;
+      if (cargo_ == "elephant") throw std::runtime_error("the boat sank");
+      return 0;
+    });
+    line_.add("swim", "do it alone").on_run([] { return 0; });
+  }
+
+  int run(std::vector<std::string> arguments) {
+    out_.str("");
+    err_.str("");
+    const auto environment = [this](const std::string& name) -> std::optional<std::string> {
+      const auto found = environment_.find(name);
+      return found == environment_.end() ? std::nullopt : std::optional(found->second);
+    };
+    return line_.run(std::move(arguments), {.out = out_, .err = err_, .environment = environment});
+  }
+
+  CommandLine line_{"boat", "crosses rivers"};
+  std::map<std::string, std::string> environment_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+  std::string cargo_ = "sheep";
+  bool fast_ = false;
+  int trips_ = 1;
+  double speed_ = 0.5;
+  async::Duration pause_ = 90s;
+  std::vector<std::string> ports_;
+  std::string river_;
+  int runs_ = 0;
+};
+
+TEST_F(CommandLineTest, FlagsFillTheirVariables) {
+  EXPECT_EQ(run({"ferry", "--cargo=wolf", "--fast", "--trips", "3", "--speed", "-1.5", "--pause=1m", "-p", "a",
+                 "--port=b", "-p=c", "Rhine"}),
+            0);
+  EXPECT_EQ(cargo_, "wolf");
+  EXPECT_TRUE(fast_);
+  EXPECT_EQ(trips_, 3);
+  EXPECT_EQ(speed_, -1.5);
+  EXPECT_EQ(pause_, 1min);
+  EXPECT_THAT(ports_, ElementsAre("a", "b", "c"));
+  EXPECT_EQ(river_, "Rhine");
+}
+
+TEST_F(CommandLineTest, WithoutFlagsTheDefaultsStay) {
+  EXPECT_EQ(run({"ferry"}), 0);
+  EXPECT_EQ(cargo_, "sheep");
+  EXPECT_FALSE(fast_);
+  EXPECT_EQ(runs_, 1);
+}
+
+TEST_F(CommandLineTest, TheEnvironmentSetsFlagsButTheFlagWins) {
+  environment_ = {
+      {"HUBFERRY_CARGO", "goat"}, {"HUBFERRY_TRIPS", "7"}, {"HUBFERRY_FAST", "true"}, {"HUBFERRY_PAUSE", ""}};
+  EXPECT_EQ(run({"ferry", "--trips=2"}), 0);
+  EXPECT_EQ(cargo_, "goat");
+  EXPECT_EQ(trips_, 2);
+  EXPECT_TRUE(fast_);
+  EXPECT_EQ(pause_, 90s) << "an empty variable counts as not set";
+}
+
+TEST_F(CommandLineTest, ASwitchCanBeSwitchedOff) {
+  environment_ = {{"HUBFERRY_FAST", "true"}};
+  EXPECT_EQ(run({"ferry", "--fast=false"}), 0);
+  EXPECT_FALSE(fast_);
+}
+
+TEST_F(CommandLineTest, ASwitchDoesNotTakeTheNextArgument) {
+  EXPECT_EQ(run({"ferry", "--fast", "Rhine"}), 0);
+  EXPECT_TRUE(fast_);
+  EXPECT_EQ(river_, "Rhine");
+}
+
+TEST_F(CommandLineTest, TheLastOfTwoWins) {
+  EXPECT_EQ(run({"ferry", "--cargo", "a", "--cargo", "b"}), 0);
+  EXPECT_EQ(cargo_, "b");
+}
+
+TEST_F(CommandLineTest, AnEmptyValueIsAValue) {
+  EXPECT_EQ(run({"ferry", "--cargo=", "Rhine"}), 0);
+  EXPECT_EQ(cargo_, "");
+  EXPECT_EQ(river_, "Rhine");
+}
+
+TEST_F(CommandLineTest, MistakesNameThemselvesAndExitWith2) {
+  const std::pair<std::vector<std::string>, std::string> mistakes[] = {
+      {{}, "boat: a command is missing"},
+      {{"fery"}, "boat: unknown command 'fery' (did you mean ferry?)"},
+      {{"xyzzy"}, "boat: unknown command 'xyzzy'\n"},
+      {{"--fast", "ferry"}, "boat: --fast belongs after the command: boat ferry --fast"},
+      {{"--nonsense"}, "boat: unknown flag --nonsense"},
+      {{"ferry", "--crago=x"}, "boat ferry: unknown flag --crago (did you mean --cargo?)"},
+      {{"ferry", "-x"}, "boat ferry: unknown flag -x"},
+      {{"ferry", "--cargo"}, "boat ferry: --cargo needs a value"},
+      {{"ferry", "--trips=11"}, "boat ferry: --trips: '11' is no whole number from 1 to 10"},
+      {{"ferry", "--trips=2x"}, "--trips: '2x'"},
+      {{"ferry", "--trips=99999999999999999999"}, "--trips: '99999999999999999999'"},
+      {{"ferry", "--speed=fast"}, "--speed: 'fast' is no number"},
+      {{"ferry", "--speed=nan"}, "--speed: 'nan' is no number"},
+      {{"ferry", "--pause=10"}, "--pause: '10' is no duration such as"},
+      {{"ferry", "--pause=-1s"}, "--pause: '-1s' is no duration above zero"},
+      {{"ferry", "--fast=maybe"}, "--fast: 'maybe' is neither true nor false"},
+      {{"ferry", "Rhine", "Main"}, "boat ferry: unexpected argument 'Main'"},
+      {{"ferry", "--fast", "--trips=10"}, "boat ferry: --fast does not go with ten trips"},
+  };
+  for (const auto& [arguments, expected] : mistakes) {
+    EXPECT_EQ(run(arguments), 2) << testing::PrintToString(arguments);
+    EXPECT_THAT(err_.str(), HasSubstr(expected));
+    EXPECT_THAT(err_.str(), HasSubstr("--help tells what it takes")) << "a hint where to go on";
+    EXPECT_THAT(out_.str(), IsEmpty());
+  }
+  EXPECT_EQ(runs_, 0);
+}
+
+TEST_F(CommandLineTest, AMistakeInTheEnvironmentNamesTheVariable) {
+  environment_ = {{"HUBFERRY_TRIPS", "many"}};
+  EXPECT_EQ(run({"ferry"}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("environment variable HUBFERRY_TRIPS: 'many' is no whole number"));
+  EXPECT_EQ(run({"ferry", "--trips=2"}), 0) << "a variable that the flag overrides is not even read";
+}
+
+TEST_F(CommandLineTest, HelpTellsOfFlagsDefaultsVariablesAndExamples) {
+  for (const auto& arguments : {std::vector<std::string>{"ferry", "--help"}, {"ferry", "-h"}, {"help", "ferry"}}) {
+    EXPECT_EQ(run(arguments), 0);
+    EXPECT_THAT(out_.str(),
+                AllOf(HasSubstr("usage: boat ferry [flags] [RIVER]"), HasSubstr("Carries something across."),
+                      HasSubstr("--pause DURATION (default: 1m30s)   $HUBFERRY_PAUSE"), HasSubstr("-p, --port NAME"),
+                      HasSubstr("boat ferry --fast\n")));
+  }
+  EXPECT_EQ(runs_, 0);
+}
+
+TEST_F(CommandLineTest, HelpWinsOverBadValues) {
+  EXPECT_EQ(run({"ferry", "--trips=x", "--help"}), 0);
+}
+
+TEST_F(CommandLineTest, TheProgramsHelpListsTheCommands) {
+  for (const auto& arguments : {std::vector<std::string>{"--help"}, {"-h"}, {"help"}}) {
+    EXPECT_EQ(run(arguments), 0);
+    EXPECT_THAT(out_.str(), AllOf(HasSubstr("ferry   carry something\n"), HasSubstr("swim    do it alone\n")));
+  }
+}
+
+TEST_F(CommandLineTest, AFailureIsASentenceAndExitsWith1) {
+  EXPECT_EQ(run({"ferry", "--cargo=elephant"}), 1);
+  EXPECT_EQ(err_.str(), "boat ferry: the boat sank\n");
+}
+
+TEST_F(CommandLineTest, OutputThatCannotBeWrittenIsAFailure) {
+  line_.add("loud", "say something").on_run([this] {
+    out_ << "something";
+    out_.setstate(std::ios::badbit);
+    return 0;
+  });
+  EXPECT_EQ(run({"loud"}), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("cannot write"));
+}
+
+TEST_F(CommandLineTest, AFlagDeclaredTwiceIsABug) {
+  auto& command = line_.add("twice", "");
+  command.add_switch(fast_, "fast", "");
+  EXPECT_THROW(command.add_switch(fast_, "fast", ""), std::logic_error);
+}
+
+TEST(FlagValues, ListsHaveNoEmptyItemsAndNoRepetition) {
+  EXPECT_THAT(parse_list("a,b"), ElementsAre("a", "b"));
+  EXPECT_THAT(parse_list(""), IsEmpty());
+  for (const auto* bad : {",", "a,", ",a", "a,,b", "a,b,a"})
+    EXPECT_THROW(parse_list(bad), std::invalid_argument) << bad;
+}
+
+TEST(FlagValues, NamespacesAreAsKubernetesWantsThem) {
+  EXPECT_EQ(parse_namespace("hubferry-system"), "hubferry-system");
+  EXPECT_EQ(parse_namespace(std::string(63, 'a')), std::string(63, 'a'));
+  for (const std::string bad : {"", "A", "-a", "a-", "a_b", "a.b", "a/b"})
+    EXPECT_THROW(parse_namespace(bad), std::invalid_argument) << bad;
+  EXPECT_THROW(parse_namespace(std::string(64, 'a')), std::invalid_argument);
+}
+
+TEST(FlagValues, TheNearestWordIsSuggestedOnlyWhenItIsNear) {
+  const std::vector<std::string> words{"manager", "agent", "sim"};
+  EXPECT_EQ(nearest("mangaer", words), "manager");
+  EXPECT_EQ(nearest("manger", words), "manager");
+  EXPECT_EQ(nearest("agents", words), "agent");
+  EXPECT_EQ(nearest("status", words), std::nullopt);
+  EXPECT_EQ(nearest("x", words), std::nullopt);
+  EXPECT_EQ(nearest("", words), std::nullopt);
+  EXPECT_EQ(nearest("x", {}), std::nullopt);
+}
+
+class ManagerOptionsTest : public testing::Test {
+ protected:
+  ManagerOptionsTest() {
+    auto& command = line_.add("manager", "");
+    options_.add_to(command);
+    command.on_check([this] { options_.check(); });
+    command.on_run([] { return 0; });
+  }
+
+  int run(std::vector<std::string> flags) {
+    err_.str("");
+    flags.insert(flags.begin(), "manager");
+    const auto no_environment = [](const std::string&) { return std::optional<std::string>(); };
+    return line_.run(std::move(flags), {.out = out_, .err = err_, .environment = no_environment});
+  }
+
+  ManagerOptions options_;
+  CommandLine line_{"hubferry", ""};
+  std::ostringstream out_;
+  std::ostringstream err_;
+};
+
+TEST_F(ManagerOptionsTest, DefaultsAreThoseOfControllerRuntime) {
+  EXPECT_EQ(run({}), 0);
+  EXPECT_EQ(options_.serving.metrics_address, ":8080");
+  EXPECT_EQ(options_.serving.health_address, ":8081");
+  EXPECT_EQ(options_.lease_duration, 15s);
+  EXPECT_EQ(options_.renew_deadline, 10s);
+  EXPECT_EQ(options_.retry_period, 2s);
+  EXPECT_FALSE(options_.leader_elect);
+  EXPECT_THAT(options_.controllers, ElementsAre("migration", "relocator", "mysql"));
+  EXPECT_GE(options_.effective_threads(), 1U);
+}
+
+TEST_F(ManagerOptionsTest, AllFlagsAreTaken) {
+  EXPECT_EQ(
+      run({"--kubeconfig=k", "--namespace=n", "--watch-namespace=w", "--leader-elect",
+           "--leader-elect-lease-duration=30s", "--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=5s",
+           "--leader-elect-resource-name=l", "--leader-elect-resource-namespace=ln", "--metrics-bind-address=0",
+           "--health-probe-bind-address=[::1]:1", "--controllers=mysql,migration", "--max-concurrent-migrations=7",
+           "--threads=3", "--kube-api-qps=12.5", "--kube-api-burst=30", "--log-level=debug", "--log-format=text",
+           "--shutdown-grace-period=5s"}),
+      0)
+      << err_.str();
+  EXPECT_EQ(options_.kubeconfig, "k");
+  EXPECT_EQ(options_.effective_namespace(), "n");
+  EXPECT_EQ(options_.watch_namespace, "w");
+  EXPECT_TRUE(options_.leader_elect);
+  EXPECT_EQ(options_.lease_name, "l");
+  EXPECT_EQ(options_.lease_namespace, "ln");
+  EXPECT_EQ(options_.serving.metrics_address, "0");
+  EXPECT_THAT(options_.controllers, ElementsAre("mysql", "migration"));
+  EXPECT_EQ(options_.max_concurrent_migrations, 7);
+  EXPECT_EQ(options_.effective_threads(), 3U);
+  EXPECT_EQ(options_.kube_api_qps, 12.5);
+  EXPECT_EQ(options_.log.level, obs::Level::debug);
+  EXPECT_EQ(options_.log.format, obs::LogFormat::text);
+  EXPECT_EQ(options_.shutdown_grace_period, 5s);
+}
+
+TEST_F(ManagerOptionsTest, MistakesAreFoundBeforeAnythingRuns) {
+  const std::pair<std::string, std::string> mistakes[] = {
+      {"--controllers=migraton", "did you mean migration?"},
+      {"--controllers=", "at least one controller"},
+      {"--log-level=loud", "'loud' is not known: use debug, info, warn or error"},
+      {"--log-format=yaml", "use json or text"},
+      {"--metrics-bind-address=8080", "'8080' is no address"},
+      {"--namespace=Not_OK", "is no namespace"},
+      {"--threads=-1", "'-1' is no whole number"},
+      {"--max-concurrent-migrations=0", "'0' is no whole number"},
+      {"--leader-elect-lease-duration=10s", "must be longer than --leader-elect-renew-deadline (10s)"},
+      {"--leader-elect-retry-period=9s", "1.2 times --leader-elect-retry-period (9s)"},
+  };
+  for (const auto& [flag, expected] : mistakes) {
+    options_ = ManagerOptions{};
+    EXPECT_EQ(run({flag}), 2) << flag;
+    EXPECT_THAT(err_.str(), HasSubstr(expected)) << flag;
+  }
+}
+
+TEST(VersionCommand, PrintsTextOrJson) {
+  std::ostringstream out;
+  std::ostringstream err;
+  CommandLine line{"hubferry", ""};
+  add_version_command(line, out);
+  const Surroundings surroundings{
+      .out = out, .err = err, .environment = [](const std::string&) { return std::optional<std::string>(); }};
+  EXPECT_EQ(line.run({"--version"}, surroundings), 0);
+  EXPECT_THAT(out.str(), testing::StartsWith("hubferry "));
+  out.str("");
+  EXPECT_EQ(line.run({"version", "-o", "json"}, surroundings), 0);
+  EXPECT_TRUE(boost::json::parse(out.str()).as_object().contains("version"));
+  EXPECT_EQ(line.run({"version", "-o", "xml"}, surroundings), 2);
+}
+
+}  // namespace
+}  // namespace hubferry::app

@@ -1,0 +1,193 @@
+#include "manager_process.hpp"
+
+#include <gmock/gmock.h>
+
+#include <thread>
+
+namespace hubferry::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(ManagerProcess, ServesMetricsAndHealthAndStopsInOrder) {
+  ManagerProcess manager;
+  TcpClient metrics{manager.metrics_port()};
+  EXPECT_THAT(metrics.get("/metrics"), HasSubstr("hubferry_build_info{"));
+  EXPECT_THAT(metrics.get("/healthz"), StartsWith("HTTP/1.1 404")) << "each address has its own pages";
+  TcpClient health{manager.health_port()};
+  for (const auto* path : {"/healthz", "/livez", "/readyz"}) EXPECT_THAT(health.get(path), EndsWith("\r\n\r\nok"));
+  EXPECT_THAT(health.get("/livez?verbose"), HasSubstr("[+]loop ok"));
+  manager.process().signal(SIGTERM);
+  EXPECT_EQ(manager.process().wait(), 0);
+  EXPECT_THAT(manager.process().err(), AllOf(HasSubstr("no longer ready"), HasSubstr("\"stopped\"")));
+}
+
+TEST(ManagerProcess, SaysHonestlyThatItHasNoControllers) {
+  ManagerProcess manager;
+  EXPECT_THAT(manager.process().err(), HasSubstr("this build contains no controllers"));
+}
+
+TEST(ManagerProcess, SigintStopsItToo) {
+  ManagerProcess manager;
+  manager.process().signal(SIGINT);
+  EXPECT_EQ(manager.process().wait(), 0);
+}
+
+// Under a sanitizer a leak or a race would show in the exit code.
+TEST(ManagerProcess, SigtermUnderLoadExitsWith0) {
+  ManagerProcess manager;
+  const auto url = [](std::uint16_t port, const std::string& path) {
+    return "http://127.0.0.1:" + std::to_string(port) + path;
+  };
+  Process scrapes{{"wrk", "-t1", "-c32", "-d60s", url(manager.metrics_port(), "/metrics")}};
+  Process probes{{"wrk", "-t1", "-c32", "-d60s", url(manager.health_port(), "/healthz")}};
+  std::vector<TcpClient> stalled;
+  for (int i = 0; i < 10; ++i) stalled.emplace_back(manager.health_port()).send("GET /livez HT");
+  // The load is on once a scrape has seen many connections.
+  TcpClient client{manager.metrics_port()};
+  for (double open = 0; open < 60;) {
+    const auto page = client.get("/metrics");
+    open = std::stod(page.substr(page.find("\nprocess_open_fds ") + 18));
+  }
+  manager.process().signal(SIGTERM);
+  EXPECT_EQ(manager.process().wait(), 0) << manager.process().err();
+}
+
+/// A pipe that is full, as that of a log collector that hangs.
+class FullPipe {
+ public:
+  FullPipe() {
+    if (pipe2(ends_, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+    fcntl(ends_[1], F_SETPIPE_SZ, 4096);
+    fcntl(ends_[1], F_SETFL, O_NONBLOCK);
+    const std::string filling(4096, '\n');
+    while (write(ends_[1], filling.data(), filling.size()) > 0) {
+    }
+    fcntl(ends_[1], F_SETFL, 0);
+  }
+  FullPipe(const FullPipe&) = delete;
+  FullPipe& operator=(const FullPipe&) = delete;
+  ~FullPipe() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  int writer() const { return ends_[1]; }
+
+ private:
+  int ends_[2];
+};
+
+/// A manager whose log nobody reads; it serves when this returns.
+std::unique_ptr<Process> manager_with_blocked_log(const FullPipe& pipe, std::uint16_t health_port) {
+  auto process = std::make_unique<Process>(
+      std::vector<std::string>{hubferry_binary(), "manager", "--metrics-bind-address=0",
+                               "--health-probe-bind-address=127.0.0.1:" + std::to_string(health_port)},
+      Process::Options{.environment = {}, .error_fd = pipe.writer()});
+  const auto give_up = std::chrono::steady_clock::now() + Process::patience;
+  for (;;) {
+    try {
+      TcpClient client{health_port};
+      EXPECT_THAT(client.get("/livez"), EndsWith("ok"));
+      return process;
+    } catch (const std::runtime_error&) {
+      if (std::chrono::steady_clock::now() > give_up) throw;
+      std::this_thread::sleep_for(10ms);
+    }
+  }
+}
+
+TEST(ManagerProcess, ALogThatNobodyReadsKeepsItNeitherFromServingNorFromStopping) {
+  const FullPipe pipe;
+  const auto manager = manager_with_blocked_log(pipe, free_port());
+  manager->signal(SIGTERM);
+  EXPECT_EQ(manager->wait(), 0);
+}
+
+// The blocked log delays the orderly stop a little, so that the second signal surely comes in the middle of it.
+TEST(ManagerProcess, ASecondSignalEndsItAtOnce) {
+  const FullPipe pipe;
+  const auto manager = manager_with_blocked_log(pipe, free_port());
+  manager->signal(SIGSTOP);
+  manager->signal(SIGTERM);
+  manager->signal(SIGINT);
+  manager->signal(SIGCONT);
+  EXPECT_THAT(manager->wait(), testing::AnyOf(128 + SIGTERM, 128 + SIGINT));
+}
+
+TEST(ManagerProcess, AnAddressInUseIsAClearSentenceAndExitsWith1) {
+  ManagerProcess manager;
+  const auto taken = "127.0.0.1:" + std::to_string(manager.metrics_port());
+  Process second{ManagerProcess::command({"--metrics-bind-address=" + taken})};
+  EXPECT_EQ(second.wait(), 1);
+  EXPECT_THAT(second.err(),
+              HasSubstr("cannot listen on " + taken + ": Address already in use (--metrics-bind-address)"));
+}
+
+TEST(ManagerProcess, BothServersCanBeOff) {
+  Process manager{{hubferry_binary(), "manager", "--metrics-bind-address=0", "--health-probe-bind-address=0"}};
+  manager.await_error_text("no controllers");
+  manager.signal(SIGTERM);
+  EXPECT_EQ(manager.wait(), 0);
+}
+
+TEST(ManagerProcess, MistakesExitWith2) {
+  Process flag{{hubferry_binary(), "manager", "--log-levle=debug"}};
+  EXPECT_EQ(flag.wait(), 2);
+  EXPECT_THAT(flag.err(), HasSubstr("unknown flag --log-levle (did you mean --log-level?)"));
+  Process variable{{hubferry_binary(), "manager"},
+                   {.environment = {"HUBFERRY_METRICS_BIND_ADDRESS=nonsense"}, .error_fd = {}}};
+  EXPECT_EQ(variable.wait(), 2);
+  EXPECT_THAT(variable.err(), HasSubstr("environment variable HUBFERRY_METRICS_BIND_ADDRESS: 'nonsense'"));
+}
+
+TEST(ManagerProcess, TheEnvironmentConfiguresIt) {
+  Process manager{{hubferry_binary(), "manager"},
+                  {.environment = {"HUBFERRY_METRICS_BIND_ADDRESS=0", "HUBFERRY_HEALTH_PROBE_BIND_ADDRESS=0",
+                                   "HUBFERRY_LOG_FORMAT=text"},
+                   .error_fd = {}}};
+  EXPECT_THAT(manager.await_error_text("no controllers"), HasSubstr(" WARN  manager this build"));
+  manager.signal(SIGTERM);
+  EXPECT_EQ(manager.wait(), 0);
+}
+
+// Without free descriptors accepting fails; the server must neither spin nor die, and recover when it can.
+TEST(ManagerProcess, SurvivesRunningOutOfFileDescriptors) {
+  std::string line = "ulimit -n 40 && exec";
+  for (const auto& word : ManagerProcess::command({})) line += " '" + word + "'";
+  Process manager{{"sh", "-c", line}};
+  std::istringstream log{manager.await_error_text("no controllers")};
+  std::uint16_t port = 0;
+  for (std::string text; std::getline(log, text);) {
+    const auto object = boost::json::parse(text).as_object();
+    if (object.contains("port")) port = object.at("port").to_number<std::uint16_t>();
+  }
+  {
+    std::vector<TcpClient> clients;
+    for (int i = 0; i < 60; ++i) clients.emplace_back(port).send("GET /livez HT");
+    manager.await_error_text("cannot accept connections");
+    TcpClient probe{port};
+    EXPECT_THAT(probe.get("/livez"), EndsWith("ok")) << "stalled clients make room";
+  }
+  TcpClient probe{port};
+  EXPECT_THAT(probe.get("/livez"), EndsWith("ok"));
+  manager.signal(SIGTERM);
+  EXPECT_EQ(manager.wait(), 0);
+}
+
+TEST(ManagerProcess, VersionIsPrinted) {
+  Process version{{hubferry_binary(), "version", "-o", "json"}};
+  EXPECT_EQ(version.wait(), 0);
+  EXPECT_TRUE(boost::json::parse(version.out()).as_object().contains("revision"));
+}
+
+TEST(ManagerProcess, OutputThatCannotBeWrittenIsAFailure) {
+  Process version{{"sh", "-c", "exec '" + hubferry_binary() + "' version > /dev/full"}};
+  EXPECT_EQ(version.wait(), 1);
+}
+
+}  // namespace
+}  // namespace hubferry::test
