@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <future>
+
 #include "kube/http/http_fixture.hpp"
 
 namespace hubferry::test {
@@ -151,19 +153,23 @@ TEST_F(HttpWatch, HalfALineThenSilenceMeetsTheIdleLimit) {
 
 TEST_F(HttpWatch, ALostConnectionIsUnreachable) {
   for (const bool reset : {true, false}) {
-    auto stream = open([reset](Session& session) {
+    std::promise<void> was_read;
+    auto stream = open([&](Session& session) {
       session.start_chunked();
       session.chunk(event("ADDED", "a", "1"));
       session.send("20\r\n{\"type\":");
-      // What was sent before a reset may be lost with it: give it time to be read.
-      if (reset) session.read_raw();
+      // A reset takes along what has not been read.
+      was_read.get_future().wait();
+      if (reset) session.reset();
     });
     const auto events = next(*stream);
+    was_read.set_value();
     ASSERT_TRUE(events) << events.error();
-    if (reset) break;
     const auto lost = next(*stream);
     ASSERT_FALSE(lost);
     EXPECT_EQ(lost.error().kind, ErrorKind::unreachable);
+    EXPECT_THAT(lost.error().message, HasSubstr("connection"));
+    server_->wait_until_idle();
   }
 }
 
