@@ -135,9 +135,12 @@ std::size_t end_of_container(std::string_view text, std::size_t begin) {
 }
 
 std::size_t end_of_string(std::string_view text, std::size_t begin) {
-  for (std::size_t at = begin + 1; at < text.size(); ++at) {
-    if (text[at] == '"') return at;
-    if (text[at] == '\\') ++at;
+  for (std::size_t quote = text.find('"', begin + 1); quote != std::string_view::npos;
+       quote = text.find('"', quote + 1)) {
+    std::size_t first = quote;
+    while (first > begin + 1 && text[first - 1] == '\\') --first;
+    // An even number of backslashes escape each other.
+    if ((quote - first) % 2 == 0) return quote;
   }
   return std::string_view::npos;
 }
