@@ -46,9 +46,8 @@ TEST_P(KubeContract, AWrongCredentialIsUnauthorized) {
 TEST_P(KubeContract, ARoleGrantsWhatItNamesAndNothingElse) {
   run([&]() -> Awaitable<> {
     co_await make_config_map("a");
-    json::object rule{{"apiGroups", json::array{""}},
-                      {"resources", json::array{"configmaps"}},
-                      {"verbs", json::array{"get"}}};
+    json::object rule{
+        {"apiGroups", json::array{""}}, {"resources", json::array{"configmaps"}}, {"verbs", json::array{"get"}}};
     json::object role{{"metadata", json::object{{"namespace", ns()}, {"name", "reader"}}},
                       {"rules", json::array{rule}}};
     auto made = co_await api().create(resources::roles, role);
@@ -178,7 +177,12 @@ TEST_P(KubeContract, AServiceAccountsTokenIsIssuedOnRequest) {
 
 TEST_P(KubeContract, ACertificateRequestIsApprovedByItsSubresource) {
   run([&]() -> Awaitable<> {
-    const auto* request_text = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIU01Ib0NBUUF3R0RFV01CUUdBMVVFQXd3TlkyOXVkSEpoWTNRdGRYTmxjakJaTUJNR0J5cUdTTTQ5QWdFRwpDQ3FHU000OUF3RUhBMElBQklNTnp0SmE1bmJSRXFQZ2IvTHhuZGZCd0ZKU2dEZmJPdVBtKzZrQk5qTU1XclgzCjM2UWtSb0M3OWlTbnhkQXc3TjVneTlJWUVjMHVvTFhjdUVSS2pXK2dBREFLQmdncWhrak9QUVFEQWdOSUFEQkYKQWlFQTNHSGl4eS9JdG13SDdaV3JrS2hpSjJoVkV6ckpDVnVlL3RHZVUzNmQwcUVDSURBZkowRGpCOXM2KzlaMgozMDBLbm0rY0F3R1JFd2dRd09DMHRrZlRPUnFiCi0tLS0tRU5EIENFUlRJRklDQVRFIFJFUVVFU1QtLS0tLQo=";
+    const auto* request_text =
+        "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIU01Ib0NBUUF3R0RFV01CUUdBMVVFQXd3TlkyOXVkSEpoWTNRdGRYTmxjak"
+        "JaTUJNR0J5cUdTTTQ5QWdFRwpDQ3FHU000OUF3RUhBMElBQklNTnp0SmE1bmJSRXFQZ2IvTHhuZGZCd0ZKU2dEZmJPdVBtKzZrQk5qTU1Xclgz"
+        "CjM2UWtSb0M3OWlTbnhkQXc3TjVneTlJWUVjMHVvTFhjdUVSS2pXK2dBREFLQmdncWhrak9QUVFEQWdOSUFEQkYKQWlFQTNHSGl4eS9JdG13SD"
+        "daV3JrS2hpSjJoVkV6ckpDVnVlL3RHZVUzNmQwcUVDSURBZkowRGpCOXM2KzlaMgozMDBLbm0rY0F3R1JFd2dRd09DMHRrZlRPUnFiCi0tLS0t"
+        "RU5EIENFUlRJRklDQVRFIFJFUVVFU1QtLS0tLQo=";
     const Key name{{}, unique_name("contract-")};
     json::object body{{"metadata", json::object{{"name", name.name}}},
                       {"spec", json::object{{"request", request_text},

@@ -85,10 +85,11 @@ Awaitable<> KubeContract::run_in_namespace(std::function<Awaitable<>()> body) {
 
 Awaitable<> KubeContract::clean_up() {
   for (const auto& [resource, name] : cleanup_) co_await api().remove(resource, name);
-  co_await api().remove(resources::namespaces, Key{{}, ns_});
+  const Key space{{}, ns_};
+  co_await api().remove(resources::namespaces, space);
   if (!world_->namespaces_need_help()) co_return;
   // What a namespace controller does last, where there is none.
-  Request finalize = request(Verb::update, resources::namespaces, Key{{}, ns_});
+  Request finalize = request(Verb::update, resources::namespaces, space);
   finalize.subresource = "finalize";
   finalize.body = json::object{{"apiVersion", "v1"},
                                {"kind", "Namespace"},
@@ -194,11 +195,10 @@ Awaitable<Resource> KubeContract::install_widgets() {
   const json::object kinds{
       {"plural", "widgets"}, {"singular", "widget"}, {"kind", "Widget"}, {"listKind", "WidgetList"}};
   const Key name{{}, "widgets." + group};
-  json::object definition{{"metadata", json::object{{"name", name.name}}},
-                          {"spec", json::object{{"group", group},
-                                                {"scope", "Namespaced"},
-                                                {"names", kinds},
-                                                {"versions", json::array{version}}}}};
+  json::object definition{
+      {"metadata", json::object{{"name", name.name}}},
+      {"spec",
+       json::object{{"group", group}, {"scope", "Namespaced"}, {"names", kinds}, {"versions", json::array{version}}}}};
   auto made = co_await api().create(resources::custom_resource_definitions, std::move(definition));
   made.value();
   at_end(resources::custom_resource_definitions, name);

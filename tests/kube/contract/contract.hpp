@@ -133,7 +133,7 @@ void expect_error(const Result<T>& result, ErrorKind kind, std::source_location 
 std::string unique_name(std::string_view prefix);
 
 /// Every test that is written once and runs on each of the executable's backends.
-#define INSTANTIATE_CONTRACT(backends)                                \
+#define INSTANTIATE_CONTRACT(backends)                                    \
   INSTANTIATE_TEST_SUITE_P(On, KubeContract, testing::ValuesIn(backends), \
                            [](const auto& info) { return info.param.name; })
 

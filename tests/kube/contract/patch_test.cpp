@@ -51,7 +51,8 @@ TEST_P(KubeContract, AJsonPatchDoesItsOperationsInOrder) {
       {"op": "copy", "from": "/data/k", "path": "/data/copy"},
       {"op": "move", "from": "/data/k", "path": "/data/moved"},
       {"op": "replace", "path": "/data/moved", "value": "w"}
-    ])").as_array();
+    ])")
+                            .as_array();
     patch.erase(patch.begin() + 1);  // a slash is no valid key of a ConfigMap
     auto patched = co_await api().json_patch(resources::config_maps, key("a"), patch);
     CO_ASSERT_TRUE(patched.has_value());
@@ -65,7 +66,8 @@ TEST_P(KubeContract, AJsonPatchWhoseTestFailsChangesNothing) {
     const json::array patch = json::parse(R"([
       {"op": "replace", "path": "/data/k", "value": "w"},
       {"op": "test", "path": "/data/k", "value": "not this"}
-    ])").as_array();
+    ])")
+                                  .as_array();
     auto patched = co_await api().json_patch(resources::config_maps, key("a"), patch);
     expect_error(patched, ErrorKind::invalid);
     auto got = co_await api().get(resources::config_maps, key("a"));
