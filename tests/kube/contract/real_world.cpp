@@ -65,7 +65,8 @@ class RealWorld final : public ContractWorld {
 
   Awaitable<> compact() override {
     // A list's version is etcd's revision.
-    auto page = co_await admin_->list(resources::namespaces, {}, object_decoder());
+    const ListOptions options;
+    auto page = co_await admin_->list(resources::namespaces, options, object_decoder());
     const json::object body{{"revision", page.value().resource_version}, {"physical", true}};
     post(from_environment("HUBFERRY_REAL_ETCD"), "/v3/kv/compaction", body);
   }
