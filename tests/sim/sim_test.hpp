@@ -2,14 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/json/parse.hpp>
 
+#include "hubferry/async/task_scope.hpp"
 #include "hubferry/async/virtual_loop.hpp"
 #include "hubferry/sim/server.hpp"
 #include "support/coroutine_test.hpp"
 
 namespace hubferry::sim {
 
+namespace json = boost::json;
 using async::Awaitable;
 using kube::ErrorKind;
 using kube::Key;

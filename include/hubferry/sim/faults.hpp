@@ -29,11 +29,11 @@ struct Latency {
 /// Which requests a rule concerns. Empty members match everything.
 struct FaultTarget {
   /// get, list, watch, create, update, patch, apply, delete; or "read", "write" for all of a sort.
-  std::string verb;
-  std::string resource;  // plural
-  std::string subresource;
-  std::string ns;
-  std::string name;
+  std::string verb = {};
+  std::string resource = {};  // plural
+  std::string subresource = {};
+  std::string ns = {};
+  std::string name = {};
 };
 
 /// One thing that goes wrong, how often, and for whom. Made by Faults::on(); each sets one effect:

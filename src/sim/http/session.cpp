@@ -3,8 +3,10 @@
 #include <openssl/x509.h>
 
 #include <boost/asio/deferred.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
@@ -66,7 +68,7 @@ async::Awaitable<> notice_close(Stream& stream, Watch& watch) {
   // A client sends nothing during a watch: whatever arrives, or the end, is the end of it.
   std::array<char, 64> ignored;
   boost::system::error_code ec;
-  co_await stream.async_read_some(asio::buffer(ignored), asio::redirect_error(asio::deferred, ec));
+  co_await stream.async_read_some(asio::buffer(ignored), asio::redirect_error(asio::use_awaitable, ec));
   watch.cut();
 }
 
@@ -166,14 +168,14 @@ async::Awaitable<> serve_tls(SessionContext& context, asio::ip::tcp::socket sock
   beast::ssl_stream<beast::tcp_stream> stream{std::move(socket), *context.tls};
   auto& lowest = beast::get_lowest_layer(stream);
   lowest.expires_after(std::chrono::seconds{10});
-  co_await stream.async_handshake(asio::ssl::stream_base::server, asio::deferred);
+  co_await stream.async_handshake(asio::ssl::stream_base::server, asio::use_awaitable);
   lowest.expires_never();
   auto certified = certified_user(stream.native_handle());
   co_await serve_requests(context, stream, std::move(certified));
   boost::system::error_code ignored;
   if (lowest.socket().is_open()) {
     lowest.expires_after(std::chrono::seconds{1});
-    co_await stream.async_shutdown(asio::redirect_error(asio::deferred, ignored));
+    co_await stream.async_shutdown(asio::redirect_error(asio::use_awaitable, ignored));
   }
 }
 
@@ -197,8 +199,8 @@ async::Awaitable<> serve_connection(SessionContext& context, asio::ip::tcp::sock
     failure = std::current_exception();
   }
   // The client went away, or spoke no HTTP: nobody is left to be told.
-  if (failure && async::is_cancellation(failure) && (co_await async::cancellation_requested()))
-    std::rethrow_exception(failure);
+  const bool cancelled = async::is_cancelled(co_await asio::this_coro::cancellation_state);
+  if (failure && cancelled) std::rethrow_exception(failure);
 }
 
 }  // namespace hubferry::sim
