@@ -71,11 +71,14 @@ class LeaderElector {
   [[nodiscard]] std::string leader() const;
 
  private:
-  /// Obeys the machine until it leads (returns), or, from then on, until leadership is lost (throws).
-  Awaitable<> acquire();
-  Awaitable<> renew();
-  Awaitable<> step_write(json::object lease, bool create);
+  /// Does the one thing that the machine wants next.
+  Awaitable<> step();
   Awaitable<> read();
+  Awaitable<> write(json::object lease, bool create);
+  /// Returns when we lead.
+  Awaitable<> acquire();
+  /// Keeps the Lease; throws LeadershipLost when that fails.
+  Awaitable<> renew();
   Awaitable<> release();
   void report_changes();
 

@@ -59,7 +59,7 @@ LeaderElector::LeaderElector(Api& api, LeaderElectionOptions options, Env env, E
 LeaderElector::~LeaderElector() = default;
 
 bool LeaderElector::is_leader() const {
-  return machine_->state() == LeaseState::leading && env_.clock.now() < machine_->leads_until();
+  return machine_->is_leading(env_.clock.now());
 }
 
 std::string LeaderElector::leader() const {
@@ -102,7 +102,7 @@ Awaitable<> LeaderElector::read() {
   report_changes();
 }
 
-Awaitable<> LeaderElector::step_write(json::object lease, bool create) {
+Awaitable<> LeaderElector::write(json::object lease, bool create) {
   const auto started = env_.clock.now();
   Result<Object> answer = timed_out();
   std::exception_ptr interrupted;
@@ -131,36 +131,23 @@ Awaitable<> LeaderElector::step_write(json::object lease, bool create) {
   report_changes();
 }
 
+Awaitable<> LeaderElector::step() {
+  auto action = machine_->next(env_.clock.now(), env_.clock.wall_now());
+  if (std::holds_alternative<LeaseMachine::Read>(action)) co_await read();
+  if (auto* created = std::get_if<LeaseMachine::Create>(&action)) co_await write(std::move(created->lease), true);
+  if (auto* updated = std::get_if<LeaseMachine::Update>(&action)) co_await write(std::move(updated->lease), false);
+  if (const auto* pause = std::get_if<LeaseMachine::Pause>(&action)) co_await env_.clock.sleep_until(pause->until);
+}
+
 Awaitable<> LeaderElector::acquire() {
-  while (machine_->state() == LeaseState::following) {
-    auto action = machine_->next(env_.clock.now(), env_.clock.wall_now());
-    if (auto* created = std::get_if<LeaseMachine::Create>(&action))
-      co_await step_write(std::move(created->lease), true);
-    else if (auto* updated = std::get_if<LeaseMachine::Update>(&action))
-      co_await step_write(std::move(updated->lease), false);
-    else if (const auto* pause = std::get_if<LeaseMachine::Pause>(&action))
-      co_await env_.clock.sleep_until(pause->until);
-    else
-      co_await read();
-  }
+  while (machine_->state() == LeaseState::following) co_await step();
 }
 
 Awaitable<> LeaderElector::renew() {
-  while (true) {
-    auto action = machine_->next(env_.clock.now(), env_.clock.wall_now());
-    if (std::holds_alternative<LeaseMachine::Stop>(action)) break;
-    if (const auto* pause = std::get_if<LeaseMachine::Pause>(&action)) {
-      co_await env_.clock.sleep_until(pause->until);
-      continue;
-    }
-    auto step = read();
-    if (auto* created = std::get_if<LeaseMachine::Create>(&action))
-      step = step_write(std::move(created->lease), true);
-    else if (auto* updated = std::get_if<LeaseMachine::Update>(&action))
-      step = step_write(std::move(updated->lease), false);
+  while (machine_->is_leading(env_.clock.now())) {
     std::exception_ptr interrupted;
     try {
-      co_await async::with_deadline(env_.clock, machine_->leads_until(), std::move(step));
+      co_await async::with_deadline(env_.clock, machine_->leads_until(), step());
     } catch (...) {
       interrupted = std::current_exception();
     }
@@ -227,7 +214,7 @@ Awaitable<> LeaderElector::run(std::function<Awaitable<>(LeaderEpoch)> lead) {
       env_.clock.now() < async::later(machine_->leads_until(), options_.lease_duration - options_.renew_deadline);
   if (!in_time) env_.log.error("the work went on after the Lease had expired: another leader may have started");
   co_await async::asio::this_coro::throw_if_cancelled(false);
-  if (options_.release_on_stop && machine_->state() == LeaseState::leading) {
+  if (options_.release_on_stop && is_leader()) {
     try {
       auto limited = async::with_deadline(env_.clock, async::later(env_.clock.now(), release_limit), release());
       co_await async::shielded(std::move(limited));

@@ -34,7 +34,7 @@ class LeaseMachine {
   struct Pause {
     TimePoint until;
   };
-  struct Stop {};  // leadership is lost
+  struct Stop {};  // nothing any more: leadership is lost
   using Action = std::variant<Read, Create, Update, Pause, Stop>;
 
   LeaseMachine(LeaderElectionOptions options, async::Random& random);
@@ -48,6 +48,7 @@ class LeaseMachine {
   void on_failure(const Error& error, TimePoint now);
 
   [[nodiscard]] LeaseState state() const { return state_; }
+  [[nodiscard]] bool is_leading(TimePoint now) const { return state_ == LeaseState::leading && now < leads_until_; }
   /// Until when we may act as leader.
   [[nodiscard]] TimePoint leads_until() const { return leads_until_; }
   [[nodiscard]] std::int64_t epoch() const { return epoch_; }

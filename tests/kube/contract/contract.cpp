@@ -85,10 +85,11 @@ Awaitable<> KubeContract::run_in_namespace(std::function<Awaitable<>()> body) {
 
 Awaitable<> KubeContract::clean_up() {
   for (const auto& [resource, name] : cleanup_) co_await api().remove(resource, name);
-  co_await api().remove(resources::namespaces, Key{{}, ns_});
+  const Key space{{}, ns_};
+  co_await api().remove(resources::namespaces, space);
   if (!world_->namespaces_need_help()) co_return;
   // What a namespace controller does last, where there is none.
-  Request finalize = request(Verb::update, resources::namespaces, Key{{}, ns_});
+  Request finalize = request(Verb::update, resources::namespaces, space);
   finalize.subresource = "finalize";
   finalize.body = json::object{{"apiVersion", "v1"},
                                {"kind", "Namespace"},

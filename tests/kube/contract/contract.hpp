@@ -49,6 +49,8 @@ class ContractWorld {
 struct Backend {
   std::string name;
   std::function<std::unique_ptr<ContractWorld>()> make;
+
+  friend void PrintTo(const Backend& backend, std::ostream* out) { *out << backend.name; }
 };
 
 /// An open watch, one event at a time.
@@ -89,14 +91,16 @@ class KubeContract : public testing::TestWithParam<Backend> {
   /// A ConfigMap in the case's namespace.
   json::object config_map(std::string_view name, std::string_view value = "v") const;
   json::object labelled(std::string_view name, std::string_view label, std::string_view value) const;
-  Awaitable<Object> make_config_map(std::string name, std::string value = "v");
+  Awaitable<Object> make_config_map(std::string name, std::string value);
+  Awaitable<Object> make_config_map(std::string name) { return make_config_map(std::move(name), "v"); }
   Request request(Verb verb, const Resource& resource, Key key) const;
   /// Names of all ConfigMaps that match, in the order of the list.
   Awaitable<std::vector<std::string>> names(ListOptions options);
   ListOptions here() const;
 
   /// Opens a watch of ConfigMaps in the namespace, from the version of a list made now.
-  Awaitable<Watching> watch(WatchOptions options = {});
+  Awaitable<Watching> watch(WatchOptions options);
+  Awaitable<Watching> watch() { return watch(WatchOptions{}); }
   Awaitable<Result<std::unique_ptr<WatchStream>>> open(const Resource& resource, WatchOptions options);
   /// How the stream from `version` ends: nullopt when it did not end in an error.
   Awaitable<std::optional<Error>> watch_error(const Resource& resource, std::string version);

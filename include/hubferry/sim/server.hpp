@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hubferry/kube/api.hpp"
+#include "hubferry/kube/env.hpp"
+#include "hubferry/sim/faults.hpp"
+
+namespace hubferry::sim {
+
+class Core;
+
+/// Who asks. Members of system:masters may do everything, others what RBAC objects allow them.
+struct User {
+  std::string name;
+  std::vector<std::string> groups;
+  std::string uid;
+};
+
+/// The user of Server::api().
+User admin();
+
+struct Options {
+  std::string name = "sim";
+  /// Generated names, uids, faults. Absent: drawn from the environment's generator.
+  std::optional<std::uint64_t> seed;
+  /// How many changes of each kind a watch can go back.
+  std::size_t history = 10'000;
+  /// How many events may wait for a slow watcher before the server closes its watch.
+  std::size_t watch_buffer = 10'000;
+  /// What every request takes; faults add to it.
+  Latency latency;
+  async::Duration bookmark_interval = std::chrono::seconds{60};
+  /// The field manager of those who name none.
+  std::string field_manager = "hubferry";
+  /// Keep a record of every request (Server::requests, Server::timeline).
+  bool record_requests = true;
+};
+
+/// One line of the timeline.
+struct RequestRecord {
+  async::TimePoint at;
+  std::string user;
+  std::string verb;
+  std::string resource;  // plural.group
+  std::string subresource;
+  kube::Key key;
+  std::string outcome;  // "ok rv=17", "409 Conflict", "reset"
+};
+
+/// A simulated Kubernetes API server: an in-memory store with the behaviour that controllers rely on, reached by
+/// kube::Api in the same thread (here), or over HTTP (http_door.hpp).
+///
+/// It imitates: versions, optimistic concurrency, generations, generateName, the status subresource, finalizers,
+/// garbage collection by owner references, namespace deletion, selectors, consistent paging, list and watch by
+/// resourceVersion with bounded history, bookmarks and initial events, all patch types and server-side apply, dry
+/// run, CRDs with structural schemas, RBAC, access reviews, service account tokens, certificate signing.
+///
+/// It does not imitate: admission webhooks, CEL rules (x-kubernetes-validations, validating policies), conversion
+/// webhooks (versions of a kind differ in apiVersion only), validation of built-in kinds beyond names and metadata,
+/// controllers that run things (pods stay as they are written, no default service accounts), the two views of
+/// events (v1 and events.k8s.io are separate kinds here), aggregated ClusterRoles, escalation checks of RBAC,
+/// deletecollection's paging, quotas, priority and fairness, graceful deletion of pods, the scale subresource,
+/// protobuf, exec and logs. managedFields are kept, and shown only where a single object is read over HTTP.
+/// Background work (garbage collection, establishing a CRD, signing) is done in the turns of the loop that follow.
+///
+/// Lifetime: watches and Apis may outlive it; `env` outlives all of them.
+/// Executor: the loop on which it is first called; everything happens there.
+class Server {
+ public:
+  Server(Options options, kube::Env env);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+
+  /// As admin. Calls complete in a later turn of the loop, never at once.
+  kube::Api& api();
+  std::unique_ptr<kube::Api> api_as(User user);
+
+  Faults& faults();
+  /// Breaks `most` watches off, the oldest first. Returns how many.
+  std::size_t cut_watches(std::size_t most = SIZE_MAX);
+  /// Forgets all history: every older resourceVersion and continue token is gone.
+  void compact();
+  /// Nobody reaches the server from now on, and open watches break; until told otherwise.
+  void outage(bool down);
+
+  /// A bearer token for the HTTP door, valid for ever.
+  std::string add_token(User user);
+
+  // For tests and reports; they bypass permissions, faults and the timeline.
+  [[nodiscard]] std::vector<kube::Object> objects(const kube::Resource& resource, const std::string& ns = {}) const;
+  [[nodiscard]] std::optional<kube::Object> object(const kube::Resource& resource, const kube::Key& key) const;
+  [[nodiscard]] std::size_t count(const kube::Resource& resource) const;
+  [[nodiscard]] std::int64_t resource_version() const;
+  [[nodiscard]] std::size_t open_watches() const;
+  [[nodiscard]] const std::vector<RequestRecord>& requests() const;
+  void forget_requests();
+  /// All requests, one a line, without anything that differs between two runs of one seed.
+  [[nodiscard]] std::string timeline() const;
+
+  [[nodiscard]] const std::string& name() const;
+  /// For the HTTP door.
+  [[nodiscard]] const std::shared_ptr<Core>& core() const { return core_; }
+
+ private:
+  std::shared_ptr<Core> core_;
+  std::unique_ptr<kube::Api> admin_;
+};
+
+}  // namespace hubferry::sim

@@ -1,0 +1,227 @@
+#include "sim/direct_api.hpp"
+
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+
+#include "sim/core.hpp"
+#include "sim/watch.hpp"
+
+namespace hubferry::sim {
+
+namespace {
+
+using async::Awaitable;
+
+std::string_view verb_name(kube::Verb verb) {
+  switch (verb) {
+    case kube::Verb::get:
+      return "get";
+    case kube::Verb::create:
+      return "create";
+    case kube::Verb::update:
+      return "update";
+    case kube::Verb::patch:
+      return "patch";
+    case kube::Verb::apply:
+      return "apply";
+    case kube::Verb::remove:
+      return "delete";
+  }
+  return "get";
+}
+
+kube::Error unreachable(const std::string& server) {
+  return {kube::ErrorKind::unreachable, 0, {}, "connection to " + server + " refused", std::nullopt};
+}
+
+kube::Error no_answer(const std::string& server, bool writes) {
+  return {writes ? kube::ErrorKind::ambiguous : kube::ErrorKind::unreachable,
+          0,
+          {},
+          "connection to " + server + " reset by peer",
+          std::nullopt};
+}
+
+class DirectWatch final : public kube::WatchStream {
+ public:
+  DirectWatch(std::shared_ptr<Core> core, std::unique_ptr<Watch> watch, const kube::Decoder& decoder)
+      : core_(std::move(core)), watch_(std::move(watch)), decoder_(decoder) {}
+
+  Awaitable<kube::Result<std::vector<kube::WatchEvent>>> next() override {
+    co_await async::asio::post(async::asio::deferred);
+    auto items = co_await watch_->next();
+    if (!items) co_return items.error().to_error();
+    if (items->empty() && watch_->broken()) co_return no_answer(core_->options().name, false);
+    std::vector<kube::WatchEvent> events;
+    events.reserve(items->size());
+    for (const auto& item : *items) {
+      if (item.type == kube::WatchEventType::bookmark) {
+        events.push_back(
+            {item.type, {{}, std::string{item.object.resource_version()}, nullptr}, item.initial_events_end});
+        continue;
+      }
+      auto decoded = decoder_.from_object(item.object);
+      if (!decoded) co_return decoded.error();
+      events.push_back({item.type, std::move(*decoded), false});
+    }
+    co_return events;
+  }
+
+ private:
+  std::shared_ptr<Core> core_;
+  std::unique_ptr<Watch> watch_;
+  const kube::Decoder& decoder_;
+};
+
+class DirectApi final : public kube::Api {
+ public:
+  DirectApi(std::shared_ptr<Core> core, User user) : core_(std::move(core)), user_(std::move(user)) {}
+
+  [[nodiscard]] std::string_view name() const override { return core_->options().name; }
+
+  Awaitable<kube::Result<kube::Object>> call(kube::Request request) override {
+    const auto verb = verb_name(request.verb);
+    const kube::Resource resource = request.resource;
+    const std::string subresource = request.subresource;
+    kube::Key key = request.key;
+    const bool writes = request.verb != kube::Verb::get;
+    if (request.verb == kube::Verb::create && request.body.is_object() && subresource.empty())
+      key.name = kube::string_at(request.body.get_object(), {"metadata", "name"});
+    const auto decision = decide(verb, resource, subresource, key);
+    const auto deadline = request.deadline;
+    auto travel = travel_time(decision);
+    if (!(co_await pass(travel, deadline))) {
+      core_->record(user_, verb, resource, subresource, key, "timeout");
+      co_return no_answer(core_->options().name, false);  // the time ran out on the way: it was never carried out
+    }
+    if (decision.reset_before) {
+      core_->record(user_, verb, resource, subresource, key, "unreachable");
+      co_return unreachable(core_->options().name);
+    }
+    if (decision.compact) core_->compact();
+    Outcome<kube::Object> outcome = failures::of_status(500, {});
+    if (decision.status != 0)
+      outcome = failures::of_status(decision.status, decision.retry_after_seconds);
+    else
+      outcome = core_->execute(user_, std::move(request));
+    if (outcome && key.name.empty()) key.name = outcome->name();
+    core_->record(user_, verb, resource, subresource, key, describe(outcome, decision.reset_after));
+    core_->run_background_on(co_await async::asio::this_coro::executor);
+    // The answer travels too: others may act on the new state before the caller knows of it.
+    co_await async::asio::post(async::asio::deferred);
+    if (decision.reset_after) co_return no_answer(core_->options().name, writes);
+    if (!outcome) co_return outcome.error().to_error();
+    co_return std::move(*outcome);
+  }
+
+  Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions options,
+                                               const kube::Decoder& decoder) override {
+    const kube::Key key{options.ns, {}};
+    const auto decision = decide("list", resource, {}, key);
+    auto travel = travel_time(decision);
+    if (!(co_await pass(travel, options.deadline))) co_return no_answer(core_->options().name, false);
+    if (decision.reset_before || decision.reset_after) {
+      core_->record(user_, "list", resource, {}, key, "unreachable");
+      co_return unreachable(core_->options().name);
+    }
+    if (decision.compact) core_->compact();
+    Outcome<Page> page = failures::of_status(500, {});
+    if (decision.status != 0)
+      page = failures::of_status(decision.status, decision.retry_after_seconds);
+    else
+      page = core_->list(user_, resource, options, decision.stale_versions);
+    core_->record(user_, "list", resource, {}, key,
+                  page ? "ok items=" + std::to_string(page->items.size()) + " rv=" + std::to_string(page->version)
+                       : std::to_string(page.error().code) + " " + page.error().reason);
+    core_->run_background_on(co_await async::asio::this_coro::executor);
+    co_await async::asio::post(async::asio::deferred);
+    if (!page) co_return page.error().to_error();
+    kube::ListPage answer;
+    answer.resource_version = std::to_string(page->version);
+    answer.continue_token = std::move(page->continue_token);
+    answer.items.reserve(page->items.size());
+    for (const auto& item : page->items) {
+      auto decoded = decoder.from_object(item);
+      if (!decoded) co_return decoded.error();
+      answer.items.push_back(std::move(*decoded));
+    }
+    co_return answer;
+  }
+
+  Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource resource, kube::WatchOptions options,
+                                                                    const kube::Decoder& decoder) override {
+    const kube::Key key{options.ns, {}};
+    const auto decision = decide("watch", resource, {}, key);
+    auto travel = travel_time(decision);
+    co_await pass(travel, async::never);
+    if (decision.reset_before || decision.reset_after) {
+      core_->record(user_, "watch", resource, {}, key, "unreachable");
+      co_return unreachable(core_->options().name);
+    }
+    if (decision.compact) core_->compact();
+    Outcome<std::unique_ptr<Watch>> opened = failures::of_status(500, {});
+    if (decision.status != 0)
+      opened = failures::of_status(decision.status, decision.retry_after_seconds);
+    else
+      opened = core_->watch(user_, resource, options);
+    core_->record(user_, "watch", resource, {}, key,
+                  opened ? "ok from rv=" + options.resource_version
+                         : std::to_string(opened.error().code) + " " + opened.error().reason);
+    core_->run_background_on(co_await async::asio::this_coro::executor);
+    co_await async::asio::post(async::asio::deferred);
+    if (!opened) co_return opened.error().to_error();
+    std::unique_ptr<kube::WatchStream> stream = std::make_unique<DirectWatch>(core_, std::move(*opened), decoder);
+    co_return stream;
+  }
+
+  Awaitable<kube::Result<json::value>> get_path(std::string path) override {
+    const auto decision = decide("get", kube::Resource{}, {}, {});
+    auto travel = travel_time(decision);
+    co_await pass(travel, async::never);
+    if (decision.reset_before || decision.reset_after) co_return unreachable(core_->options().name);
+    if (decision.status != 0) co_return failures::of_status(decision.status, decision.retry_after_seconds).to_error();
+    auto answer = core_->path(path);
+    if (!answer) co_return answer.error().to_error();
+    co_return std::move(*answer);
+  }
+
+ private:
+  Faults::Decision decide(std::string_view verb, const kube::Resource& resource, const std::string& subresource,
+                          const kube::Key& key) {
+    return core_->faults.decide({verb, resource.plural, subresource, key.ns, key.name});
+  }
+
+  async::Duration travel_time(const Faults::Decision& decision) {
+    return decision.latency + core_->options().latency.draw(core_->random);
+  }
+
+  /// A turn of the loop at least. False when the deadline came first.
+  Awaitable<bool> pass(async::Duration latency, async::TimePoint deadline) {
+    auto& clock = core_->clock();
+    const auto arrival = async::later(clock.now(), latency);
+    const bool late = deadline != async::TimePoint{} && deadline < arrival;
+    if (latency > async::Duration{0})
+      co_await clock.sleep_until(late ? deadline : arrival);
+    else
+      co_await async::asio::post(async::asio::deferred);
+    co_return !late;
+  }
+
+  static std::string describe(const Outcome<kube::Object>& outcome, bool reset_after) {
+    std::string text = outcome ? "ok" : std::to_string(outcome.error().code) + " " + outcome.error().reason;
+    if (outcome && !outcome->resource_version().empty()) text += " rv=" + std::string{outcome->resource_version()};
+    return reset_after ? text + ", then reset" : text;
+  }
+
+  std::shared_ptr<Core> core_;
+  User user_;
+};
+
+}  // namespace
+
+std::unique_ptr<kube::Api> make_direct_api(std::shared_ptr<Core> core, User user) {
+  return std::make_unique<DirectApi>(std::move(core), std::move(user));
+}
+
+}  // namespace hubferry::sim

@@ -1,0 +1,128 @@
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/sim/http_door.hpp"
+#include "sim/http/session.hpp"
+#include "sim/names.hpp"
+
+namespace hubferry::sim {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+class HttpDoor::State {
+ public:
+  State(Server& server, async::Executor executor, HttpOptions options)
+      : core_(server.core()),
+        options_(std::move(options)),
+        acceptor_(executor, tcp::endpoint{asio::ip::make_address(options_.address), options_.port}, true),
+        session_{HttpHandler{core_, options_.anonymous}, options_.write_timeout, nullptr, 0} {
+    if (options_.tls) load_certificates();
+  }
+
+  async::Awaitable<> serve() {
+    // The acceptor belongs to the loop that it was made for; connections run where serve() runs.
+    auto body = [this](async::TaskScope& scope) -> async::Awaitable<> {
+      while (true) {
+        auto socket = co_await acceptor_.async_accept(asio::deferred);
+        scope.spawn(serve_connection(session_, std::move(socket)));
+      }
+    };
+    co_await async::with_scope(body);
+  }
+
+  [[nodiscard]] std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+  [[nodiscard]] std::size_t connections() const { return session_.connections; }
+
+  [[nodiscard]] std::string url() const {
+    return (options_.tls ? "https://" : "http://") + options_.address + ":" + std::to_string(port());
+  }
+
+  [[nodiscard]] kube::ClientConfig config_for(const User& user, bool by_certificate) const {
+    kube::ClientConfig config;
+    config.name = core_->options().name;
+    config.cluster_name = core_->options().name;
+    config.source = "the simulated server " + core_->options().name;
+    config.server = url();
+    if (options_.tls) config.ca_pem = core_->authority().certificate_pem();
+    if (by_certificate) {
+      auto pair = core_->authority().issue_client(user.name, user.groups, core_->clock().wall_now());
+      config.client_certificate_pem = std::move(pair.certificate);
+      config.client_key_pem = std::move(pair.key);
+    } else {
+      config.token = core_->add_token(user, std::nullopt, {});
+    }
+    return config;
+  }
+
+ private:
+  void load_certificates() {
+    auto& authority = core_->authority();
+    std::vector<std::string> names{"DNS:localhost", "IP:127.0.0.1", "IP:::1"};
+    if (options_.address != "127.0.0.1" && options_.address != "::1") names.push_back("IP:" + options_.address);
+    const auto pair = authority.issue_server(names, core_->clock().wall_now());
+    tls_.use_certificate_chain(asio::buffer(pair.certificate));
+    tls_.use_private_key(asio::buffer(pair.key), asio::ssl::context::pem);
+    tls_.add_certificate_authority(asio::buffer(authority.certificate_pem()));
+    tls_.set_verify_mode(asio::ssl::verify_peer);  // a client certificate is optional, but not a wrong one
+    session_.tls = &tls_;
+  }
+
+  std::shared_ptr<Core> core_;
+  HttpOptions options_;
+  tcp::acceptor acceptor_;
+  asio::ssl::context tls_{asio::ssl::context::tls_server};
+  SessionContext session_;
+};
+
+HttpDoor::HttpDoor(Server& server, async::Executor executor, HttpOptions options)
+    : state_(std::make_unique<State>(server, std::move(executor), std::move(options))) {}
+
+HttpDoor::~HttpDoor() = default;
+
+async::Awaitable<> HttpDoor::serve() {
+  return state_->serve();
+}
+
+std::uint16_t HttpDoor::port() const {
+  return state_->port();
+}
+
+std::string HttpDoor::url() const {
+  return state_->url();
+}
+
+kube::ClientConfig HttpDoor::config_for(const User& user, bool by_certificate) const {
+  return state_->config_for(user, by_certificate);
+}
+
+std::size_t HttpDoor::connections() const {
+  return state_->connections();
+}
+
+std::string HttpDoor::kubeconfig_for(const User& user, bool by_certificate) const {
+  const auto config = config_for(user, by_certificate);
+  json::object cluster{{"server", config.server}};
+  if (!config.ca_pem.empty()) cluster["certificate-authority-data"] = to_base64(config.ca_pem);
+  json::object credentials;
+  if (!config.token.empty()) credentials["token"] = config.token;
+  if (!config.client_key_pem.empty()) {
+    credentials["client-certificate-data"] = to_base64(config.client_certificate_pem);
+    credentials["client-key-data"] = to_base64(config.client_key_pem);
+  }
+  const auto& name = config.name;
+  // JSON is YAML too.
+  return json::serialize(json::object{
+      {"apiVersion", "v1"},
+      {"kind", "Config"},
+      {"current-context", name},
+      {"clusters", json::array{json::object{{"name", name}, {"cluster", std::move(cluster)}}}},
+      {"users", json::array{json::object{{"name", user.name}, {"user", std::move(credentials)}}}},
+      {"contexts",
+       json::array{json::object{{"name", name}, {"context", json::object{{"cluster", name}, {"user", user.name}}}}}}});
+}
+
+}  // namespace hubferry::sim

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sim/core.hpp"
+#include "sim/http/route.hpp"
+#include "sim/watch.hpp"
+
+namespace hubferry::sim {
+
+/// A request as the transport read it.
+struct HttpRequest {
+  std::string method;
+  std::string target;
+  std::string accept;
+  std::string content_type;
+  std::string user_agent;
+  std::string authorization;
+  std::string body;
+  std::optional<User> certified;  // by a client certificate
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+  std::optional<int> retry_after_seconds;
+  std::unique_ptr<Watch> watch;  // set: answer with a stream of its events, encoded by `encode`
+  std::function<std::string(const WatchItem&)> encode;
+  bool reset = false;  // break the connection instead of answering
+};
+
+/// Turns HTTP into requests of the Core, and its answers into bytes. Knows no sockets.
+class HttpHandler {
+ public:
+  /// `anonymous`: who is asking when no credential is given; nobody: 401.
+  HttpHandler(std::shared_ptr<Core> core, std::optional<User> anonymous)
+      : core_(std::move(core)), anonymous_(std::move(anonymous)) {}
+
+  /// Carries one request out, with the latency and the faults that the server is told to have.
+  async::Awaitable<HttpResponse> handle(HttpRequest request);
+  /// {"type":"ERROR", …}
+  static std::string encode_error(const Failure& failure);
+
+ private:
+  [[nodiscard]] std::optional<User> who(const HttpRequest& request) const;
+  HttpResponse on_resource(const User& user, const Route& route, const HttpRequest& request, std::string_view verb,
+                           const Faults::Decision& decision);
+  HttpResponse list(const User& user, const Kind& kind, const Route& route, const HttpRequest& request,
+                    const Faults::Decision& decision);
+  HttpResponse watch(const User& user, const Kind& kind, const Route& route, const HttpRequest& request);
+  HttpResponse remove_all(const User& user, const Kind& kind, const Route& route);
+  HttpResponse on_path(const Route& route, const HttpRequest& request) const;
+
+  std::shared_ptr<Core> core_;
+  std::optional<User> anonymous_;
+};
+
+}  // namespace hubferry::sim

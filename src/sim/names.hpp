@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hubferry/async/random.hpp"
+#include "hubferry/async/types.hpp"
+#include "sim/failure.hpp"
+
+namespace hubferry::sim {
+
+/// Does the body say what the URL says? Absent apiVersion and kind are fine.
+Outcome<> check_type(const kube::Resource& resource, const json::object& object);
+
+/// The name, labels, annotations, finalizers and owners.
+std::vector<Complaint> check_metadata(const kube::Resource& resource, const json::object& object);
+
+/// What a CustomResourceDefinition must have.
+std::vector<Complaint> check_definition(const json::object& definition);
+
+/// Moves a Secret's stringData into its data.
+void fold_string_data(json::object& secret);
+
+/// Holds nothing the object back any more from being removed?
+bool is_released(const json::object& object);
+
+/// A JSON web token, in shape; only the server that issued it knows it.
+std::string make_token(const std::string& user, std::optional<async::WallTime> expires, async::Random& random);
+
+std::string to_base64(std::string_view bytes);
+/// Nothing when it is no base64.
+std::optional<std::string> from_base64(std::string_view text);
+
+}  // namespace hubferry::sim

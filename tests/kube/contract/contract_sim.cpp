@@ -1,0 +1,10 @@
+// The contract on the simulated server, by both of its doors.
+#include "kube/contract/sim_world.hpp"
+
+namespace hubferry::contract {
+
+const std::vector<Backend> backends{{"Direct", make_direct_sim_world}, {"Http", make_http_sim_world}};
+
+INSTANTIATE_CONTRACT(backends);
+
+}  // namespace hubferry::contract

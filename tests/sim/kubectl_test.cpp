@@ -1,0 +1,117 @@
+#include <gmock/gmock.h>
+#include <boost/json/serialize.hpp>
+
+#include "served_test.hpp"
+
+namespace hubferry::sim {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// Real kubectl against a server in this process.
+class KubectlTest : public testing::Test {
+ protected:
+  Ran kubectl(const std::string& arguments) {
+    return run("HOME=" + folder_.path().string() + " KUBECONFIG=" + config_.string() + " kubectl " + arguments);
+  }
+  void must(const std::string& arguments) {
+    const auto ran = kubectl(arguments);
+    EXPECT_EQ(ran.status, 0) << "kubectl " << arguments << "\n" << ran.output;
+  }
+  void install_widgets() {
+    must("apply -f " + folder_.write("crd.json", boost::json::serialize(widget_definition())).string());
+    must("wait --for=condition=Established --timeout=20s crd/widgets.example.com");
+  }
+  std::string manifest(const std::string& name, int size) {
+    return folder_
+        .write(name + ".yaml", "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: " + name +
+                                   "\n  namespace: default\nspec:\n  size: " + std::to_string(size) + "\n")
+        .string();
+  }
+
+  Served served_;
+  Folder folder_;
+  std::filesystem::path config_ = folder_.write("kubeconfig", served_.door().kubeconfig_for(admin()));
+};
+
+TEST_F(KubectlTest, ATourFromApplyToDelete) {
+  install_widgets();
+  EXPECT_THAT(kubectl("api-resources").output, HasSubstr("widgets"));
+  EXPECT_THAT(kubectl("version").output, HasSubstr("hubferry-sim"));
+
+  must("apply -f " + manifest("a", 3));
+  const auto table = kubectl("get wd");
+  EXPECT_THAT(table.output, HasSubstr("NAME   SIZE   READY"));
+  EXPECT_THAT(table.output, HasSubstr("a      3"));
+  EXPECT_THAT(kubectl("get widgets -A").output, HasSubstr("NAMESPACE"));
+  EXPECT_THAT(kubectl("get widget a -o jsonpath={.spec.colour}").output, HasSubstr("red"));
+  EXPECT_THAT(kubectl("describe widget a").output, HasSubstr("Colour:  red"));
+
+  must("patch widget a --type=merge -p '{\"spec\":{\"size\":7}}'");
+  must("patch widget a --type=json -p '[{\"op\":\"add\",\"path\":\"/spec/code\",\"value\":\"abc\"}]'");
+  must(
+      "patch widget a --subresource=status --type=merge -p "
+      "'{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}'");
+  must("wait --for=condition=Ready --timeout=20s widget/a");
+  must("wait --for=jsonpath='{.spec.size}'=7 --timeout=20s widget/a");
+  EXPECT_THAT(kubectl("get widget a").output, HasSubstr("True"));
+  must("apply -f " + manifest("a", 8));
+  EXPECT_THAT(kubectl("get widget a -o jsonpath={.spec.code}{.spec.size}").output, HasSubstr("abc8"));
+
+  const auto invalid = kubectl("apply -f " + manifest("bad", 1000));
+  EXPECT_NE(invalid.status, 0);
+  EXPECT_THAT(invalid.output, HasSubstr("should be less than or equal to 100"));
+
+  must("create configmap c --from-literal=x=1");
+  must("label configmap c team=blue");
+  must("patch configmap c -p '{\"data\":{\"y\":\"2\"}}'");
+  EXPECT_THAT(kubectl("get configmap -l team=blue -o name").output, HasSubstr("configmap/c"));
+  EXPECT_THAT(kubectl("get nothing").output, HasSubstr("the server doesn't have a resource type \"nothing\""));
+  EXPECT_THAT(kubectl("get widget none").output, HasSubstr("widgets.example.com \"none\" not found"));
+
+  must("delete widget a --timeout=20s");
+  EXPECT_THAT(kubectl("get widgets").output, HasSubstr("No resources found"));
+  must("create namespace n");
+  must("delete namespace n --timeout=20s");
+}
+
+TEST_F(KubectlTest, ServerSideApplyNamesTheConflictingManager) {
+  install_widgets();
+  must("apply --server-side --field-manager=one -f " + manifest("a", 3));
+  const auto refused = kubectl("apply --server-side --field-manager=two -f " + manifest("a", 4));
+  EXPECT_NE(refused.status, 0);
+  EXPECT_THAT(refused.output, HasSubstr("conflict with \"one\": .spec.size"));
+  must("apply --server-side --field-manager=two --force-conflicts -f " + manifest("a", 4));
+  EXPECT_THAT(kubectl("get widget a -o yaml --show-managed-fields").output, HasSubstr("manager: two"));
+}
+
+TEST_F(KubectlTest, AWatchPrintsEventsAsTheyCome) {
+  install_widgets();
+  must("apply -f " + manifest("a", 1));
+  const auto script =
+      "(sleep 1; kubectl delete widget a >/dev/null) & "
+      "timeout 20 kubectl get widgets -w --output-watch-events | head -3; wait";
+  const auto ran =
+      run("HOME=" + folder_.path().string() + " KUBECONFIG=" + config_.string() + " sh -c '" + script + "'");
+  EXPECT_THAT(ran.output, HasSubstr("ADDED")) << ran.output;
+  EXPECT_THAT(ran.output, HasSubstr("DELETED"));
+}
+
+TEST_F(KubectlTest, TokensAndCertificatesDecideWhoAsksAndWhatTheyMay) {
+  config_ = folder_.write("carol", served_.door().kubeconfig_for({"carol", {"guests"}, {}}, true));
+  EXPECT_THAT(kubectl("auth whoami").output, HasSubstr("carol"));
+  const auto refused = kubectl("get secrets");
+  EXPECT_NE(refused.status, 0);
+  EXPECT_THAT(refused.output, HasSubstr("User \"carol\" cannot list resource \"secrets\""));
+  EXPECT_THAT(kubectl("auth can-i list secrets").output, HasSubstr("no"));
+  config_ = folder_.write("broken", [&] {
+    auto text = served_.door().kubeconfig_for(admin());
+    const auto at = text.find("\"token\":\"") + 9;
+    return text.replace(at, 3, "bad");
+  }());
+  EXPECT_THAT(kubectl("get secrets").output, Not(HasSubstr("No resources")));
+}
+
+}  // namespace
+}  // namespace hubferry::sim

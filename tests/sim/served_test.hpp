@@ -1,0 +1,103 @@
+#pragma once
+
+#include <sys/wait.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <thread>
+
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/sim/http_door.hpp"
+#include "sim_test.hpp"
+
+namespace hubferry::sim {
+
+/// A server behind its HTTP door, in a thread of its own, for clients that are other programs.
+class Served {
+ public:
+  explicit Served(HttpOptions options = {}, Options server_options = {})
+      : server_(std::move(server_options), kube::Env{clock_, random_, metrics_, obs::Logger{}}),
+        door_(server_, context_.get_executor(), std::move(options)),
+        scope_(context_.get_executor()) {
+    scope_.spawn(door_.serve());
+    thread_ = std::thread{[this] { context_.run(); }};
+  }
+  ~Served() {
+    async::asio::post(context_, [this] {
+      scope_.stop();
+      async::asio::co_spawn(context_, scope_.join(), [](const std::exception_ptr&) {});
+    });
+    thread_.join();
+  }
+
+  HttpDoor& door() { return door_; }
+  /// Only from the server's own thread: see on_loop().
+  Server& server() { return server_; }
+
+  /// Runs `work` in the server's thread and waits for it.
+  template <typename Work>
+  void on_loop(Work work) {
+    std::promise<void> done;
+    async::asio::post(context_, [&] {
+      work();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+ private:
+  async::RealClock clock_;
+  async::Random random_{11};
+  obs::Metrics metrics_;
+  async::asio::io_context context_{1};
+  Server server_;
+  HttpDoor door_;
+  async::TaskScope scope_;
+  std::thread thread_;
+};
+
+/// A folder that goes with the test.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "hubferry-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] std::filesystem::path write(const std::string& name, const std::string& content) const {
+    std::ofstream{path_ / name} << content;
+    return path_ / name;
+  }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// What a command printed, on both streams, and how it ended.
+struct Ran {
+  int status = -1;
+  std::string output;
+};
+
+inline Ran run(const std::string& command) {
+  Ran ran;
+  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return ran;
+  std::array<char, 4096> buffer;
+  while (const auto got = std::fread(buffer.data(), 1, buffer.size(), pipe)) ran.output.append(buffer.data(), got);
+  ran.status = WEXITSTATUS(::pclose(pipe));
+  return ran;
+}
+
+}  // namespace hubferry::sim
