@@ -1,0 +1,169 @@
+#include "kube/control/event_correlator.hpp"
+
+#include <algorithm>
+
+#include "hubferry/async/clock.hpp"
+
+namespace hubferry::kube {
+
+namespace {
+
+constexpr std::string_view combined_prefix = "(combined from similar events): ";
+constexpr std::size_t longest_note = 1024;
+
+std::string object_id(const ObjectReference& regarding) {
+  return regarding.api_version + "|" + regarding.kind + "|" + regarding.ns + "|" + regarding.name + "|" +
+         regarding.uid;
+}
+
+EventCorrelator::SeriesId id_of(const Occurrence& what, const std::string& object, std::string note) {
+  return {object, static_cast<int>(what.type), what.reason, what.action, std::move(note)};
+}
+
+std::string event_name(const ObjectReference& regarding, async::Random& random) {
+  // Object names have at most 253 bytes; those of RBAC objects may hold what other names may not.
+  std::string name;
+  for (const char c : regarding.name.substr(0, 236)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+    name += plain ? c : '-';
+  }
+  while (!name.empty() && (name.back() == '.' || name.back() == '-')) name.pop_back();
+  if (name.empty()) name = "event";
+  static constexpr std::string_view digits = "0123456789abcdef";
+  name += '.';
+  std::uint64_t number = random.next();
+  for (int i = 0; i < 16; ++i, number >>= 4) name += digits[number & 15];
+  return name;
+}
+
+}  // namespace
+
+bool EventCorrelator::take_token(const std::string& object, TimePoint now) {
+  const auto [entry, fresh] = buckets_.try_emplace(object, Bucket{options_.object_burst, now});
+  auto& bucket = entry->second;
+  const double elapsed = std::chrono::duration<double>(now - bucket.filled_at) /
+                         std::chrono::duration<double>(options_.object_period);
+  bucket.tokens = std::min(options_.object_burst, bucket.tokens + elapsed);
+  bucket.filled_at = now;
+  if (bucket.tokens < 1) return false;
+  bucket.tokens -= 1;
+  return true;
+}
+
+void EventCorrelator::combine_similar(Occurrence& occurrence, const std::string& object, TimePoint now) {
+  auto& similar = similar_[id_of(occurrence, object, {})];
+  if (similar.notes.empty() || now - similar.since > options_.similar_window) {
+    similar.notes.clear();
+    similar.since = now;
+  }
+  // One beyond the limit is enough to know that it is exceeded.
+  if (similar.notes.size() <= options_.similar_limit) similar.notes.insert(occurrence.note);
+  if (similar.notes.size() <= options_.similar_limit) return;
+  std::string note{combined_prefix};
+  note += occurrence.note;
+  occurrence.note = truncate_utf8(note, longest_note);
+}
+
+EventCorrelator::Outcome EventCorrelator::take(Occurrence occurrence, TimePoint now, async::WallTime wall) {
+  const std::string object = object_id(occurrence.regarding);
+  combine_similar(occurrence, object, now);
+  // Combined events are one series, whatever their notes.
+  const bool combined = occurrence.note.starts_with(combined_prefix);
+  const SeriesId id = id_of(occurrence, object, combined ? std::string{combined_prefix} : occurrence.note);
+
+  auto known = series_.find(id);
+  // A series with counts not yet written goes on: ended here, they would be lost.
+  const auto is_over = [&](const EventSeries& series) {
+    return now - series.last_seen > options_.series_window && !series.waiting && series.written == series.count;
+  };
+  if (known != series_.end() && is_over(known->second)) {
+    series_.erase(known);
+    known = series_.end();
+  }
+  if (known != series_.end()) {
+    auto& series = known->second;
+    ++series.count;
+    series.last = wall;
+    series.last_seen = now;
+    if (series.waiting || !take_token(object, now)) return {Verdict::counted, id};
+    return {Verdict::write, id};
+  }
+  if (series_.size() >= options_.most_known) return {Verdict::full, id};
+  if (!take_token(object, now)) return {Verdict::rate_limited, id};
+  EventSeries series;
+  series.name = event_name(occurrence.regarding, random_);
+  series.what = std::move(occurrence);
+  series.first = series.last = wall;
+  series.last_seen = now;
+  series_.emplace(id, std::move(series));
+  return {Verdict::write, id};
+}
+
+std::vector<EventCorrelator::SeriesId> EventCorrelator::sweep(TimePoint now) {
+  std::vector<SeriesId> unwritten;
+  for (auto entry = series_.begin(); entry != series_.end();) {
+    const auto& series = entry->second;
+    const bool over = now - series.last_seen > options_.series_window && !series.waiting;
+    if (over && series.written == series.count) {
+      entry = series_.erase(entry);
+      continue;
+    }
+    if (over) unwritten.push_back(entry->first);
+    ++entry;
+  }
+  std::erase_if(similar_, [&](const auto& entry) { return now - entry.second.since > options_.similar_window; });
+  // A full bucket is as good as none.
+  std::erase_if(buckets_, [&](const auto& entry) {
+    const double missing = options_.object_burst - entry.second.tokens;
+    return now - entry.second.filled_at >
+           std::chrono::duration_cast<Duration>(options_.object_period * std::max(missing, 0.0));
+  });
+  return unwritten;
+}
+
+EventSeries* EventCorrelator::find(const SeriesId& id) {
+  const auto found = series_.find(id);
+  return found == series_.end() ? nullptr : &found->second;
+}
+
+namespace {
+
+json::object series_of(const EventSeries& series) {
+  return {{"count", series.count}, {"lastObservedTime", async::format_micro_time(series.last)}};
+}
+
+}  // namespace
+
+json::object to_event(const EventSeries& series, const EventRecorderOptions& options) {
+  const auto& what = series.what;
+  // Events about cluster-scoped objects live in "default": the server insists.
+  const std::string ns = what.regarding.ns.empty() ? "default" : what.regarding.ns;
+  json::object regarding{{"apiVersion", what.regarding.api_version}, {"kind", what.regarding.kind}};
+  const std::pair<std::string_view, const std::string*> optional[] = {
+      {"namespace", &what.regarding.ns},
+      {"name", &what.regarding.name},
+      {"uid", &what.regarding.uid},
+      {"resourceVersion", &what.regarding.resource_version},
+  };
+  for (const auto& [field, value] : optional)
+    if (!value->empty()) regarding[field] = *value;
+  json::object event{
+      {"metadata", json::object{{"namespace", ns}, {"name", series.name}}},
+      {"eventTime", async::format_micro_time(series.first)},
+      {"reportingController", options.controller},
+      {"reportingInstance", options.instance},
+      {"type", what.type == EventType::warning ? "Warning" : "Normal"},
+      {"reason", what.reason},
+      {"action", what.action},
+      {"note", what.note},
+      {"regarding", std::move(regarding)},
+  };
+  if (series.count > 1) event["series"] = series_of(series);
+  return event;
+}
+
+json::object to_series_patch(const EventSeries& series) {
+  return {{"series", series_of(series)}};
+}
+
+}  // namespace hubferry::kube

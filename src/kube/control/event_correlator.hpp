@@ -1,0 +1,88 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+
+#include "hubferry/async/random.hpp"
+#include "hubferry/kube/event_recorder.hpp"
+
+namespace hubferry::kube {
+
+/// Something that happened, as told to the recorder, with its texts cut to size.
+struct Occurrence {
+  ObjectReference regarding;
+  EventType type = EventType::normal;
+  std::string reason;
+  std::string action;
+  std::string note;
+};
+
+/// One Event object on the server, or one that will be.
+struct EventSeries {
+  Occurrence what;
+  std::string name;           // of the Event object
+  async::WallTime first{};    // eventTime
+  async::WallTime last{};     // series.lastObservedTime
+  TimePoint last_seen{};      // the same, on the monotonic clock
+  int count = 1;
+  int written = 0;      // the count that the server knows; 0: the Event does not exist yet
+  bool waiting = false;  // in the recorder's buffer
+};
+
+/// Decides which occurrences become Events, which raise a count, and which are dropped. No I/O.
+class EventCorrelator {
+ public:
+  using SeriesId = std::tuple<std::string, int, std::string, std::string, std::string>;
+
+  enum class Verdict {
+    write,         // the series wants to be written now
+    counted,       // a repetition; it will be written with a later one or by due()
+    rate_limited,  // too many events about this object
+    full,          // too many series
+  };
+  struct Outcome {
+    Verdict verdict;
+    SeriesId id;
+  };
+
+  EventCorrelator(const EventRecorderOptions& options, async::Random& random) : options_(options), random_(random) {}
+
+  Outcome take(Occurrence occurrence, TimePoint now, async::WallTime wall);
+
+  /// Forgets what is over. Returns the series that ended with counts not yet written; forget() them after the write.
+  std::vector<SeriesId> sweep(TimePoint now);
+  void forget(const SeriesId& id) { series_.erase(id); }
+
+  EventSeries* find(const SeriesId& id);
+  [[nodiscard]] std::size_t size() const { return series_.size(); }
+
+ private:
+  struct Bucket {
+    double tokens;
+    TimePoint filled_at;
+  };
+  struct Similar {
+    std::set<std::string> notes;
+    TimePoint since{};
+  };
+
+  bool take_token(const std::string& object, TimePoint now);
+  void combine_similar(Occurrence& occurrence, const std::string& object, TimePoint now);
+
+  const EventRecorderOptions& options_;
+  async::Random& random_;
+  std::map<SeriesId, EventSeries> series_;
+  std::unordered_map<std::string, Bucket> buckets_;  // by object
+  std::map<SeriesId, Similar> similar_;              // by all but the note
+};
+
+/// The JSON of a new Event, and the merge patch that brings an existing one up to date.
+json::object to_event(const EventSeries& series, const EventRecorderOptions& options);
+json::object to_series_patch(const EventSeries& series);
+
+}  // namespace hubferry::kube

@@ -1,0 +1,178 @@
+#include "hubferry/kube/event_recorder.hpp"
+
+#include "hubferry/async/backoff.hpp"
+#include "hubferry/async/deadline.hpp"
+#include "hubferry/async/event.hpp"
+#include "kube/control/event_correlator.hpp"
+
+namespace hubferry::kube {
+
+namespace {
+
+constexpr std::size_t longest_note = 1024;
+constexpr std::size_t longest_word = 128;  // of reason, action and reportingInstance
+/// How late the last count of a series may be, beyond the series' window.
+constexpr Duration sweep_period = std::chrono::minutes{1};
+constexpr async::BackoffPolicy retry_policy{.first = std::chrono::seconds{1}, .most = std::chrono::seconds{30}};
+
+}  // namespace
+
+std::string_view truncate_utf8(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  std::size_t end = most;
+  // Bytes 10xxxxxx continue a sequence: it must go as a whole.
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end);
+}
+
+ObjectReference reference_to(const Resource& resource, const Object& object) {
+  return {resource.api_version(),
+          resource.kind,
+          std::string{object.ns()},
+          std::string{object.name()},
+          std::string{object.uid()},
+          std::string{object.resource_version()}};
+}
+
+struct EventRecorder::State {
+  State(Api& server, EventRecorderOptions settings, Env environment)
+      : api(server),
+        options(std::move(settings)),
+        env(std::move(environment)),
+        correlator(options, env.random),
+        sent(env.metrics.counter("event_recorder_sent_total", "Events created or brought up to date")),
+        dropped(env.metrics.counter_family("event_recorder_dropped_total", "Events that nobody will see, by reason",
+                                           {"reason"})) {
+    options.instance = truncate_utf8(options.instance, longest_word);
+    for (const auto* reason : {"full", "rate", "rejected", "unreachable"}) dropped.with({reason});
+    env.log = env.log.named("events");
+  }
+
+  void enqueue(const EventCorrelator::SeriesId& id) {
+    auto* series = correlator.find(id);
+    if (series == nullptr || series->waiting) return;
+    if (buffer.size() >= options.most_waiting) {
+      dropped.with({"full"}).increment();
+      if (series->written == 0) correlator.forget(id);
+      return;
+    }
+    series->waiting = true;
+    buffer.push_back(id);
+    changed.notify();
+  }
+
+  void drop(const EventCorrelator::SeriesId& id, std::string_view reason, const Error& error) {
+    dropped.with({reason}).increment();
+    env.log.warn("an event is lost", {{"reason", std::get<2>(id)}, {"error", error.describe()}});
+    correlator.forget(id);
+  }
+
+  /// The buffer's first event, once. `copy` is what was decided on: the series may go on counting meanwhile.
+  Awaitable<Result<Object>> write(EventSeries copy) {
+    if (copy.written == 0) return api.create(resources::events, to_event(copy, options));
+    const std::string ns = copy.what.regarding.ns.empty() ? "default" : copy.what.regarding.ns;
+    return api.merge_patch(resources::events, {ns, copy.name}, to_series_patch(copy));
+  }
+
+  /// Writes one series, trying again while the server cannot take it. Leaves `waiting` to the caller.
+  Awaitable<> send(EventCorrelator::SeriesId id) {
+    async::Backoff backoff{retry_policy, env.clock, env.random};
+    for (unsigned attempt = 1;; ++attempt) {
+      const EventSeries copy = *correlator.find(id);
+      auto answer = co_await write(copy);
+      auto& series = *correlator.find(id);
+      // A repeated create that meets its own first try has succeeded, with the count of then.
+      const bool there = !answer && copy.written == 0 && answer.error().kind == ErrorKind::already_exists;
+      if (answer || there) {
+        series.written = there ? 1 : copy.count;
+        sent.increment();
+        co_return;
+      }
+      const Error error = answer.error();
+      if (copy.written > 0 && error.kind == ErrorKind::not_found) {
+        series.written = 0;  // expired on the server (events live an hour): tell it anew
+        if (attempt < options.attempts) continue;
+      }
+      const bool transient = is_retryable(error) || error.kind == ErrorKind::ambiguous ||
+                             error.kind == ErrorKind::conflict || error.kind == ErrorKind::unauthorized;
+      if (!transient || attempt >= options.attempts) {
+        drop(id, transient ? "unreachable" : "rejected", error);
+        co_return;
+      }
+      if (error.retry_after) co_await env.clock.sleep_for(*error.retry_after);
+      co_await backoff.pause();
+    }
+  }
+
+  Api& api;
+  EventRecorderOptions options;
+  Env env;
+  EventCorrelator correlator;
+  std::deque<EventCorrelator::SeriesId> buffer;  // each is known to the correlator, and waiting
+  async::Notify changed;
+  async::WaitList idle;  // wait for an empty buffer
+  obs::Counter sent;
+  obs::Family<obs::Counter>& dropped;
+};
+
+EventRecorder::EventRecorder(Api& api, EventRecorderOptions options, Env env)
+    : state_(std::make_unique<State>(api, std::move(options), std::move(env))) {}
+
+EventRecorder::~EventRecorder() = default;
+
+std::size_t EventRecorder::waiting() const {
+  return state_->buffer.size();
+}
+
+void EventRecorder::event(const ObjectReference& regarding, EventType type, std::string_view reason,
+                          std::string_view action, std::string_view note) {
+  Occurrence occurrence{regarding, type, std::string{truncate_utf8(reason, longest_word)},
+                        std::string{truncate_utf8(action, longest_word)},
+                        std::string{truncate_utf8(note, longest_note)}};
+  auto& env = state_->env;
+  const auto outcome = state_->correlator.take(std::move(occurrence), env.clock.now(), env.clock.wall_now());
+  switch (outcome.verdict) {
+    case EventCorrelator::Verdict::write:
+      state_->enqueue(outcome.id);
+      break;
+    case EventCorrelator::Verdict::counted:
+      break;
+    case EventCorrelator::Verdict::rate_limited:
+      state_->dropped.with({"rate"}).increment();
+      break;
+    case EventCorrelator::Verdict::full:
+      state_->dropped.with({"full"}).increment();
+      break;
+  }
+}
+
+Awaitable<> EventRecorder::run() {
+  auto& state = *state_;
+  while (true) {
+    while (!state.buffer.empty()) {
+      const auto id = state.buffer.front();
+      co_await state.send(id);
+      state.buffer.pop_front();
+      if (auto* series = state.correlator.find(id)) series->waiting = false;
+    }
+    state.idle.wake_all();
+    for (const auto& id : state.correlator.sweep(state.env.clock.now())) state.enqueue(id);
+    if (!state.buffer.empty()) continue;
+    // Without series there is nothing to sweep, and no reason to wake up.
+    const auto sweep_at =
+        state.correlator.size() == 0 ? async::never : async::later(state.env.clock.now(), sweep_period);
+    std::exception_ptr interrupted;
+    try {
+      co_await async::with_deadline(state.env.clock, sweep_at, state.changed.wait());
+    } catch (...) {
+      interrupted = std::current_exception();
+    }
+    if (interrupted && !async::is_timeout(interrupted)) std::rethrow_exception(interrupted);
+  }
+}
+
+Awaitable<> EventRecorder::flushed() {
+  while (!state_->buffer.empty()) co_await state_->idle.wait();
+}
+
+}  // namespace hubferry::kube

@@ -1,0 +1,246 @@
+#include "hubferry/kube/leader_election.hpp"
+
+#include "hubferry/async/deadline.hpp"
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/kube/event_recorder.hpp"
+#include "kube/control/lease_machine.hpp"
+
+namespace hubferry::kube {
+
+namespace {
+
+/// Releasing is a courtesy: the process must not hang on it.
+constexpr Duration release_limit = std::chrono::seconds{3};
+
+void require(bool condition, const std::string& sentence) {
+  if (!condition) throw std::invalid_argument("leader election: " + sentence);
+}
+
+Error timed_out() {
+  return {ErrorKind::ambiguous, 0, {}, "no answer in time", std::nullopt};
+}
+
+}  // namespace
+
+void LeaderElectionOptions::validate() const {
+  require(!name.empty(), "the Lease needs a name");
+  require(!ns.empty(), "the Lease needs a namespace");
+  require(!identity.empty(), "a candidate needs an identity of its own");
+  require(lease_duration >= std::chrono::seconds{1}, "the lease duration must be at least 1s, not " +
+                                                         async::format_duration(lease_duration));
+  require(retry_period > Duration::zero(), "the retry period must be above zero");
+  require(renew_deadline < lease_duration,
+          "the renew deadline (" + async::format_duration(renew_deadline) + ") must be below the lease duration (" +
+              async::format_duration(lease_duration) +
+              "), or a leader that cannot renew would still work when another takes over");
+  require(std::chrono::duration<double>(retry_period) * 1.2 < renew_deadline,
+          "the retry period (" + async::format_duration(retry_period) + ") times 1.2 must be below the renew deadline (" +
+              async::format_duration(renew_deadline) + "), or a single failed renewal would end the leadership");
+}
+
+LeaderElector::LeaderElector(Api& api, LeaderElectionOptions options, Env env, EventRecorder* events)
+    : api_(api),
+      options_((options.validate(), std::move(options))),
+      env_(std::move(env)),
+      events_(events),
+      machine_(std::make_unique<LeaseMachine>(options_, env_.random)),
+      master_status_(env_.metrics
+                         .gauge_family("leader_election_master_status",
+                                       "1 where this process leads, 0 where it is a candidate", {"name"})
+                         .with({options_.name})),
+      slow_path_(env_.metrics
+                     .counter_family("leader_election_slowpath_total",
+                                     "Renewals that had to read the Lease before they could write it", {"name"})
+                     .with({options_.name})) {
+  env_.log = env_.log.named("leader-election").with("lease", options_.ns + "/" + options_.name);
+}
+
+LeaderElector::~LeaderElector() = default;
+
+bool LeaderElector::is_leader() const {
+  return machine_->state() == LeaseState::leading && env_.clock.now() < machine_->leads_until();
+}
+
+std::string LeaderElector::leader() const {
+  return machine_->holder();
+}
+
+void LeaderElector::report_changes() {
+  const std::string holder = machine_->holder();
+  if (holder == reported_leader_) return;
+  reported_leader_ = holder;
+  if (holder.empty())
+    env_.log.info("the Lease is free");
+  else
+    env_.log.info("a new leader", {{"leader", holder}});
+}
+
+Awaitable<> LeaderElector::read() {
+  if (machine_->state() == LeaseState::leading) slow_path_.increment();
+  Result<Object> answer = timed_out();
+  std::exception_ptr interrupted;
+  const auto limit = async::later(env_.clock.now(), options_.renew_deadline / 2);
+  try {
+    auto request = api_.get(resources::leases, {options_.ns, options_.name});
+    answer = co_await async::with_deadline(env_.clock, limit, std::move(request));
+  } catch (...) {
+    interrupted = std::current_exception();
+  }
+  if (interrupted && !async::is_timeout(interrupted)) std::rethrow_exception(interrupted);
+  const auto now = env_.clock.now();
+  if (answer) {
+    machine_->on_read(*answer, now);
+  } else if (answer.error().kind == ErrorKind::not_found) {
+    machine_->on_read(std::nullopt, now);
+  } else {
+    last_error_ = answer.error().describe();
+    env_.log.warn("cannot read the Lease", {{"error", last_error_}});
+    // Nothing was written: only the pause counts.
+    machine_->on_failure({ErrorKind::unreachable, 0, {}, last_error_, std::nullopt}, now);
+  }
+  report_changes();
+}
+
+Awaitable<> LeaderElector::step_write(json::object lease, bool create) {
+  const auto started = env_.clock.now();
+  Result<Object> answer = timed_out();
+  std::exception_ptr interrupted;
+  // Half of the deadline, so that a connection that hangs leaves time for another try.
+  const auto limit = async::later(started, options_.renew_deadline / 2);
+  try {
+    auto request = create ? api_.create(resources::leases, std::move(lease))
+                          : api_.update(resources::leases, std::move(lease));
+    answer = co_await async::with_deadline(env_.clock, limit, std::move(request));
+  } catch (...) {
+    interrupted = std::current_exception();
+  }
+  if (interrupted && !async::is_timeout(interrupted)) std::rethrow_exception(interrupted);
+  const auto now = env_.clock.now();
+  if (answer) {
+    machine_->on_written(*answer, started, now);
+  } else {
+    last_error_ = answer.error().describe();
+    const bool race = answer.error().kind == ErrorKind::conflict || answer.error().kind == ErrorKind::already_exists;
+    if (race)
+      env_.log.debug("somebody else wrote the Lease", {{"error", last_error_}});
+    else
+      env_.log.warn("cannot write the Lease", {{"error", last_error_}});
+    machine_->on_failure(answer.error(), now);
+  }
+  report_changes();
+}
+
+Awaitable<> LeaderElector::acquire() {
+  while (machine_->state() == LeaseState::following) {
+    auto action = machine_->next(env_.clock.now(), env_.clock.wall_now());
+    if (auto* created = std::get_if<LeaseMachine::Create>(&action))
+      co_await step_write(std::move(created->lease), true);
+    else if (auto* updated = std::get_if<LeaseMachine::Update>(&action))
+      co_await step_write(std::move(updated->lease), false);
+    else if (const auto* pause = std::get_if<LeaseMachine::Pause>(&action))
+      co_await env_.clock.sleep_until(pause->until);
+    else
+      co_await read();
+  }
+}
+
+Awaitable<> LeaderElector::renew() {
+  while (true) {
+    auto action = machine_->next(env_.clock.now(), env_.clock.wall_now());
+    if (std::holds_alternative<LeaseMachine::Stop>(action)) break;
+    if (const auto* pause = std::get_if<LeaseMachine::Pause>(&action)) {
+      co_await env_.clock.sleep_until(pause->until);
+      continue;
+    }
+    auto step = read();
+    if (auto* created = std::get_if<LeaseMachine::Create>(&action))
+      step = step_write(std::move(created->lease), true);
+    else if (auto* updated = std::get_if<LeaseMachine::Update>(&action))
+      step = step_write(std::move(updated->lease), false);
+    std::exception_ptr interrupted;
+    try {
+      co_await async::with_deadline(env_.clock, machine_->leads_until(), std::move(step));
+    } catch (...) {
+      interrupted = std::current_exception();
+    }
+    if (interrupted && !async::is_timeout(interrupted)) std::rethrow_exception(interrupted);
+  }
+  std::string why = "lost the Lease " + options_.ns + "/" + options_.name;
+  if (machine_->holder() != options_.identity && !machine_->holder().empty())
+    why += " to " + machine_->holder();
+  else
+    why += ": it could not be renewed for " + async::format_duration(options_.renew_deadline);
+  if (!last_error_.empty()) why += " (" + last_error_ + ")";
+  throw LeadershipLost(why);
+}
+
+Awaitable<> LeaderElector::release() {
+  // A conflict may come from somebody's label or from our own renewal whose answer was cut off: look once more.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    auto lease = machine_->released(env_.clock.wall_now());
+    if (!lease) co_return;
+    auto answer = co_await api_.update(resources::leases, std::move(*lease));
+    if (answer) {
+      machine_->on_read(*answer, env_.clock.now());
+      env_.log.info("released the Lease");
+      co_return;
+    }
+    env_.log.debug("cannot release the Lease", {{"error", answer.error().describe()}});
+    if (answer.error().kind != ErrorKind::conflict) co_return;
+    auto current = co_await api_.get(resources::leases, {options_.ns, options_.name});
+    if (!current) co_return;
+    machine_->on_read(*current, env_.clock.now());
+  }
+}
+
+Awaitable<> LeaderElector::run(std::function<Awaitable<>(LeaderEpoch)> lead) {
+  machine_ = std::make_unique<LeaseMachine>(options_, env_.random);
+  co_await acquire();
+  LeaderEpoch epoch{options_.identity, machine_->epoch()};
+  master_status_.set(1);
+  env_.log.info("leading", {{"identity", options_.identity}, {"epoch", epoch.number}});
+  if (events_ != nullptr) {
+    ObjectReference lease;
+    lease.api_version = resources::leases.api_version();
+    lease.kind = resources::leases.kind;
+    lease.ns = options_.ns;
+    lease.name = options_.name;
+    events_->event(lease, EventType::normal, "LeaderElection", "Elect", options_.identity + " became leader");
+  }
+
+  async::TaskScope scope{co_await async::asio::this_coro::executor};
+  auto work = [&]() -> Awaitable<> {
+    co_await lead(epoch);
+    scope.stop();
+  };
+  scope.spawn(work());
+  scope.spawn(renew());
+  std::exception_ptr error;
+  try {
+    co_await scope.join();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  // From here on nothing of the work runs any more: now, and not earlier, another may lead.
+  const bool in_time = env_.clock.now() < async::later(machine_->leads_until(),
+                                                       options_.lease_duration - options_.renew_deadline);
+  if (!in_time) env_.log.error("the work went on after the Lease had expired: another leader may have started");
+  co_await async::asio::this_coro::throw_if_cancelled(false);
+  if (options_.release_on_stop && machine_->state() == LeaseState::leading) {
+    try {
+      auto limited = async::with_deadline(env_.clock, async::later(env_.clock.now(), release_limit), release());
+      co_await async::shielded(std::move(limited));
+    } catch (...) {
+      env_.log.warn("cannot release the Lease", {{"error", async::describe(std::current_exception())}});
+    }
+  }
+  co_await async::asio::this_coro::throw_if_cancelled(true);
+  master_status_.set(0);
+  if (error) {
+    env_.log.info("leading no more", {{"error", async::describe(error)}});
+    std::rethrow_exception(error);
+  }
+  env_.log.info("leading no more: the work has ended");
+}
+
+}  // namespace hubferry::kube

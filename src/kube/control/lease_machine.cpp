@@ -1,0 +1,123 @@
+#include "kube/control/lease_machine.hpp"
+
+#include <algorithm>
+
+namespace hubferry::kube {
+
+namespace {
+
+/// A candidate's tries are spread over [retry_period, 2.2 * retry_period), so that candidates do not run in step.
+constexpr double jitter = 1.2;
+
+std::int64_t integer_at(const Object& lease, std::string_view field) {
+  const auto* found = lease.find({"spec", field});
+  return found != nullptr && found->is_int64() ? found->get_int64() : 0;
+}
+
+bool same_spec(const Object& left, const Object& right) {
+  const auto* a = left.find({"spec"});
+  const auto* b = right.find({"spec"});
+  return (a == nullptr) == (b == nullptr) && (a == nullptr || *a == *b);
+}
+
+}  // namespace
+
+LeaseMachine::LeaseMachine(LeaderElectionOptions options, async::Random& random)
+    : options_(std::move(options)), random_(random) {}
+
+std::string LeaseMachine::holder() const {
+  return lease_ ? std::string{lease_->string_at({"spec", "holderIdentity"})} : std::string{};
+}
+
+TimePoint LeaseMachine::expiry() const {
+  // The holder's own promise counts; a Lease without one is judged by ours.
+  const std::int64_t promised = integer_at(*lease_, "leaseDurationSeconds");
+  return async::later(seen_at_, promised > 0 ? Duration{std::chrono::seconds{promised}} : options_.lease_duration);
+}
+
+TimePoint LeaseMachine::after_retry_period(TimePoint now) {
+  // A leader renews on the beat; its deadline leaves room for a few tries only.
+  if (state_ == LeaseState::leading) return async::later(now, options_.retry_period);
+  const auto spread = std::chrono::duration_cast<Duration>(options_.retry_period * (jitter * random_.fraction()));
+  return async::later(now, options_.retry_period + spread);
+}
+
+LeaseMachine::Action LeaseMachine::next(TimePoint now, async::WallTime wall) {
+  if (state_ == LeaseState::leading && now >= leads_until_) state_ = LeaseState::lost;
+  if (state_ == LeaseState::lost) return Stop{};
+  if (now < not_before_) {
+    return Pause{state_ == LeaseState::leading ? std::min(not_before_, leads_until_) : not_before_};
+  }
+  if (must_read_) return Read{};
+  if (!lease_) return Create{claim(wall)};
+  if (holder().empty() || held_by_us() || now >= expiry()) return Update{claim(wall)};
+  // Somebody else leads: look again, and be there when the Lease expires.
+  must_read_ = true;
+  not_before_ = std::min(after_retry_period(now), expiry());
+  return Pause{not_before_};
+}
+
+json::object LeaseMachine::claim(async::WallTime wall) const {
+  json::object lease = lease_ ? lease_->json() : json::object{};
+  if (!lease_) lease["metadata"] = json::object{{"name", options_.name}, {"namespace", options_.ns}};
+  auto& spec = lease["spec"];
+  if (!spec.is_object()) spec.emplace_object();
+  const bool renewal = state_ == LeaseState::leading;
+  const std::string now = async::format_micro_time(wall);
+  spec.get_object()["holderIdentity"] = options_.identity;
+  spec.get_object()["leaseDurationSeconds"] =
+      std::chrono::ceil<std::chrono::seconds>(options_.lease_duration).count();
+  spec.get_object()["renewTime"] = now;
+  if (!renewal) {
+    spec.get_object()["acquireTime"] = now;
+    // Also when the Lease names us already: a claim whose answer got lost is a new term, and so is a restart.
+    spec.get_object()["leaseTransitions"] = lease_ ? integer_at(*lease_, "leaseTransitions") + 1 : 0;
+  }
+  return lease;
+}
+
+std::optional<json::object> LeaseMachine::released(async::WallTime wall) const {
+  if (!lease_ || !held_by_us()) return std::nullopt;
+  json::object lease = lease_->json();
+  auto& spec = lease["spec"].get_object();
+  const std::string now = async::format_micro_time(wall);
+  spec["holderIdentity"] = "";
+  spec["leaseDurationSeconds"] = 1;
+  spec["renewTime"] = now;
+  spec["acquireTime"] = now;
+  return lease;
+}
+
+void LeaseMachine::on_read(std::optional<Object> lease, TimePoint now) {
+  const bool changed = lease.has_value() != lease_.has_value() || (lease && !same_spec(*lease, *lease_));
+  if (changed) seen_at_ = now;
+  lease_ = std::move(lease);
+  must_read_ = false;
+  // A deleted Lease is still ours to create again; one that names another is not.
+  if (state_ == LeaseState::leading && lease_ && (!held_by_us() || integer_at(*lease_, "leaseTransitions") != epoch_))
+    state_ = LeaseState::lost;
+}
+
+void LeaseMachine::on_written(Object lease, TimePoint started, TimePoint now) {
+  lease_ = std::move(lease);
+  seen_at_ = now;
+  must_read_ = false;
+  not_before_ = async::later(started, options_.retry_period);
+  if (state_ == LeaseState::lost) return;
+  if (state_ == LeaseState::following) epoch_ = integer_at(*lease_, "leaseTransitions");
+  leads_until_ = async::later(started, options_.renew_deadline);
+  // An answer that comes after its own deadline leads nowhere: claim again.
+  if (state_ == LeaseState::following && now >= leads_until_) return;
+  state_ = LeaseState::leading;
+}
+
+void LeaseMachine::on_failure(const Error& error, TimePoint now) {
+  must_read_ = true;
+  // Who met another state reads at once when leading, as time runs; a follower has lost that race.
+  const bool stale = error.kind == ErrorKind::conflict || error.kind == ErrorKind::ambiguous ||
+                     error.kind == ErrorKind::already_exists || error.kind == ErrorKind::not_found;
+  const bool at_once = stale && (state_ == LeaseState::leading || error.kind == ErrorKind::ambiguous);
+  not_before_ = at_once ? now : after_retry_period(now);
+}
+
+}  // namespace hubferry::kube

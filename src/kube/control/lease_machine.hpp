@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "hubferry/async/clock.hpp"
+#include "hubferry/async/random.hpp"
+#include "hubferry/kube/error.hpp"
+#include "hubferry/kube/leader_election.hpp"
+#include "hubferry/kube/object.hpp"
+
+namespace hubferry::kube {
+
+/// following -> leading -> lost
+/// `lost` is final: a process that has led does not run a second term.
+enum class LeaseState {
+  following,  // somebody else leads, or nobody does
+  leading,    // our last renewal started less than renew_deadline ago
+  lost,       // we led, and either time ran out or the Lease names somebody else
+};
+
+/// Decides what a candidate does next. No I/O: the caller asks next(), does it, and tells the outcome.
+class LeaseMachine {
+ public:
+  struct Read {};
+  struct Create {
+    json::object lease;
+  };
+  struct Update {
+    json::object lease;  // carries the resourceVersion that it was decided on
+  };
+  struct Pause {
+    TimePoint until;
+  };
+  struct Stop {};  // leadership is lost
+  using Action = std::variant<Read, Create, Update, Pause, Stop>;
+
+  LeaseMachine(LeaderElectionOptions options, async::Random& random);
+
+  [[nodiscard]] Action next(TimePoint now, async::WallTime wall);
+
+  void on_read(std::optional<Object> lease, TimePoint now);
+  /// `started`: when the request was sent. The renewal counts from there, as others may have seen it that early.
+  void on_written(Object lease, TimePoint started, TimePoint now);
+  /// A read or a write failed. After a write that may have happened, or that met another state, the Lease is read.
+  void on_failure(const Error& error, TimePoint now);
+
+  [[nodiscard]] LeaseState state() const { return state_; }
+  /// Until when we may act as leader.
+  [[nodiscard]] TimePoint leads_until() const { return leads_until_; }
+  [[nodiscard]] std::int64_t epoch() const { return epoch_; }
+  [[nodiscard]] std::string holder() const;
+  /// The Lease as it looks when given back; nullopt when it is not known to be ours.
+  [[nodiscard]] std::optional<json::object> released(async::WallTime wall) const;
+
+ private:
+  [[nodiscard]] json::object claim(async::WallTime wall) const;
+  [[nodiscard]] bool held_by_us() const { return holder() == options_.identity; }
+  [[nodiscard]] TimePoint expiry() const;
+  [[nodiscard]] TimePoint after_retry_period(TimePoint now);
+
+  LeaderElectionOptions options_;
+  async::Random& random_;
+
+  LeaseState state_ = LeaseState::following;
+  bool must_read_ = true;        // what we know may not be what the server holds
+  std::optional<Object> lease_;  // as last seen; nullopt: there is none
+  TimePoint seen_at_{};          // when its spec last changed, by our own clock: others' clocks are not trusted
+  TimePoint not_before_{};       // of the next request
+  TimePoint leads_until_{};
+  std::int64_t epoch_ = 0;
+};
+
+}  // namespace hubferry::kube
