@@ -22,8 +22,8 @@ enum class View {
 std::string_view to_string(View view);
 
 struct Metadata {
-  std::string name;         // empty: for a root handler its phase's name
-  std::string description;  // one line for people
+  std::string name = {};         // empty: for a root handler its phase's name
+  std::string description = {};  // one line for people
   View view = View::none;
   std::size_t at_most = 0;  // parallel: how many components run at once; 0: all
   /// Serial: write the status when this component is done, before the next one starts. For steps that must not be
@@ -72,11 +72,6 @@ class Handler {
       co_return co_await function(context, *static_cast<Resource*>(resource), last);
     };
     return handler;
-  }
-  static Handler leaf(std::string name, Function function) {
-    Metadata metadata;
-    metadata.name = std::move(name);
-    return leaf(std::move(metadata), std::move(function));
   }
   /// The components in order; the first one that is not done, or fails, ends the run.
   static Handler serial(Metadata metadata, std::vector<Handler> components) {
