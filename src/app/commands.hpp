@@ -1,0 +1,13 @@
+#pragma once
+
+#include <iosfwd>
+
+#include "app/command_line.hpp"
+
+namespace hubferry::app {
+
+// Each subcommand lives in a file of its own, which declares its flags and what it does.
+void add_manager_command(CommandLine& line);
+void add_version_command(CommandLine& line, std::ostream& out);
+
+}  // namespace hubferry::app

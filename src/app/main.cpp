@@ -1,0 +1,17 @@
+#include <cstdlib>
+#include <iostream>
+
+#include "app/commands.hpp"
+
+int main(int argc, char** argv) {
+  using namespace hubferry::app;
+  CommandLine line{"hubferry", "moves managed clusters from one hub to another"};
+  add_manager_command(line);
+  add_version_command(line, std::cout);
+
+  const auto environment = [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+  };
+  return line.run({argv + 1, argv + argc}, {.out = std::cout, .err = std::cerr, .environment = environment});
+}

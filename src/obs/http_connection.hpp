@@ -1,0 +1,52 @@
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <memory>
+
+#include "hubferry/obs/http_server.hpp"
+
+namespace hubferry::obs {
+
+/// One client of an HttpServer: reads its requests and answers them, one after the other.
+/// Lifetime: must outlive run(). Cancellation: terminal, at once. Errors: none; a connection that breaks just ends.
+class HttpConnection {
+ public:
+  HttpConnection(async::asio::ip::tcp::socket socket, async::Clock& clock, const HttpServer::Options& options,
+                 const HttpHandler& handler);
+  HttpConnection(const HttpConnection&) = delete;
+  HttpConnection& operator=(const HttpConnection&) = delete;
+  ~HttpConnection();
+
+  async::Awaitable<> run();
+
+  /// Breaks the connection; run() returns soon after.
+  void drop();
+  [[nodiscard]] bool dropped() const { return dropped_; }
+
+  /// Waits for a further request, having answered all before.
+  [[nodiscard]] bool idle() const { return idle_; }
+  /// Since when it waits for the client to do something.
+  [[nodiscard]] async::TimePoint waiting_since() const { return waiting_since_; }
+
+ private:
+  struct Stream;
+  struct Incoming;
+
+  async::Awaitable<bool> serve_one();
+  async::Awaitable<bool> await_first_byte();
+  async::Awaitable<bool> send(HttpResponse response, const Incoming& request);
+  async::Awaitable<> linger();
+  HttpResponse handle(const HttpRequest& request) const;
+  void now_waiting(bool idle);
+
+  async::Clock& clock_;
+  const HttpServer::Options& options_;
+  const HttpHandler& handler_;
+  std::unique_ptr<Stream> stream_;
+  bool dropped_ = false;
+  bool idle_ = false;
+  bool served_any_ = false;
+  async::TimePoint waiting_since_;
+};
+
+}  // namespace hubferry::obs

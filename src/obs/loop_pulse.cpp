@@ -1,0 +1,22 @@
+#include "hubferry/obs/loop_pulse.hpp"
+
+namespace hubferry::obs {
+
+LoopPulse::LoopPulse(async::Clock& clock, Timing timing) : clock_(clock), timing_(timing), last_beat_(clock.now()) {}
+
+async::Awaitable<> LoopPulse::run() {
+  for (;;) {
+    mark();
+    co_await clock_.sleep_for(timing_.beat);
+  }
+}
+
+Health::Check LoopPulse::check() const {
+  return [this]() -> std::optional<std::string> {
+    const auto silence = clock_.now() - last_beat_.load();
+    if (silence < timing_.stuck_after) return std::nullopt;
+    return "the loop has not turned for " + async::format_duration(silence);
+  };
+}
+
+}  // namespace hubferry::obs

@@ -1,0 +1,165 @@
+#include "hubferry/obs/metrics.hpp"
+
+#include <prometheus/check_names.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+
+#include "obs/metric_family.hpp"
+#include "obs/metrics_text.hpp"
+
+namespace hubferry::obs {
+
+namespace {
+
+using prometheus::MetricType;
+
+bool is_any_of(std::string_view text, std::initializer_list<std::string_view> candidates) {
+  return std::find(candidates.begin(), candidates.end(), text) != candidates.end();
+}
+
+[[noreturn]] void refuse(const MetricShape& shape, const std::string& why) {
+  throw std::logic_error("metric '" + shape.name + "' " + why);
+}
+
+/// What Prometheus, OpenMetrics and promtool ask of a metric: found out here rather than by whoever scrapes.
+void check_shape(const MetricShape& shape, const std::string& help) {
+  const std::string_view name = shape.name;
+  if (!prometheus::CheckMetricName(shape.name)) refuse(shape, "has a name that Prometheus does not allow");
+  if (help.empty()) refuse(shape, "needs a help text");
+  const bool counter = shape.type == MetricType::Counter;
+  if (counter && (!name.ends_with("_total") || name == "_total"))
+    refuse(shape, "is a counter: its name must end in _total");
+  if (!counter && name.ends_with("_total")) refuse(shape, "is no counter: its name must not end in _total");
+  for (const auto* suffix : {"_bucket", "_count", "_sum", "_created"})
+    if (name.ends_with(suffix)) refuse(shape, std::string("must not end in ") + suffix);
+  for (const auto& label : shape.label_names) {
+    if (!prometheus::CheckLabelName(label)) refuse(shape, "has a label name that Prometheus does not allow: " + label);
+    if (is_any_of(label, {"le", "quantile"})) refuse(shape, "has a label name with a meaning of its own: " + label);
+    if (std::count(shape.label_names.begin(), shape.label_names.end(), label) > 1)
+      refuse(shape, "has the label " + label + " twice");
+  }
+  if (shape.type == MetricType::Histogram) {
+    const auto& buckets = shape.buckets;
+    if (buckets.empty()) refuse(shape, "needs at least one bucket");
+    // Not std::is_sorted: equal bounds are wrong as well, and so is NaN, which compares false to all.
+    for (std::size_t i = 1; i < buckets.size(); ++i)
+      if (!(buckets[i - 1] < buckets[i])) refuse(shape, "has buckets that do not grow");
+  }
+}
+
+}  // namespace
+
+struct Metrics::Impl {
+  /// One metric, as whichever type it is.
+  struct Entry {
+    MetricShape shape;
+    std::unique_ptr<Family<Counter>> counters;
+    std::unique_ptr<Family<Gauge>> gauges;
+    std::unique_ptr<Family<Histogram>> histograms;
+  };
+
+  /// Finds the family, or makes it with `build` and keeps it in `slot`.
+  template <typename T>
+  Family<T>& family(std::unique_ptr<Family<T>> Entry::* slot, prometheus::detail::Builder<typename T::Series> build,
+                    MetricShape shape, const std::string& help, std::size_t max_series) {
+    check_shape(shape, help);
+    const std::lock_guard lock{mutex};
+    auto& entry = entries[std::string(open_metrics_name(shape.name, shape.type))];
+    if (!entry.shape.name.empty()) {
+      if (entry.shape.name != shape.name)
+        refuse(shape, "is too close to '" + entry.shape.name + "', which exists already");
+      if (entry.shape != shape) refuse(shape, "exists already with another type, other labels or other buckets");
+      return *(entry.*slot);
+    }
+    auto& series = build.Name(shape.name).Help(help).Register(registry);
+    entry.shape = shape;
+    entry.*slot =
+        std::make_unique<Family<T>>(std::make_unique<typename Family<T>::Impl>(std::move(shape), max_series, series));
+    return *(entry.*slot);
+  }
+
+  std::string scrape(MetricsFormat format) {
+    const std::lock_guard lock{scrape_mutex};
+    for (std::size_t i = 0;; ++i) {
+      std::function<void()> refresh;
+      {
+        const std::lock_guard list_lock{mutex};
+        if (i >= refreshers.size()) break;
+        refresh = refreshers[i];
+      }
+      try {
+        refresh();
+      } catch (const std::exception&) {
+        // One source that cannot be read must not cost all the others.
+      }
+    }
+    return metrics_text(registry.Collect(), format);
+  }
+
+  prometheus::Registry registry;
+  std::mutex scrape_mutex;  // one scrape at a time; taken before `mutex`
+  std::mutex mutex;         // guards what follows
+  std::map<std::string, Entry> entries;
+  std::vector<std::function<void()>> refreshers;
+};
+
+std::vector<double> exponential_buckets(double first, double factor, std::size_t count) {
+  std::vector<double> bounds;
+  for (double bound = first; bounds.size() < count; bound *= factor) bounds.push_back(bound);
+  return bounds;
+}
+
+Metrics::Metrics() : impl_(std::make_unique<Impl>()) {}
+Metrics::~Metrics() = default;
+
+Counter& Metrics::counter(const std::string& name, const std::string& help) {
+  return counter_family(name, help, {}).with({});
+}
+
+Gauge& Metrics::gauge(const std::string& name, const std::string& help) {
+  return gauge_family(name, help, {}).with({});
+}
+
+Histogram& Metrics::histogram(const std::string& name, const std::string& help, const std::vector<double>& buckets) {
+  return histogram_family(name, help, {}, buckets).with({});
+}
+
+Family<Counter>& Metrics::counter_family(const std::string& name, const std::string& help,
+                                         const std::vector<std::string>& label_names, std::size_t max_series) {
+  return impl_->family<Counter>(&Impl::Entry::counters, prometheus::BuildCounter(),
+                                {.name = name, .type = MetricType::Counter, .label_names = label_names, .buckets = {}},
+                                help, max_series);
+}
+
+Family<Gauge>& Metrics::gauge_family(const std::string& name, const std::string& help,
+                                     const std::vector<std::string>& label_names, std::size_t max_series) {
+  return impl_->family<Gauge>(&Impl::Entry::gauges, prometheus::BuildGauge(),
+                              {.name = name, .type = MetricType::Gauge, .label_names = label_names, .buckets = {}},
+                              help, max_series);
+}
+
+Family<Histogram>& Metrics::histogram_family(const std::string& name, const std::string& help,
+                                             const std::vector<std::string>& label_names,
+                                             const std::vector<double>& buckets, std::size_t max_series) {
+  return impl_->family<Histogram>(
+      &Impl::Entry::histograms, prometheus::BuildHistogram(),
+      {.name = name, .type = MetricType::Histogram, .label_names = label_names, .buckets = buckets}, help, max_series);
+}
+
+void Metrics::on_collect(std::function<void()> refresh) {
+  const std::lock_guard lock{impl_->mutex};
+  impl_->refreshers.push_back(std::move(refresh));
+}
+
+std::string Metrics::text() const {
+  return impl_->scrape(MetricsFormat::text);
+}
+
+std::string Metrics::open_metrics() const {
+  return impl_->scrape(MetricsFormat::open_metrics);
+}
+
+}  // namespace hubferry::obs
