@@ -92,8 +92,8 @@ class Checker {
     for (std::size_t at = 0; at < node.components.size(); ++at) {
       const auto& component = node.components[at];
       if (component.name().empty()) {
-        complain(where + "its component " + std::to_string(at + 1) + (component.is_composite() ? ", a composite," : "") +
-                 " has no name");
+        complain(where + "its component " + std::to_string(at + 1) +
+                 (component.is_composite() ? ", a composite," : "") + " has no name");
       } else if (!names.insert(component.name()).second) {
         complain(where + "two of its components are named " + quoted(component.name()));
       }

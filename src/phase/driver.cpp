@@ -52,11 +52,11 @@ Driver::Driver(MachineCore& machine, KeySource& source, DriverOptions options)
     : machine_(machine),
       source_(source),
       options_(options),
-      running_gauge_(machine.env()
-                         .metrics
-                         .gauge_family("hubferry_phase_running", "Phase machines that run or wait inside a handler.",
-                                       {"machine"})
-                         .with({machine.options().name})),
+      running_gauge_(
+          machine.env()
+              .metrics
+              .gauge_family("hubferry_phase_running", "Phase machines that run or wait inside a handler.", {"machine"})
+              .with({machine.options().name})),
       reconciles_(machine.env().metrics.counter_family("hubferry_phase_reconciles_total",
                                                        "Reconciles of phase machines, by what came of them.",
                                                        {"machine", "result"})),
@@ -156,9 +156,9 @@ void Driver::conclude(const Key& key, const Reconciled& result) {
       source_.add_after(key, result.after);
       break;
     case Reconciled::Outcome::failed:
-      machine_.env().log.error("a reconcile failed", {{"machine", machine_.options().name},
-                                                      {"resource", to_string(key)},
-                                                      {"error", result.error.message}});
+      machine_.env().log.error(
+          "a reconcile failed",
+          {{"machine", machine_.options().name}, {"resource", to_string(key)}, {"error", result.error.message}});
       source_.add_rate_limited(key);
       break;
   }

@@ -13,10 +13,10 @@ struct MachineCore::Step {
   Key key;
   obs::Logger log;
   DefinitionBase::ErasedResource resource{nullptr, [](void*) {}};
-  Phase phase;            // whose handler runs
+  Phase phase;                   // whose handler runs
   bool phase_unwritten = false;  // the initial phase, so far only in memory
-  State last;             // before the run
-  ReconcileState result;  // of the run
+  State last;                    // before the run
+  ReconcileState result;         // of the run
   Decision decision;
   Reconciled reconciled;
   bool over = false;  // reconciled is the answer
@@ -137,9 +137,8 @@ Awaitable<> MachineCore::run_root(Step& step) {
   const HandlerRun run{definition_, env_.clock, step.log, step.key, step.phase, services_, step.resource.get()};
   co_await run_handler(run, *handler, step.last, step.result);
   if (step.result.failed) {
-    step.log.warn("the handler failed", {{"phase", step.phase},
-                                         {"error", step.result.error->message},
-                                         {"fatal", step.result.fatal}});
+    step.log.warn("the handler failed",
+                  {{"phase", step.phase}, {"error", step.result.error->message}, {"fatal", step.result.fatal}});
   }
 }
 

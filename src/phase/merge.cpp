@@ -147,8 +147,8 @@ State merge_concurrent(const HandlerNode* handler, const State& base, const Stat
   ComponentFinder finder{handler};
   const auto merge_component = [&](const std::string& name) {
     if (state.components.contains(name)) return;
-    auto merged = merge_concurrent(finder.find(name), base.component(name), mine.component(name),
-                                   fresh.component(name));
+    auto merged =
+        merge_concurrent(finder.find(name), base.component(name), mine.component(name), fresh.component(name));
     if (!(merged == State{})) state.components.emplace(name, std::move(merged));
   };
   for (const auto& [name, component] : mine.components) merge_component(name);

@@ -57,7 +57,8 @@ std::string render_dot(const DefinitionBase& definition) {
   for (const auto& phase : phases) {
     out += "  " + dot_quoted(phase);
     if (const auto ending = tables.terminals.find(phase); ending != tables.terminals.end())
-      out += ending->second == Ending::success ? " [shape=doublecircle, color=green]" : " [shape=doublecircle, color=red]";
+      out +=
+          ending->second == Ending::success ? " [shape=doublecircle, color=green]" : " [shape=doublecircle, color=red]";
     out += ";\n";
   }
   for (const auto& phase : phases) {

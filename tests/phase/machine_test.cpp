@@ -80,10 +80,10 @@ TEST_F(MachineTest, ACompositeWithoutComponentsInsideAnotherIsFatalToo) {
 }
 
 TEST_F(MachineTest, NestedParallelHandlersOfASecondEachTakeOneSecondTogether) {
-  handle("precheck", Handlers::parallel({}, {leaf("instances", after(1s)),
-                                             Handlers::parallel(named("network"), {leaf("vpc", after(1s)),
-                                                                                   leaf("subnet", after(1s))}),
-                                             leaf("storage", after(1s))}));
+  handle("precheck", Handlers::parallel(
+                         {}, {leaf("instances", after(1s)),
+                              Handlers::parallel(named("network"), {leaf("vpc", after(1s)), leaf("subnet", after(1s))}),
+                              leaf("storage", after(1s))}));
   reconcile_to_the_end();
   EXPECT_EQ(item().status.phase, "success");
   EXPECT_EQ(passed(), 1s);
@@ -236,9 +236,9 @@ TEST_F(MachineTest, SiblingsOfAFatallyFailedComponentAreCancelledAndStayResumabl
     }
     co_return done();
   };
-  handle("migrate",
-         Handlers::parallel({}, {leaf("patient", patient), leaf("broken", after(2s, failed("disk on fire"))),
-                                 Handlers::serial(named("steps"), {leaf("quick", after(1s)), leaf("slow", after(1h))})}));
+  handle("migrate", Handlers::parallel(
+                        {}, {leaf("patient", patient), leaf("broken", after(2s, failed("disk on fire"))),
+                             Handlers::serial(named("steps"), {leaf("quick", after(1s)), leaf("slow", after(1h))})}));
   reconcile_to_the_end();
   EXPECT_TRUE(cancelled);
   EXPECT_TRUE(asked_in_time);
@@ -256,8 +256,8 @@ TEST_F(MachineTest, SiblingsOfAFatallyFailedComponentAreCancelledAndStayResumabl
 }
 
 TEST_F(MachineTest, ANonFatalFailureLeavesSiblingsAlone) {
-  handle("migrate", Handlers::parallel({}, {leaf("flaky", always(failed(Error::network("timeout")))),
-                                            leaf("steady", after(1min))}));
+  handle("migrate", Handlers::parallel(
+                        {}, {leaf("flaky", always(failed(Error::network("timeout")))), leaf("steady", after(1min))}));
   const auto result = reconcile_once();
   EXPECT_EQ(result.outcome, Reconciled::Outcome::again);
   EXPECT_TRUE(state("migrate").component("steady").completed());

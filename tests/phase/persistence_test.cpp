@@ -1,6 +1,7 @@
 // What happens when writes collide, get lost or the process dies between two of them.
 #include <gmock/gmock.h>
 
+#include "hubferry/async/event.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "phase_test.hpp"
 
@@ -175,9 +176,9 @@ TEST_F(PersistenceTest, ACrashBetweenAnyTwoWritesEndsTheSame) {
     reconcile_to_the_end();
     EXPECT_EQ(item().status.phase, "success") << crash_after;
     for (const auto* name : {"vpc", "subnet", "copy", "switch"}) {
-      const Phase phase = runs_of(name) == 0 ? "" : (std::string_view{name} == "copy" || std::string_view{name} == "switch")
-                                                        ? "migrate"
-                                                        : "precheck";
+      const Phase phase = runs_of(name) == 0                                                         ? ""
+                          : (std::string_view{name} == "copy" || std::string_view{name} == "switch") ? "migrate"
+                                                                                                     : "precheck";
       const auto before = written.find(phase);
       const bool was_written = before != written.end() && before->second.component(name).completed();
       // Only a run whose end was never written may be repeated.

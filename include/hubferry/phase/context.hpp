@@ -25,9 +25,7 @@ class RunInfo {
 
   /// True once a sibling failed or the machine is being stopped. The next co_await throws then; ask in long stretches
   /// without one.
-  [[nodiscard]] bool stopping() const {
-    return cancellation_.cancelled() != async::asio::cancellation_type::none;
-  }
+  [[nodiscard]] bool stopping() const { return cancellation_.cancelled() != async::asio::cancellation_type::none; }
 
  private:
   async::Clock& clock_;

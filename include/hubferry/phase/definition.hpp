@@ -77,8 +77,9 @@ class DefinitionBase {
 };
 
 /// Walks all handlers of all phases, parents before their components. `depth` is 0 for a root.
-void for_each_handler(const DefinitionBase& definition,
-                      const std::function<void(const Phase& phase, const HandlerNode& handler, std::size_t depth)>& visit);
+void for_each_handler(
+    const DefinitionBase& definition,
+    const std::function<void(const Phase& phase, const HandlerNode& handler, std::size_t depth)>& visit);
 
 /// The interface to implement for full control; see DefaultDefinition for the short way.
 /// Executor: everything runs on the loop of the machine's caller. The functions without Awaitable must not block.

@@ -65,6 +65,7 @@ class Handler {
 
   static Handler leaf(Metadata metadata, Function function) {
     Handler handler{HandlerKind::leaf, std::move(metadata), {}};
+    if (!function) return handler;  // for normalize() to complain of
     // The closure lives in the node, which outlives every run.
     handler.node_.function = [function = std::move(function)](void* services, const RunInfo& info, void* resource,
                                                               const State& last) -> Awaitable<ReconcileState> {

@@ -18,7 +18,7 @@ struct Transition {
 struct MachineOptions {
   std::string name = "machine";  // the metrics' label `machine`, and the log's
   /// Told of every transition. Must not throw.
-  std::function<void(const Transition&)> on_transition;
+  std::function<void(const Transition&)> on_transition = {};
   /// After so many runs of handlers in one reconcile others get their turn.
   unsigned runs_at_once = 100;
 };

@@ -12,12 +12,12 @@ namespace hubferry::phase {
 /// What one run of a handler came to.
 struct ReconcileState {
   // Set by the handler.
-  bool done = false;           // there is nothing left to do; otherwise the handler is entered again
-  bool updated = false;        // the resource's status was changed and wants to be written
-  std::optional<Error> error;  // why it failed
-  Phase next;                  // go there, whatever the tables say
+  bool done = false;                             // there is nothing left to do; otherwise the handler is entered again
+  bool updated = false;                          // the resource's status was changed and wants to be written
+  std::optional<Error> error;                    // why it failed
+  Phase next;                                    // go there, whatever the tables say
   std::optional<async::Duration> requeue_after;  // when to be entered again; absent: the definition's delay
-  json::object extra;  // fields to put into the handler's State; a null takes one out
+  json::object extra;                            // fields to put into the handler's State; a null takes one out
 
   // Set by the framework.
   std::optional<async::WallTime> start_time;  // absent: it did not run

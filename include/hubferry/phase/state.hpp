@@ -17,9 +17,9 @@ struct Summary {
   std::size_t total = 0;
   std::size_t done = 0;
   std::size_t failed = 0;
-  std::string names;             // a fingerprint of the components' names: the bits mean these and no others
-  std::vector<bool> completed;   // in the order of the components
-  std::vector<bool> failing;     // likewise
+  std::string names;            // a fingerprint of the components' names: the bits mean these and no others
+  std::vector<bool> completed;  // in the order of the components
+  std::vector<bool> failing;    // likewise
 
   bool operator==(const Summary&) const = default;
 };
