@@ -46,16 +46,10 @@ void throw_cancelled() {
   throw boost::system::system_error(asio::error::operation_aborted);
 }
 
-Awaitable<bool> cancellation_requested() {
-  const auto state = co_await asio::this_coro::cancellation_state;
-  co_return state.cancelled() != asio::cancellation_type::none;
-}
-
 Awaitable<> Notify::wait() {
   while (!pending_) {
     co_await waiters_.wait();
-    const auto state = co_await asio::this_coro::cancellation_state;
-    if (state.cancelled() != asio::cancellation_type::none) {
+    if (is_cancelled(co_await asio::this_coro::cancellation_state)) {
       if (pending_) waiters_.wake_one();  // the wake-up was for somebody who can use it
       throw_cancelled();
     }

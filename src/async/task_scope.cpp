@@ -14,18 +14,7 @@
 
 namespace hubferry::async {
 
-namespace {
-
-/// A turn of the loop passes before the task starts. Besides making spawn() run nothing, this is needed: Asio 1.81
-/// loses the completion of a coroutine that is cancelled before its first suspension.
-Awaitable<> start_in_the_next_turn(Awaitable<> task) {
-  co_await asio::post(asio::deferred);
-  co_await std::move(task);
-}
-
-}  // namespace
-
-struct TaskScope::State {
+struct TaskScope::State : std::enable_shared_from_this<State> {
   struct Child {
     asio::cancellation_signal signal;
     bool finished = false;
@@ -34,10 +23,18 @@ struct TaskScope::State {
 
   explicit State(Executor ex) : executor(std::move(ex)) {}
 
+  void start(ChildIterator child, Awaitable<> task) {
+    if (stopping) return on_finished(child, nullptr);
+    auto on_end = [self = shared_from_this(), child](const std::exception_ptr& error) {
+      self->on_finished(child, error);
+    };
+    asio::co_spawn(executor, std::move(task), asio::bind_cancellation_slot(child->signal.slot(), std::move(on_end)));
+  }
+
   void on_finished(ChildIterator child, const std::exception_ptr& error) {
     --running;
     child->finished = true;
-    // While signals are being emitted the list must hold still; stop() sweeps afterwards.
+    // While signals are being emitted the list must hold still; cancel_children() sweeps afterwards.
     if (!emitting) children.erase(child);
     if (error && !stopping) {
       first_error = error;
@@ -49,6 +46,12 @@ struct TaskScope::State {
   void stop() {
     if (stopping) return;
     stopping = true;
+    // In a turn of its own: the caller may be a child that has not suspended yet, and Asio 1.81 loses the completion
+    // of a coroutine that is cancelled before its first suspension.
+    if (running > 0) asio::post(executor, [self = shared_from_this()] { self->cancel_children(); });
+  }
+
+  void cancel_children() {
     emitting = true;
     for (auto& child : children)
       if (!child.finished) child.signal.emit(asio::cancellation_type::terminal);
@@ -78,9 +81,8 @@ void TaskScope::spawn(Awaitable<> task) {
   if (state_->stopping) return;
   const auto child = state_->children.emplace(state_->children.end());
   ++state_->running;
-  auto on_finished = [state = state_, child](const std::exception_ptr& error) { state->on_finished(child, error); };
-  asio::co_spawn(state_->executor, start_in_the_next_turn(std::move(task)),
-                 asio::bind_cancellation_slot(child->signal.slot(), std::move(on_finished)));
+  asio::post(state_->executor,
+             [state = state_, child, task = std::move(task)]() mutable { state->start(child, std::move(task)); });
 }
 
 void TaskScope::stop() {
@@ -92,7 +94,7 @@ Awaitable<> TaskScope::join() {
   // A cancelled coroutine throws at its next co_await; the children must be awaited all the same.
   const bool throws = co_await asio::this_coro::throw_if_cancelled();
   co_await asio::this_coro::throw_if_cancelled(false);
-  bool cancelled = co_await cancellation_requested();
+  bool cancelled = is_cancelled(co_await asio::this_coro::cancellation_state);
   if (cancelled) state->stop();
   while (state->running > 0) {
     try {

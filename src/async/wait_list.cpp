@@ -6,8 +6,41 @@ namespace hubferry::async {
 
 namespace detail {
 
+/// All coroutines of one loop that are parked anywhere.
+class ParkedRegistry final : public asio::execution_context::service {
+ public:
+  static inline asio::execution_context::id id;
+
+  explicit ParkedRegistry(asio::execution_context& loop) : service(loop) {}
+
+  void shutdown() override {
+    while (head_ != nullptr) head_->discard();
+  }
+
+  void add(Parked* waiter) noexcept {
+    waiter->registry_ = this;
+    waiter->registry_next_ = head_;
+    if (head_ != nullptr) head_->registry_prev_ = waiter;
+    head_ = waiter;
+  }
+
+  void remove(Parked* waiter) noexcept {
+    (waiter->registry_prev_ != nullptr ? waiter->registry_prev_->registry_next_ : head_) = waiter->registry_next_;
+    if (waiter->registry_next_ != nullptr) waiter->registry_next_->registry_prev_ = waiter->registry_prev_;
+    waiter->registry_ = nullptr;
+  }
+
+ private:
+  Parked* head_ = nullptr;
+};
+
 void Parked::unlink() noexcept {
   if (list_ != nullptr) list_->remove(this);
+  if (registry_ != nullptr) registry_->remove(this);
+}
+
+void Parked::register_with(asio::execution_context& loop) {
+  asio::use_service<ParkedRegistry>(loop).add(this);
 }
 
 }  // namespace detail

@@ -21,7 +21,7 @@ class Queue {
   Awaitable<bool> push(T value) {
     while (!closed_ && values_.size() >= capacity_) {
       co_await producers_.wait();
-      if (co_await cancellation_requested()) {
+      if (is_cancelled(co_await asio::this_coro::cancellation_state)) {
         producers_.wake_one();  // the wake-up was for somebody who can use it
         throw_cancelled();
       }
@@ -42,7 +42,7 @@ class Queue {
     while (values_.empty()) {
       if (closed_) co_return std::nullopt;
       co_await consumers_.wait();
-      if (co_await cancellation_requested()) {
+      if (is_cancelled(co_await asio::this_coro::cancellation_state)) {
         if (!values_.empty()) consumers_.wake_one();
         throw_cancelled();
       }

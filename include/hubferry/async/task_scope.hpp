@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <concepts>
 #include <memory>
@@ -25,7 +26,7 @@ class TaskScope {
   /// Starts `task` in the next turn of the loop. A task whose turn comes after stop() is dropped without having run.
   void spawn(Awaitable<> task);
 
-  /// Cancels every child that still runs. Later spawns are dropped. Not an error by itself.
+  /// Cancels every child that still runs, in the next turn. Later spawns are dropped. Not an error by itself.
   void stop();
 
   /// Waits until no child is left, then throws the first error if there was one.
@@ -50,8 +51,11 @@ Awaitable<> with_scope(Body body);
 /// For the few writes that must not be torn: releasing a lease, recording a result.
 Awaitable<> shielded(Awaitable<> body);
 
-/// True when the current coroutine has been told to stop: for long stretches without a co_await.
-Awaitable<bool> cancellation_requested();
+/// Has the current coroutine been told to stop? For long stretches without a co_await, and for cleaning up:
+/// `if (is_cancelled(co_await asio::this_coro::cancellation_state)) …` (which does not throw, unlike other awaits).
+inline bool is_cancelled(const asio::cancellation_state& state) {
+  return state.cancelled() != asio::cancellation_type::none;
+}
 
 template <std::invocable<TaskScope&> Body>
 Awaitable<> with_scope(Body body) {

@@ -3,9 +3,12 @@
 #include <boost/asio/append.hpp>
 #include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/execution/context.hpp>
+#include <boost/asio/execution_context.hpp>
 #include <boost/asio/post.hpp>
 #include <memory>
 
@@ -17,7 +20,10 @@ class WaitList;
 
 namespace detail {
 
-/// One parked coroutine: a link in a WaitList, allocated together with its completion handler.
+class ParkedRegistry;
+
+/// One parked coroutine: a link in a WaitList, allocated together with its completion handler. Its loop knows it too:
+/// a coroutine that is parked on an object of its own frame must go when the loop goes.
 class Parked {
  public:
   Parked(const Parked&) = delete;
@@ -29,6 +35,7 @@ class Parked {
   virtual void discard() noexcept = 0;
 
   void unlink() noexcept;
+  void register_with(asio::execution_context& loop);
 
  protected:
   Parked() = default;
@@ -36,9 +43,13 @@ class Parked {
 
  private:
   friend class async::WaitList;
+  friend class ParkedRegistry;
   WaitList* list_ = nullptr;
   Parked* prev_ = nullptr;
   Parked* next_ = nullptr;
+  ParkedRegistry* registry_ = nullptr;
+  Parked* registry_prev_ = nullptr;
+  Parked* registry_next_ = nullptr;
 };
 
 }  // namespace detail
@@ -129,8 +140,10 @@ class ParkedHandler final : public Parked {
 template <typename Handler>
 void WaitList::Initiation::operator()(Handler&& handler) const {
   auto slot = asio::get_associated_cancellation_slot(handler);
+  const auto executor = asio::get_associated_executor(handler);
   auto* waiter = detail::ParkedHandler<std::decay_t<Handler>>::create(std::forward<Handler>(handler));
   list->push_back(waiter);
+  waiter->register_with(asio::query(executor, asio::execution::context));
   if (slot.is_connected()) {
     slot.assign([waiter](asio::cancellation_type type) {
       if ((type & asio::cancellation_type::terminal) != asio::cancellation_type::none)

@@ -23,7 +23,8 @@ struct Condition {
 };
 
 /// Puts `condition` into `status.conditions`, where `status` is an object's status. Tells whether anything changed.
-/// lastTransitionTime moves only when the condition's status changes. Conditions keep their places; a new one comes last.
+/// lastTransitionTime moves only when the condition's status changes. Conditions keep their places; a new one comes
+/// last.
 bool set_condition(json::object& status, const Condition& condition, async::WallTime now);
 
 /// Takes a condition out; tells whether it was there.

@@ -56,11 +56,26 @@ ClientConfig load_kubeconfig(const std::filesystem::path& file, const std::strin
 /// they are refused, as are exec plugins: what comes from a Secret must not run programs or read files here.
 ClientConfig parse_kubeconfig(std::string_view text, const std::string& source,
                               const std::optional<std::filesystem::path>& base, const std::string& context = {});
-/// The pod's own service account.
-ClientConfig in_cluster_config();
+/// Reads the files that exist and merges them as client-go does: of two clusters, users or contexts of one name the
+/// first wins, whole; current-context is the first that is set. Files that do not exist are skipped, all missing is an
+/// error.
+ClientConfig load_kubeconfigs(const std::vector<std::filesystem::path>& files, const std::string& context = {});
+
+/// Where configurations are looked for: the process's own surroundings, unless a test says otherwise.
+struct ConfigPlaces {
+  /// The value of an environment variable; nullopt when it is not set.
+  std::function<std::optional<std::string>(const std::string& name)> environment;
+  std::filesystem::path service_account = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+  ConfigPlaces();
+};
+
+/// The pod's own service account. Its token file is followed, since the kubelet rotates it.
+ClientConfig in_cluster_config(const ConfigPlaces& places = {});
 /// As kubectl and controller-runtime look for it: the flag's file, $KUBECONFIG (several files, merged),
 /// in-cluster, ~/.kube/config.
-ClientConfig find_config(const std::string& kubeconfig_flag, const std::string& context = {});
+ClientConfig find_config(const std::string& kubeconfig_flag, const std::string& context = {},
+                         const ConfigPlaces& places = {});
 
 /// A kubeconfig file for this configuration, with everything inline.
 std::string to_kubeconfig(const ClientConfig& config);

@@ -44,8 +44,8 @@ Awaitable<Result<Written>> create_or_patch(Api& api, Resource resource, Key key,
 /// set and this one leaves out are not noticed: they go with the next real change.
 Awaitable<Result<Written>> apply_if_different(Api& api, Resource resource, json::object wanted, bool force = false);
 
-/// True when each field of `wanted` is in `actual` with that value. Objects may have more fields in `actual`; arrays must
-/// be of the same length.
+/// True when each field of `wanted` is in `actual` with that value. Objects may have more fields in `actual`; arrays
+/// must be of the same length.
 bool contains_fields(const json::value& actual, const json::value& wanted);
 
 /// The JSON merge patch (RFC 7386) that turns `from` into `to`; nullopt when they are equal.

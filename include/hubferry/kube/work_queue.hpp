@@ -99,18 +99,18 @@ class WorkQueue {
   Env env_;
   std::unique_ptr<Metrics> metrics_;
 
-  std::deque<Key> queue_;                           // every element is in dirty_ and not in processing_
-  std::unordered_map<Key, TimePoint> dirty_;        // wants a run: in queue_, or in processing_; since when
-  std::unordered_map<Key, TimePoint> processing_;   // given to a worker that is not done(); since when
-  Schedule schedule_;                               // to be added later; same keys as delayed_
+  std::deque<Key> queue_;                          // every element is in dirty_ and not in processing_
+  std::unordered_map<Key, TimePoint> dirty_;       // wants a run: in queue_, or in processing_; since when
+  std::unordered_map<Key, TimePoint> processing_;  // given to a worker that is not done(); since when
+  Schedule schedule_;                              // to be added later; same keys as delayed_
   std::unordered_map<Key, Schedule::iterator> delayed_;
-  std::unordered_map<Key, unsigned> failures_;      // never holds a zero
+  std::unordered_map<Key, unsigned> failures_;  // never holds a zero
 
   std::uint64_t next_sequence_ = 0;
-  TimePoint next_token_{};  // of the overall limit: when the next one falls due
+  TimePoint next_token_ = TimePoint::min();  // of the overall limit: when the next one falls due
   bool shutting_down_ = false;
-  async::WaitList workers_;      // wait for queue_ or shutdown
-  async::WaitList drain_;        // wait for queue_ and processing_ to be empty
+  async::WaitList workers_;  // wait for queue_ or shutdown
+  async::WaitList drain_;    // wait for queue_ and processing_ to be empty
   async::Notify schedule_changed_;
 };
 

@@ -12,8 +12,7 @@ constexpr std::string_view combined_prefix = "(combined from similar events): ";
 constexpr std::size_t longest_note = 1024;
 
 std::string object_id(const ObjectReference& regarding) {
-  return regarding.api_version + "|" + regarding.kind + "|" + regarding.ns + "|" + regarding.name + "|" +
-         regarding.uid;
+  return regarding.api_version + "|" + regarding.kind + "|" + regarding.ns + "|" + regarding.name + "|" + regarding.uid;
 }
 
 EventCorrelator::SeriesId id_of(const Occurrence& what, const std::string& object, std::string note) {
@@ -41,8 +40,8 @@ std::string event_name(const ObjectReference& regarding, async::Random& random) 
 bool EventCorrelator::take_token(const std::string& object, TimePoint now) {
   const auto [entry, fresh] = buckets_.try_emplace(object, Bucket{options_.object_burst, now});
   auto& bucket = entry->second;
-  const double elapsed = std::chrono::duration<double>(now - bucket.filled_at) /
-                         std::chrono::duration<double>(options_.object_period);
+  const double elapsed =
+      std::chrono::duration<double>(now - bucket.filled_at) / std::chrono::duration<double>(options_.object_period);
   bucket.tokens = std::min(options_.object_burst, bucket.tokens + elapsed);
   bucket.filled_at = now;
   if (bucket.tokens < 1) return false;

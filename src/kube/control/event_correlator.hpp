@@ -25,12 +25,12 @@ struct Occurrence {
 /// One Event object on the server, or one that will be.
 struct EventSeries {
   Occurrence what;
-  std::string name;           // of the Event object
-  async::WallTime first{};    // eventTime
-  async::WallTime last{};     // series.lastObservedTime
-  TimePoint last_seen{};      // the same, on the monotonic clock
+  std::string name;         // of the Event object
+  async::WallTime first{};  // eventTime
+  async::WallTime last{};   // series.lastObservedTime
+  TimePoint last_seen{};    // the same, on the monotonic clock
   int count = 1;
-  int written = 0;      // the count that the server knows; 0: the Event does not exist yet
+  int written = 0;       // the count that the server knows; 0: the Event does not exist yet
   bool waiting = false;  // in the recorder's buffer
 };
 

@@ -26,12 +26,9 @@ std::string_view truncate_utf8(std::string_view text, std::size_t most) {
 }
 
 ObjectReference reference_to(const Resource& resource, const Object& object) {
-  return {resource.api_version(),
-          resource.kind,
-          std::string{object.ns()},
-          std::string{object.name()},
-          std::string{object.uid()},
-          std::string{object.resource_version()}};
+  return {resource.api_version(),    resource.kind,
+          std::string{object.ns()},  std::string{object.name()},
+          std::string{object.uid()}, std::string{object.resource_version()}};
 }
 
 struct EventRecorder::State {

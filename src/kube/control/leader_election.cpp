@@ -26,16 +26,17 @@ void LeaderElectionOptions::validate() const {
   require(!name.empty(), "the Lease needs a name");
   require(!ns.empty(), "the Lease needs a namespace");
   require(!identity.empty(), "a candidate needs an identity of its own");
-  require(lease_duration >= std::chrono::seconds{1}, "the lease duration must be at least 1s, not " +
-                                                         async::format_duration(lease_duration));
+  require(lease_duration >= std::chrono::seconds{1},
+          "the lease duration must be at least 1s, not " + async::format_duration(lease_duration));
   require(retry_period > Duration::zero(), "the retry period must be above zero");
   require(renew_deadline < lease_duration,
           "the renew deadline (" + async::format_duration(renew_deadline) + ") must be below the lease duration (" +
               async::format_duration(lease_duration) +
               "), or a leader that cannot renew would still work when another takes over");
   require(std::chrono::duration<double>(retry_period) * 1.2 < renew_deadline,
-          "the retry period (" + async::format_duration(retry_period) + ") times 1.2 must be below the renew deadline (" +
-              async::format_duration(renew_deadline) + "), or a single failed renewal would end the leadership");
+          "the retry period (" + async::format_duration(retry_period) +
+              ") times 1.2 must be below the renew deadline (" + async::format_duration(renew_deadline) +
+              "), or a single failed renewal would end the leadership");
 }
 
 LeaderElector::LeaderElector(Api& api, LeaderElectionOptions options, Env env, EventRecorder* events)
@@ -108,8 +109,8 @@ Awaitable<> LeaderElector::step_write(json::object lease, bool create) {
   // Half of the deadline, so that a connection that hangs leaves time for another try.
   const auto limit = async::later(started, options_.renew_deadline / 2);
   try {
-    auto request = create ? api_.create(resources::leases, std::move(lease))
-                          : api_.update(resources::leases, std::move(lease));
+    auto request =
+        create ? api_.create(resources::leases, std::move(lease)) : api_.update(resources::leases, std::move(lease));
     answer = co_await async::with_deadline(env_.clock, limit, std::move(request));
   } catch (...) {
     interrupted = std::current_exception();
@@ -222,8 +223,8 @@ Awaitable<> LeaderElector::run(std::function<Awaitable<>(LeaderEpoch)> lead) {
     error = std::current_exception();
   }
   // From here on nothing of the work runs any more: now, and not earlier, another may lead.
-  const bool in_time = env_.clock.now() < async::later(machine_->leads_until(),
-                                                       options_.lease_duration - options_.renew_deadline);
+  const bool in_time =
+      env_.clock.now() < async::later(machine_->leads_until(), options_.lease_duration - options_.renew_deadline);
   if (!in_time) env_.log.error("the work went on after the Lease had expired: another leader may have started");
   co_await async::asio::this_coro::throw_if_cancelled(false);
   if (options_.release_on_stop && machine_->state() == LeaseState::leading) {

@@ -65,8 +65,7 @@ json::object LeaseMachine::claim(async::WallTime wall) const {
   const bool renewal = state_ == LeaseState::leading;
   const std::string now = async::format_micro_time(wall);
   spec.get_object()["holderIdentity"] = options_.identity;
-  spec.get_object()["leaseDurationSeconds"] =
-      std::chrono::ceil<std::chrono::seconds>(options_.lease_duration).count();
+  spec.get_object()["leaseDurationSeconds"] = std::chrono::ceil<std::chrono::seconds>(options_.lease_duration).count();
   spec.get_object()["renewTime"] = now;
   if (!renewal) {
     spec.get_object()["acquireTime"] = now;

@@ -54,8 +54,7 @@ bool has_finalizer(const Object& object, std::string_view finalizer) {
 
 bool put_finalizer(json::object& object, std::string_view finalizer) {
   const auto* present = find_list(object, "finalizers");
-  if (present != nullptr &&
-      std::ranges::any_of(*present, [&](const auto& value) { return is_text(value, finalizer); }))
+  if (present != nullptr && std::ranges::any_of(*present, [&](const auto& value) { return is_text(value, finalizer); }))
     return false;
   metadata_list(object, "finalizers").emplace_back(finalizer);
   return true;
@@ -98,9 +97,9 @@ Result<bool> set_owner(json::object& object, const Resource& owner_resource, con
     for (const auto& reference : *owners) {
       const auto* controls = find(reference, {"controller"});
       if (has_uid(reference, owner.uid()) || controls == nullptr || *controls != json::value(true)) continue;
-      return refusal(ErrorKind::conflict, "another controller owns it already: " +
-                                              std::string{string_at(reference.get_object(), {"kind"})} + " " +
-                                              std::string{string_at(reference.get_object(), {"name"})});
+      return refusal(ErrorKind::conflict,
+                     "another controller owns it already: " + std::string{string_at(reference.get_object(), {"kind"})} +
+                         " " + std::string{string_at(reference.get_object(), {"name"})});
     }
   }
   for (auto& reference : metadata_list(object, "ownerReferences")) {
@@ -119,7 +118,8 @@ bool drop_owner(json::object& object, std::string_view owner_uid) {
 
 bool is_owned_by(const Object& object, std::string_view owner_uid) {
   const auto* owners = find_list(object.json(), "ownerReferences");
-  return owners != nullptr && std::ranges::any_of(*owners, [&](const auto& value) { return has_uid(value, owner_uid); });
+  return owners != nullptr &&
+         std::ranges::any_of(*owners, [&](const auto& value) { return has_uid(value, owner_uid); });
 }
 
 }  // namespace hubferry::kube

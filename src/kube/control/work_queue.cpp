@@ -31,9 +31,9 @@ struct WorkQueue::Metrics {
       : depth(metrics.gauge_family("workqueue_depth", "Current depth of workqueue", labels()).with({name, controller})),
         adds(metrics.counter_family("workqueue_adds_total", "Total number of adds handled by workqueue", labels())
                  .with({name, controller})),
-        retries(metrics
-                    .counter_family("workqueue_retries_total", "Total number of retries handled by workqueue", labels())
-                    .with({name, controller})),
+        retries(
+            metrics.counter_family("workqueue_retries_total", "Total number of retries handled by workqueue", labels())
+                .with({name, controller})),
         queue_duration(metrics
                            .histogram_family("workqueue_queue_duration_seconds",
                                              "How long in seconds an item stays in workqueue before being requested",
@@ -122,7 +122,8 @@ void WorkQueue::add_rate_limited(Key key) {
 
 Duration WorkQueue::overall_delay() {
   if (options_.overall_per_second <= 0) return Duration::zero();
-  const auto interval = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(1 / options_.overall_per_second));
+  const auto interval =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(1 / options_.overall_per_second));
   const auto allowance = std::chrono::duration_cast<Duration>(interval * std::max(options_.overall_burst - 1, 0.0));
   const auto now = env_.clock.now();
   next_token_ = std::max(next_token_, now - allowance);

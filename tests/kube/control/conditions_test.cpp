@@ -1,7 +1,7 @@
 #include "hubferry/kube/conditions.hpp"
 
-#include <boost/json/array.hpp>
 #include <gtest/gtest.h>
+#include <boost/json/array.hpp>
 
 #include "hubferry/async/clock.hpp"
 
@@ -19,12 +19,9 @@ TEST(Conditions, ANewConditionCarriesAllFields) {
   EXPECT_TRUE(set_condition(status, ready(ConditionStatus::yes, "Done"), noon));
   const auto* condition = find_condition_in_status(status, "Ready");
   ASSERT_NE(condition, nullptr);
-  const json::object expected{{"type", "Ready"},
-                              {"status", "True"},
-                              {"lastTransitionTime", "2030-06-01T12:00:00Z"},
-                              {"reason", "Done"},
-                              {"message", "a sentence"},
-                              {"observedGeneration", 3}};
+  const json::object expected{
+      {"type", "Ready"},  {"status", "True"},        {"lastTransitionTime", "2030-06-01T12:00:00Z"},
+      {"reason", "Done"}, {"message", "a sentence"}, {"observedGeneration", 3}};
   EXPECT_EQ(*condition, expected);
 }
 

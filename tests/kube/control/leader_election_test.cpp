@@ -377,9 +377,9 @@ TEST_F(LeaderElectionTest, ManyCandidatesOneLeaderAtATime) {
 }
 
 TEST_F(LeaderElectionTest, CancelledWhileWaitingItLeavesTheLeaseAlone) {
-  api_.put(resources::leases, json::object{{"metadata", json::object{{"namespace", "ns"}, {"name", "lease"}}},
-                                           {"spec", json::object{{"holderIdentity", "other"},
-                                                                 {"leaseDurationSeconds", 3600}}}});
+  api_.put(resources::leases,
+           json::object{{"metadata", json::object{{"namespace", "ns"}, {"name", "lease"}}},
+                        {"spec", json::object{{"holderIdentity", "other"}, {"leaseDurationSeconds", 3600}}}});
   LeaderElector elector{api_, candidate("me"), env()};
   run([&](async::TaskScope&) -> Awaitable<> {
     async::TaskScope waiting{co_await async::asio::this_coro::executor};

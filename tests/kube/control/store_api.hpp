@@ -20,8 +20,8 @@ class StoreApi final : public kube::Api {
   struct Fault {
     kube::Verb verb;
     kube::Error error;
-    bool carried_out = false;         // the request has its effect, only the answer is lost
-    async::Duration delay{0};         // before the answer
+    bool carried_out = false;  // the request has its effect, only the answer is lost
+    async::Duration delay{0};  // before the answer
   };
   void fail_next(kube::Verb verb, kube::ErrorKind kind, bool carried_out = false) {
     faults_.push_back({verb, {kind, 0, {}, "scripted", std::nullopt}, carried_out, {}});
@@ -53,7 +53,8 @@ class StoreApi final : public kube::Api {
     return found;
   }
   [[nodiscard]] std::size_t requests(kube::Verb verb) const {
-    return static_cast<std::size_t>(std::count_if(log.begin(), log.end(), [&](const auto& r) { return r.verb == verb; }));
+    return static_cast<std::size_t>(
+        std::count_if(log.begin(), log.end(), [&](const auto& r) { return r.verb == verb; }));
   }
 
   std::vector<kube::Request> log;

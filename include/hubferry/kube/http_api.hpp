@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "hubferry/kube/api.hpp"
+#include "hubferry/kube/config.hpp"
+#include "hubferry/kube/env.hpp"
+
+namespace hubferry::kube {
+
+/// How a client behaves towards one API server. The defaults suit a controller.
+struct HttpApiOptions {
+  std::string name;        // for logs and metrics; empty: the configuration's
+  std::string user_agent;  // empty: "hubferry"
+  std::string field_manager = "hubferry";
+
+  /// Client-side rate limit; 0: none. Opening a watch counts, its events do not.
+  double qps = 0;
+  double burst = 100;
+
+  /// Connections for requests; callers beyond that wait their turn. Each watch has a connection of its own.
+  std::size_t max_connections = 32;
+  std::size_t max_watches = 256;
+
+  /// Resolving, connecting and the TLS handshake together.
+  Duration connect_timeout = std::chrono::seconds{10};
+  /// From the moment when the rate limit lets a call pass to its answer, retries included. A deadline in the request
+  /// takes its place, and covers the rate limit too.
+  Duration request_timeout = std::chrono::seconds{30};
+  /// A connection that has not been used for this long is closed. Below what servers and load balancers allow.
+  Duration idle_connection = std::chrono::seconds{60};
+
+  /// Attempts after the first one, where repeating is safe.
+  unsigned max_retries = 3;
+  /// A server that asks for a longer pause (Retry-After) gets its wish from the caller: the call fails at once.
+  Duration max_retry_after = std::chrono::seconds{10};
+
+  /// The largest answer, after decompression.
+  std::size_t max_answer = 512UL * 1024 * 1024;
+  std::size_t max_watch_line = 32UL * 1024 * 1024;
+  /// The server ends a watch at its timeout; a stream that is silent for this much longer is dead: a FIN may get lost.
+  Duration watch_idle_margin = std::chrono::seconds{10};
+};
+
+/// A client for one API server over HTTP/1.1, with TLS where the server's URL says https.
+///
+/// Throws ConfigError where the configuration cannot work: a URL or a certificate that cannot be read.
+/// Executor: everything happens on `loop`; calls may come from any other.
+/// Lifetime: `loop` and what `env` refers to must outlive it; its calls must have returned and its watch streams be
+/// destroyed before it is. May be destroyed on any thread.
+/// `env.random` is used once, here, to seed a generator for the loop.
+std::unique_ptr<Api> make_http_api(ClientConfig config, HttpApiOptions options, async::Executor loop, Env env);
+
+}  // namespace hubferry::kube

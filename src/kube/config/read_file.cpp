@@ -1,0 +1,39 @@
+#include "kube/config/read_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace hubferry::kube {
+
+namespace {
+
+[[noreturn]] void fail(int error) {
+  throw std::system_error(error, std::generic_category());
+}
+
+struct Descriptor {
+  int number;
+  ~Descriptor() { ::close(number); }
+};
+
+}  // namespace
+
+std::string read_file(const std::filesystem::path& file, std::size_t limit) {
+  const Descriptor descriptor{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (descriptor.number < 0) fail(errno);
+  std::string content;
+  char block[16384];
+  while (true) {
+    const auto count = ::read(descriptor.number, block, sizeof block);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(errno);
+    if (count == 0) return content;
+    content.append(block, static_cast<std::size_t>(count));
+    if (content.size() > limit) fail(EFBIG);
+  }
+}
+
+}  // namespace hubferry::kube

@@ -1,0 +1,263 @@
+#include "kube/http/client.hpp"
+
+#include "hubferry/async/backoff.hpp"
+#include "hubferry/async/deadline.hpp"
+#include "kube/http/client_errors.hpp"
+#include "kube/http/gzip.hpp"
+#include "kube/http/tls_context.hpp"
+
+namespace hubferry::kube::http {
+
+namespace {
+
+// Short at first: a server that restarts behind a load balancer is back on another address at once.
+constexpr async::BackoffPolicy retry_pauses{.first = std::chrono::milliseconds{100},
+                                            .most = std::chrono::seconds{5},
+                                            .factor = 2.0,
+                                            .jitter = 1.0,
+                                            .reset_after = std::chrono::minutes{2}};
+
+// An answer that refuses a watch is a Status; more than this is not read.
+constexpr std::size_t max_refusal = 1024UL * 1024;
+
+bool is_success(int status) {
+  return status >= 200 && status < 300;
+}
+
+bool is_timeout(const boost::system::system_error& error) {
+  return error.code() == asio::error::timed_out;
+}
+
+ServerUrl read_url(const ClientConfig& config) {
+  try {
+    return parse_server_url(config.server);
+  } catch (const ConfigError& error) {
+    throw ConfigError((config.source.empty() ? "" : config.source + ": ") + std::string{"server: "} + error.what());
+  }
+}
+
+}  // namespace
+
+Client::Client(ClientConfig config, HttpApiOptions options, async::Executor loop, Env env)
+    : config_(std::move(config)),
+      options_(std::move(options)),
+      env_(std::move(env)),
+      loop_(std::move(loop)),
+      random_(env_.random.fork()),
+      url_(read_url(config_)),
+      credentials_(config_, env_.clock),
+      certificate_(credentials_.client_certificate()),
+      metrics_(env_.metrics, url_.authority()),
+      rate_limit_(env_.clock, options_.qps, options_.burst),
+      requests_(env_.clock, options_.max_connections, options_.idle_connection),
+      watches_(env_.clock, options_.max_watches, options_.idle_connection) {
+  const ClientCertificate certificate = certificate_.value_or(ClientCertificate{});
+  if (url_.tls) tls_ = std::make_shared<TlsContext>(config_, url_, certificate.certificate_pem, certificate.key_pem);
+  if (options_.user_agent.empty()) options_.user_agent = "hubferry";
+  fixed_headers_ = " HTTP/1.1\r\nHost: " + url_.authority() + "\r\nUser-Agent: " + options_.user_agent +
+                   "\r\nAccept: application/json\r\n";
+}
+
+Client::~Client() {
+  requests_.clear();
+}
+
+Awaitable<Result<Answer>> Client::perform(const WireRequest& request, TimePoint deadline) {
+  auto tried = co_await try_until_done(request, deadline, Mode::whole);
+  if (!tried) co_return tried.error();
+  Answer& answer = tried->answer;
+  if (answer.gzip) {
+    auto plain = inflate_gzip(answer.body, options_.max_answer);
+    if (!plain) co_return about(request, plain.error());
+    answer.body = std::move(*plain);
+  }
+  if (!is_success(answer.status)) co_return error_from_answer(request, answer);
+  co_return std::move(answer);
+}
+
+Awaitable<Result<Client::Stream>> Client::open_stream(const WireRequest& request) {
+  auto tried = co_await try_until_done(request, TimePoint{}, Mode::stream);
+  if (!tried) co_return tried.error();
+  if (!is_success(tried->answer.status)) co_return error_from_answer(request, tried->answer);
+  co_return std::move(tried->stream);
+}
+
+Awaitable<Result<Client::Tried>> Client::try_until_done(const WireRequest& request, TimePoint deadline, Mode mode) {
+  const bool own_deadline = deadline != TimePoint{};
+  if (!co_await admit(request, own_deadline ? deadline : async::never))
+    co_return about(request, ErrorKind::unreachable, "the client-side rate limit left no time for it");
+  if (!own_deadline) deadline = async::later(env_.clock.now(), options_.request_timeout);
+
+  RetryRules rules{{options_.max_retries, options_.max_retry_after}, request.read_only};
+  async::Backoff backoff{retry_pauses, env_.clock, random_};
+  bool fresh_connection = false;
+  while (true) {
+    auto authorization = co_await authorize(deadline);
+    if (!authorization) co_return about(request, authorization.error());
+    auto tried = co_await attempt(request, *authorization, deadline, mode, fresh_connection);
+    const NextStep step = rules.after(tried.attempt);
+    const auto pause = pause_for(step, tried.attempt, backoff, deadline);
+    if (step == NextStep::finish || !pause) {
+      if (tried.loss) co_return error_from_loss(request, *tried.loss);
+      co_return std::move(tried);
+    }
+
+    metrics_.retry(request.verb, tried.attempt.status);
+    env_.log.debug("repeating a request", {{"request", request.display()},
+                                           {"status", tried.attempt.status},
+                                           {"reason", tried.loss ? tried.loss->why : std::string{}},
+                                           {"pause", *pause}});
+    if (step == NextStep::refresh_and_retry) credentials_.invalidate(*authorization);
+    fresh_connection = tried.loss.has_value();
+    // Others may use the place meanwhile.
+    tried = {};
+    if (*pause > async::Duration{0}) co_await env_.clock.sleep_for(*pause);
+  }
+}
+
+Awaitable<bool> Client::admit(const WireRequest& request, TimePoint deadline) {
+  if (deadline <= env_.clock.now()) co_return false;
+  if (rate_limit_.try_take()) co_return true;
+  try {
+    const auto waited = co_await async::with_deadline(env_.clock, deadline, rate_limit_.take());
+    metrics_.rate_limited(request.verb, waited);
+    co_return true;
+  } catch (const boost::system::system_error& error) {
+    if (!is_timeout(error)) throw;
+  }
+  co_return false;
+}
+
+Awaitable<Result<std::string>> Client::authorize(TimePoint deadline) {
+  // Only a plugin can take its time; a token is at hand.
+  if (!config_.exec) co_return co_await credentials_.authorization_header();
+  Result<std::string> header =
+      Error{ErrorKind::unauthorized, 0, {}, "the credential plugin did not answer in time", std::nullopt};
+  try {
+    header = co_await async::with_deadline(env_.clock, deadline, credentials_.authorization_header());
+  } catch (const boost::system::system_error& error) {
+    if (!is_timeout(error)) throw;
+  }
+  renew_certificate();
+  co_return header;
+}
+
+void Client::renew_certificate() {
+  auto current = credentials_.client_certificate();
+  if (!url_.tls || current == certificate_) return;
+  const ClientCertificate certificate = current.value_or(ClientCertificate{});
+  try {
+    tls_ = std::make_shared<TlsContext>(config_, url_, certificate.certificate_pem, certificate.key_pem);
+    requests_.clear();
+    certificate_ = std::move(current);
+  } catch (const ConfigError& error) {
+    env_.log.warn("the credential plugin gave a certificate that cannot be used", {{"error", error.what()}});
+  }
+}
+
+Awaitable<Client::Tried> Client::attempt(const WireRequest& request, const std::string& authorization,
+                                         TimePoint deadline, Mode mode, bool fresh_connection) {
+  Tried tried;
+  auto& pool = mode == Mode::stream ? watches_ : requests_;
+  try {
+    tried.stream.place = co_await pool.enter(deadline);
+  } catch (const boost::system::system_error& error) {
+    if (!is_timeout(error)) throw;
+    tried.attempt.hopeless = true;
+    tried.loss = Loss{Stage::connecting, "no connection became free in time", true, false};
+    co_return tried;
+  }
+
+  const TimePoint start = env_.clock.now();
+  const auto tls = tls_;
+  std::shared_ptr<Connection> connection;
+  if (mode == Mode::whole && !fresh_connection) connection = pool.take();
+  tried.attempt.reused_connection = connection != nullptr;
+  if (!connection) {
+    pool.make_room();
+    const TimePoint connect_deadline = std::min(deadline, async::later(start, options_.connect_timeout));
+    auto connected = co_await connect(url_, tls, env_.clock, connect_deadline);
+    metrics_.lookup(connected.lookup_time);
+    if (connected.transport) {
+      connection = std::make_shared<Connection>(std::move(connected.transport), loop_, env_.clock);
+    } else {
+      tried.attempt.hopeless = connected.failure.hopeless;
+      tried.loss = Loss{Stage::connecting, connected.failure.sentence, false, false};
+    }
+  }
+  if (connection) tried.loss = co_await exchange(connection, request, authorization, deadline, mode, tried.answer);
+
+  if (tried.loss) {
+    tried.attempt.lost_at = tried.loss->stage;
+    tried.attempt.hopeless |= tried.loss->out_of_time || tried.loss->garbage;
+    if (connection) connection->close();
+  } else {
+    tried.attempt.status = tried.answer.status;
+    tried.attempt.retry_after = tried.answer.retry_after;
+    if (mode == Mode::stream)
+      tried.stream.connection = std::move(connection);
+    else if (tls == tls_)
+      pool.put_back(std::move(connection));
+  }
+  metrics_.attempt(request.method, request.verb, tried.attempt.status, env_.clock.now() - start, request.body.size(),
+                   tried.answer.body.size());
+  co_return tried;
+}
+
+Awaitable<std::optional<Loss>> Client::exchange(std::shared_ptr<Connection> connection, const WireRequest& request,
+                                                const std::string& authorization, TimePoint deadline, Mode mode,
+                                                Answer& answer) {
+  const std::string text = request_text(request, authorization);
+  const std::size_t body_limit = mode == Mode::stream ? 0 : options_.max_answer;
+  auto loss = co_await connection->begin(text, body_limit, deadline, answer);
+  if (loss) co_return loss;
+  if (mode == Mode::whole) {
+    loss = co_await connection->finish(deadline, answer.body);
+  } else if (!is_success(answer.status)) {
+    std::string chunk;
+    do {
+      loss = co_await connection->read_body(deadline, chunk);
+      answer.body += chunk;
+    } while (!loss && !chunk.empty() && answer.body.size() < max_refusal);
+  }
+  co_return loss;
+}
+
+std::optional<async::Duration> Client::pause_for(NextStep step, const Attempt& attempt, async::Backoff& backoff,
+                                                 TimePoint deadline) {
+  async::Duration pause{0};
+  switch (step) {
+    case NextStep::finish:
+    case NextStep::retry_now:
+    case NextStep::refresh_and_retry:
+      return pause;
+    case NextStep::retry_after_backoff:
+      pause = backoff.next();
+      break;
+    case NextStep::retry_as_told:
+      // A little later than told, each client in its own way: the server told everybody the same.
+      pause = random_.between(*attempt.retry_after, *attempt.retry_after + *attempt.retry_after / 4);
+      if (*attempt.retry_after == async::Duration{0}) pause = backoff.next();
+      break;
+  }
+  if (async::later(env_.clock.now(), pause) >= deadline) return std::nullopt;
+  return pause;
+}
+
+std::string Client::request_text(const WireRequest& request, const std::string& authorization) const {
+  std::string text;
+  text.reserve(512 + authorization.size() + request.path.size() + request.query.size() + request.body.size());
+  text.append(request.method).append(" ").append(url_.prefix).append(request.path).append(request.query);
+  text.append(fixed_headers_);
+  if (!authorization.empty()) text.append("Authorization: ").append(authorization).append("\r\n");
+  if (request.gzip) text.append("Accept-Encoding: gzip\r\n");
+  if (!request.content_type.empty()) {
+    text.append("Content-Type: ").append(request.content_type).append("\r\nContent-Length: ");
+    text.append(std::to_string(request.body.size())).append("\r\n");
+  }
+  // One piece: a TLS record and a packet where it fits.
+  text.append("\r\n").append(request.body);
+  return text;
+}
+
+}  // namespace hubferry::kube::http

@@ -1,0 +1,200 @@
+#include "kube/http/connection.hpp"
+
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <cstring>
+
+namespace hubferry::kube::http {
+
+namespace beast_http = boost::beast::http;
+
+namespace {
+
+constexpr std::size_t first_buffer = 8UL * 1024;      // most answers fit, and there may be thousands of connections
+constexpr std::size_t largest_buffer = 256UL * 1024;  // where much is coming, fewer reads
+constexpr std::uint32_t header_limit = 64 * 1024;
+
+}  // namespace
+
+/// The answer being read. Bytes between `begin` and `end` of the buffer are read but not yet parsed.
+struct Connection::Parsing {
+  std::optional<beast_http::response_parser<beast_http::string_body>> parser;
+  std::vector<char> buffer;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  bool any_byte = false;
+  bool clean_end = false;
+
+  asio::mutable_buffer room() {
+    if (begin > 0) {
+      std::memmove(buffer.data(), buffer.data() + begin, end - begin);
+      end -= begin;
+      begin = 0;
+    }
+    if (buffer.empty()) buffer.resize(first_buffer);
+    if (end == buffer.size()) buffer.resize(buffer.size() * 2);
+    return asio::buffer(buffer.data() + end, buffer.size() - end);
+  }
+
+  void received(std::size_t size) {
+    any_byte = true;
+    end += size;
+    // A full buffer means that more was waiting.
+    if (end == buffer.size() && buffer.size() < largest_buffer) buffer.resize(buffer.size() * 2);
+  }
+
+  /// Parses as much as there is.
+  error_code parse() {
+    while (begin < end && !parser->is_done()) {
+      error_code error;
+      const std::size_t used = parser->put(asio::buffer(buffer.data() + begin, end - begin), error);
+      begin += used;
+      if (error == beast_http::error::need_more) return {};
+      if (error) return error;
+    }
+    return {};
+  }
+};
+
+Connection::Connection(std::unique_ptr<Transport> transport, async::Executor loop, async::Clock& clock)
+    : transport_(std::move(transport)), clock_(clock), timer_(loop), parsing_(std::make_unique<Parsing>()) {}
+
+Connection::~Connection() = default;
+
+Awaitable<std::optional<Loss>> Connection::begin(std::string_view request, std::size_t body_limit, TimePoint deadline,
+                                                 Answer& answer) {
+  auto& parsing = *parsing_;
+  limit_time(deadline);
+  const asio::const_buffer bytes{request.data(), request.size()};
+  const auto [error, written] = co_await transport_->write(bytes);
+  if (error) co_return lost(Stage::sending, error);
+
+  parsing.parser.emplace();
+  parsing.parser->eager(true);
+  parsing.parser->header_limit(header_limit);
+  if (body_limit == 0)
+    parsing.parser->body_limit(boost::none);
+  else
+    parsing.parser->body_limit(body_limit);
+  parsing.any_byte = false;
+  parsing.clean_end = false;
+  while (!parsing.parser->is_header_done()) {
+    auto loss = co_await read_more();
+    if (loss) co_return loss;
+  }
+
+  const auto& head = parsing.parser->get();
+  answer.status = static_cast<int>(head.result_int());
+  answer.content_type = head[beast_http::field::content_type];
+  answer.gzip = head[beast_http::field::content_encoding] == "gzip";
+  answer.retry_after = parse_retry_after(head[beast_http::field::retry_after]);
+  co_return std::nullopt;
+}
+
+Awaitable<std::optional<Loss>> Connection::read_more() {
+  auto& parsing = *parsing_;
+  const auto room = parsing.room();
+  const auto [error, size] = co_await transport_->read_some(room);
+  const Stage stage = parsing.any_byte ? Stage::answering : Stage::waiting;
+  if (error == asio::error::eof && parsing.any_byte) {
+    error_code incomplete;
+    parsing.parser->put_eof(incomplete);
+    if (!incomplete) co_return std::nullopt;
+    co_return lost(stage, error);
+  }
+  if (error) co_return lost(stage, error);
+  parsing.received(size);
+  const auto broken = parsing.parse();
+  if (broken) {
+    const bool too_large = broken == beast_http::error::body_limit || broken == beast_http::error::header_limit;
+    co_return Loss{Stage::answering,
+                   too_large ? "the answer is larger than allowed" : "the answer is not HTTP: " + broken.message(),
+                   false, true};
+  }
+  co_return std::nullopt;
+}
+
+Awaitable<std::optional<Loss>> Connection::read_body(TimePoint deadline, std::string& chunk) {
+  auto& parser = *parsing_->parser;
+  auto& body = parser.get().body();
+  limit_time(deadline);
+  while (body.empty() && !parser.is_done()) {
+    auto loss = co_await read_more();
+    if (loss) co_return loss;
+  }
+  chunk.clear();
+  // The two strings take turns, so that neither has to grow anew.
+  chunk.swap(body);
+  co_return std::nullopt;
+}
+
+Awaitable<std::optional<Loss>> Connection::finish(TimePoint deadline, std::string& body) {
+  auto& parser = *parsing_->parser;
+  limit_time(deadline);
+  while (!parser.is_done()) {
+    auto loss = co_await read_more();
+    if (loss) co_return loss;
+  }
+  body = std::move(parser.get().body());
+  co_return std::nullopt;
+}
+
+bool Connection::reusable() const {
+  const auto& parsing = *parsing_;
+  return parsing.parser && parsing.parser->is_done() && parsing.parser->keep_alive() && parsing.begin == parsing.end;
+}
+
+void Connection::park(TimePoint deadline, std::function<void()> on_expired) {
+  parsing_->parser.reset();
+  if (parsing_->buffer.size() > first_buffer) {
+    parsing_->buffer = {};
+    parsing_->begin = parsing_->end = 0;
+  }
+  on_expired_ = std::move(on_expired);
+  limit_time(deadline);
+}
+
+bool Connection::unpark() {
+  on_expired_ = nullptr;
+  return !out_of_time_ && transport_->still_good();
+}
+
+void Connection::close() noexcept {
+  transport_->close();
+}
+
+Loss Connection::lost(Stage stage, error_code error) const {
+  if (out_of_time_)
+    return {stage, stage == Stage::sending ? "sending took too long" : "no answer in time", true, false};
+  if (error == asio::error::operation_aborted) async::throw_cancelled();
+  if (error == asio::error::eof) return {stage, "the server closed the connection", false, false};
+  return {stage, "the connection was lost: " + error.message(), false, false};
+}
+
+void Connection::limit_time(TimePoint deadline) {
+  deadline_ = deadline;
+  if (deadline_ < timer_fires_) arm_timer();
+}
+
+void Connection::arm_timer() {
+  timer_fires_ = deadline_;
+  timer_.expires_after(std::max(deadline_ - clock_.now(), async::Duration{0}));
+  timer_.async_wait([weak = weak_from_this()](error_code error) {
+    if (error) return;
+    if (const auto self = weak.lock()) self->time_is_up();
+  });
+}
+
+void Connection::time_is_up() {
+  timer_fires_ = async::never;
+  if (deadline_ == async::never) return;
+  if (clock_.now() < deadline_) {
+    arm_timer();
+    return;
+  }
+  out_of_time_ = true;
+  transport_->close();
+  if (auto expired = std::exchange(on_expired_, nullptr)) expired();
+}
+
+}  // namespace hubferry::kube::http

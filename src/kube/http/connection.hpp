@@ -1,0 +1,81 @@
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kube/http/retry_rules.hpp"
+#include "kube/http/transport.hpp"
+
+namespace hubferry::kube::http {
+
+/// What a server said, as far as it was read.
+struct Answer {
+  int status = 0;
+  std::string content_type;
+  bool gzip = false;
+  std::optional<async::Duration> retry_after;
+  std::string body;
+};
+
+/// Why an exchange did not come to its end.
+struct Loss {
+  Stage stage = Stage::waiting;
+  std::string why;
+  bool out_of_time = false;
+  bool garbage = false;  // what came is no HTTP, or too much of it
+};
+
+/// HTTP/1.1 over one transport, one request at a time.
+///
+/// Executor: the transport's loop. Lifetime: held by shared_ptr, for its timer's sake.
+/// Cancellation: terminal, thrown; the connection must not be used again then, nor after a Loss.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(std::unique_ptr<Transport> transport, async::Executor loop, async::Clock& clock);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection();
+
+  /// Sends `request` (head and body) and reads the head of the answer into `answer`. `body_limit` 0: none.
+  Awaitable<std::optional<Loss>> begin(std::string_view request, std::size_t body_limit, TimePoint deadline,
+                                       Answer& answer);
+  /// Reads what is there of the body and puts it in place of `chunk`, waiting for at least one byte. Empty at the end.
+  Awaitable<std::optional<Loss>> read_body(TimePoint deadline, std::string& chunk);
+  /// Reads all the rest of the body into `body`.
+  Awaitable<std::optional<Loss>> finish(TimePoint deadline, std::string& body);
+
+  /// True after a whole answer when the server keeps the connection.
+  [[nodiscard]] bool reusable() const;
+  /// Puts it to rest between requests. `on_expired` is called once if nobody needed it until `deadline`.
+  void park(TimePoint deadline, std::function<void()> on_expired);
+  /// Wakes it up; false when the server has closed it meanwhile.
+  bool unpark();
+  void close() noexcept;
+
+ private:
+  struct Parsing;
+
+  /// Reads from the transport and lets the parser have it.
+  Awaitable<std::optional<Loss>> read_more();
+  Loss lost(Stage stage, error_code error) const;
+  void limit_time(TimePoint deadline);
+  void arm_timer();
+  void time_is_up();
+
+  std::unique_ptr<Transport> transport_;
+  async::Clock& clock_;
+  /// Guards whatever is under way. It is seldom touched: a deadline that moves into the future leaves it as it is,
+  /// and it looks again when it fires.
+  asio::steady_timer timer_;
+  TimePoint deadline_ = async::never;
+  TimePoint timer_fires_ = async::never;
+  bool out_of_time_ = false;
+  std::function<void()> on_expired_;
+  std::unique_ptr<Parsing> parsing_;
+};
+
+}  // namespace hubferry::kube::http

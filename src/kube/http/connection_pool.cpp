@@ -1,0 +1,61 @@
+#include "kube/http/connection_pool.hpp"
+
+#include <algorithm>
+
+#include "hubferry/async/deadline.hpp"
+
+namespace hubferry::kube::http {
+
+ConnectionPool::ConnectionPool(async::Clock& clock, std::size_t most, async::Duration idle_limit)
+    : clock_(clock), idle_limit_(idle_limit), places_(std::max<std::size_t>(most, 1)) {}
+
+Awaitable<ConnectionPool::Place> ConnectionPool::enter(TimePoint deadline) {
+  // Nobody queues: the permit is there at once, and a timer would cost more than all the rest.
+  if (waiting_ == 0 && places_.free() > 0) co_return Place{co_await places_.acquire()};
+
+  struct Counted {
+    std::size_t& count;
+    explicit Counted(std::size_t& c) : count(c) { ++count; }
+    ~Counted() { --count; }
+  } counted{waiting_};
+  co_return Place{co_await async::with_deadline(clock_, deadline, places_.acquire())};
+}
+
+std::shared_ptr<Connection> ConnectionPool::take() {
+  while (!idle_.empty()) {
+    auto connection = std::move(idle_.back());
+    idle_.pop_back();
+    if (connection->unpark()) return connection;
+    connection->close();
+  }
+  return nullptr;
+}
+
+void ConnectionPool::make_room() {
+  // Places in use have a connection each, or are about to make one.
+  while (!idle_.empty() && idle_.size() + in_use() > places_.total()) {
+    idle_.front()->close();
+    idle_.erase(idle_.begin());
+  }
+}
+
+void ConnectionPool::put_back(std::shared_ptr<Connection> connection) {
+  if (!connection->reusable()) {
+    connection->close();
+    return;
+  }
+  const TimePoint until = async::later(clock_.now(), idle_limit_);
+  connection->park(until, [this, raw = connection.get()] { drop(raw); });
+  idle_.push_back(std::move(connection));
+}
+
+void ConnectionPool::clear() {
+  for (const auto& connection : idle_) connection->close();
+  idle_.clear();
+}
+
+void ConnectionPool::drop(const Connection* connection) {
+  std::erase_if(idle_, [&](const auto& kept) { return kept.get() == connection; });
+}
+
+}  // namespace hubferry::kube::http

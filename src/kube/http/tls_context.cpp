@@ -1,0 +1,172 @@
+#include "kube/http/tls_context.hpp"
+
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+
+#include <boost/asio/ip/address.hpp>
+
+namespace hubferry::kube::http {
+
+namespace {
+
+using boost::system::error_code;
+
+/// Where a context finds its owner again: Asio keeps things of its own in the usual place (app data).
+int owner_index() {
+  static const int index = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
+  return index;
+}
+
+void require(const error_code& ec, const ClientConfig& config, std::string_view what) {
+  if (!ec) return;
+  throw ConfigError((config.source.empty() ? "" : config.source + ": ") + std::string{what} +
+                    " cannot be used: " + ec.message());
+}
+
+struct BioCloser {
+  void operator()(BIO* bio) const { BIO_free(bio); }
+};
+
+std::string text_of(const std::unique_ptr<BIO, BioCloser>& bio) {
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio.get(), &data);
+  return size > 0 ? std::string{data, static_cast<std::size_t>(size)} : std::string{};
+}
+
+std::string time_text(const ASN1_TIME* time) {
+  const std::unique_ptr<BIO, BioCloser> bio{BIO_new(BIO_s_mem())};
+  ASN1_TIME_print(bio.get(), time);
+  return text_of(bio);
+}
+
+std::string name_text(const X509_NAME* name) {
+  const std::unique_ptr<BIO, BioCloser> bio{BIO_new(BIO_s_mem())};
+  X509_NAME_print_ex(bio.get(), name, 0, XN_FLAG_ONELINE);
+  return text_of(bio);
+}
+
+/// "localhost, 10.0.0.1": the names that a certificate is for.
+std::string alternative_names(X509* certificate) {
+  auto* names = static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
+  std::string text;
+  for (int i = 0; i < sk_GENERAL_NAME_num(names); ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names, i);
+    std::string one;
+    if (name->type == GEN_DNS) {
+      one.assign(reinterpret_cast<const char*>(ASN1_STRING_get0_data(name->d.dNSName)),
+                 static_cast<std::size_t>(ASN1_STRING_length(name->d.dNSName)));
+    } else if (name->type == GEN_IPADD) {
+      const auto* bytes = ASN1_STRING_get0_data(name->d.iPAddress);
+      if (ASN1_STRING_length(name->d.iPAddress) == 4) {
+        asio::ip::address_v4::bytes_type v4;
+        std::copy_n(bytes, v4.size(), v4.begin());
+        one = asio::ip::make_address_v4(v4).to_string();
+      } else if (ASN1_STRING_length(name->d.iPAddress) == 16) {
+        asio::ip::address_v6::bytes_type v6;
+        std::copy_n(bytes, v6.size(), v6.begin());
+        one = asio::ip::make_address_v6(v6).to_string();
+      }
+    }
+    if (!one.empty()) text += (text.empty() ? "" : ", ") + one;
+  }
+  GENERAL_NAMES_free(names);
+  return text.empty() ? "no name at all" : text;
+}
+
+}  // namespace
+
+TlsContext::TlsContext(const ClientConfig& config, const ServerUrl& url, const std::string& certificate_pem,
+                       const std::string& key_pem)
+    : context_(asio::ssl::context::tls_client),
+      verifies_(!config.insecure_skip_tls_verify),
+      authority_(url.authority()),
+      server_name_(config.tls_server_name.empty() ? url.host : config.tls_server_name) {
+  error_code ec;
+  asio::ip::make_address(server_name_, ec);
+  name_is_address_ = !ec;
+  ec = {};
+
+  SSL_CTX* native = context_.native_handle();
+  SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
+  // Thousands of idle connections should not hold on to their record buffers.
+  SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_ex_data(native, owner_index(), this);
+  SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);
+  SSL_CTX_sess_set_new_cb(native, &TlsContext::keep_session);
+
+  if (!verifies_) {
+    context_.set_verify_mode(asio::ssl::verify_none);
+  } else {
+    context_.set_verify_mode(asio::ssl::verify_peer);
+    if (config.ca_pem.empty()) {
+      context_.set_default_verify_paths(ec);
+      require(ec, config, "the system's certificate authorities");
+    } else {
+      context_.add_certificate_authority(asio::buffer(config.ca_pem), ec);
+      // Text without any certificate passes as an empty list.
+      if (config.ca_pem.find("-----BEGIN ") == std::string::npos)
+        ec = boost::system::errc::make_error_code(boost::system::errc::invalid_argument);
+      require(ec, config, "certificate-authority-data");
+    }
+  }
+
+  if (certificate_pem.empty()) return;
+  context_.use_certificate_chain(asio::buffer(certificate_pem), ec);
+  require(ec, config, "client-certificate-data");
+  context_.use_private_key(asio::buffer(key_pem), asio::ssl::context::pem, ec);
+  require(ec, config, "client-key-data");
+}
+
+TlsContext::~TlsContext() {
+  SSL_CTX_set_ex_data(context_.native_handle(), owner_index(), nullptr);
+  if (session_ != nullptr) SSL_SESSION_free(session_);
+}
+
+void TlsContext::prepare(SSL* stream) {
+  if (!name_is_address_) SSL_set_tlsext_host_name(stream, server_name_.c_str());
+  if (verifies_) {
+    X509_VERIFY_PARAM* rules = SSL_get0_param(stream);
+    X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    if (name_is_address_)
+      X509_VERIFY_PARAM_set1_ip_asc(rules, server_name_.c_str());
+    else
+      X509_VERIFY_PARAM_set1_host(rules, server_name_.c_str(), server_name_.size());
+  }
+  if (session_ != nullptr) SSL_set_session(stream, session_);
+}
+
+int TlsContext::keep_session(SSL* stream, SSL_SESSION* session) {
+  auto* owner = static_cast<TlsContext*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(stream), owner_index()));
+  if (owner == nullptr) return 0;
+  if (owner->session_ != nullptr) SSL_SESSION_free(owner->session_);
+  owner->session_ = session;
+  return 1;  // the reference is ours now
+}
+
+std::string TlsContext::explain_refusal(X509_STORE_CTX* store) const {
+  const int code = X509_STORE_CTX_get_error(store);
+  X509* certificate = X509_STORE_CTX_get_current_cert(store);
+  std::string text = "the certificate of " + authority_;
+  if (certificate == nullptr) return text + " was refused: " + X509_verify_cert_error_string(code);
+  switch (code) {
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      return text + " expired on " + time_text(X509_get0_notAfter(certificate));
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      return text + " is not valid before " + time_text(X509_get0_notBefore(certificate)) +
+             " (is the clock of this machine right?)";
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+      return text + " is for " + alternative_names(certificate) + ", not for " + server_name_;
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+      return text + " is signed by an unknown authority (issuer: " + name_text(X509_get_issuer_name(certificate)) + ")";
+    default:
+      return text + " was refused: " + X509_verify_cert_error_string(code);
+  }
+}
+
+}  // namespace hubferry::kube::http

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "hubferry/async/clock.hpp"
+#include "hubferry/kube/server_url.hpp"
+
+namespace hubferry::kube::http {
+
+namespace asio = boost::asio;
+using async::Awaitable;
+using async::error_code;
+using async::TimePoint;
+
+class TlsContext;
+
+/// A connected stream of bytes, plain or TLS. Executor: one loop.
+/// Cancellation: terminal, as operation_aborted in the result; the stream is of no use afterwards.
+class Transport {
+ public:
+  using IoResult = std::tuple<error_code, std::size_t>;
+
+  virtual ~Transport() = default;
+
+  virtual Awaitable<IoResult> read_some(asio::mutable_buffer buffer) = 0;
+  /// Writes all of it.
+  virtual Awaitable<IoResult> write(asio::const_buffer bytes) = 0;
+  /// Ends what is under way with operation_aborted. No farewell is said: it would have to be waited for.
+  void close() noexcept;
+
+  /// False when the peer is known to have closed its side, or to have sent what nobody asked for.
+  [[nodiscard]] bool still_good();
+
+ protected:
+  virtual asio::ip::tcp::socket& socket() = 0;
+  /// TLS may send tickets at any time; a plain stream must be silent between answers.
+  [[nodiscard]] virtual bool may_speak_unasked() const = 0;
+};
+
+/// Why no connection could be made.
+struct ConnectFailure {
+  std::string sentence;
+  bool hopeless = false;  // trying again will not help: the certificate
+};
+
+struct Connected {
+  std::unique_ptr<Transport> transport;  // null: see failure
+  ConnectFailure failure;
+  async::Duration lookup_time{0};  // how long the name took
+};
+
+/// Makes a connection to a server: resolves its name, tries its addresses in turn, shakes hands.
+/// Cancellation: terminal, at once, also while the name is looked up.
+Awaitable<Connected> connect(ServerUrl url, std::shared_ptr<TlsContext> tls, async::Clock& clock, TimePoint deadline);
+
+}  // namespace hubferry::kube::http

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "hubferry/kube/api.hpp"
+
+namespace hubferry::kube::http {
+
+/// A request as it goes over the wire, except for what belongs to the connection: host and credentials.
+struct WireRequest {
+  std::string_view method;        // "GET"
+  std::string_view verb;          // "LIST": what the request does, for metrics
+  std::string path;               // percent-encoded, without the server's prefix
+  std::string query;              // "?limit=500", or empty
+  std::string_view content_type;  // empty without a body
+  std::string body;
+  bool read_only = true;  // repeating it changes nothing
+  bool gzip = true;       // a compressed answer is welcome
+
+  /// "GET /api/v1/namespaces": how error messages name it.
+  [[nodiscard]] std::string display() const;
+};
+
+WireRequest wire_request(const Request& request, std::string_view default_field_manager);
+WireRequest wire_request(const Resource& resource, const ListOptions& options);
+WireRequest wire_request(const Resource& resource, const WatchOptions& options);
+WireRequest wire_request(std::string path);
+
+}  // namespace hubferry::kube::http

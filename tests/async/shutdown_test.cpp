@@ -1,0 +1,89 @@
+#include "hubferry/async/shutdown.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <stdexcept>
+
+#include "hubferry/async/clock.hpp"
+
+namespace hubferry::async {
+namespace {
+
+RealClock real_clock;
+
+ShutdownPolicy quick() {
+  return {.grace = 50ms, .unwind = 50ms, .say = [](const std::string& text) { fprintf(stderr, "%s\n", text.c_str()); }};
+}
+
+TEST(RunMain, ReturnsTheCodeOfABodyThatEndsByItself) {
+  auto body = [](Event&) -> Awaitable<int> { co_return 7; };
+  EXPECT_EQ(run_main(body, quick()), 7);
+}
+
+TEST(RunMain, PassesOnWhatTheBodyThrows) {
+  auto body = [](Event&) -> Awaitable<int> {
+    throw std::runtime_error("failed");
+    co_return 0;
+  };
+  EXPECT_THROW(run_main(body, quick()), std::runtime_error);
+}
+
+TEST(RunMain, TheFirstSignalAsksTheBodyToEndInOrder) {
+  bool orderly = false;
+  auto body = [&](Event& stop) -> Awaitable<int> {
+    kill(getpid(), SIGTERM);
+    co_await stop.wait();
+    orderly = true;
+    co_return 0;
+  };
+  EXPECT_EQ(run_main(body, quick()), 0);
+  EXPECT_TRUE(orderly);
+}
+
+TEST(RunMain, ABodyThatIgnoresTheSignalIsCancelledAfterTheGracePeriod) {
+  auto body = [](Event&) -> Awaitable<int> {
+    kill(getpid(), SIGINT);
+    co_await real_clock.sleep_for(1h);
+    co_return 1;
+  };
+  EXPECT_EQ(run_main(body, quick()), 0);
+}
+
+TEST(RunMainDeathTest, ASecondSignalEndsTheProcessAtOnce) {
+  auto run = [] {
+    auto body = [](Event& stop) -> Awaitable<int> {
+      kill(getpid(), SIGTERM);
+      co_await stop.wait();
+      kill(getpid(), SIGINT);
+      co_await real_clock.sleep_for(1h);
+      co_return 0;
+    };
+    ShutdownPolicy patient = quick();
+    patient.grace = 1h;
+    run_main(body, patient);
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(128 + SIGINT), "ending at once");
+}
+
+TEST(RunMainDeathTest, ABodyThatDoesNotEvenUnwindIsEndedWithCodeOne) {
+  auto run = [] {
+    auto body = [](Event&) -> Awaitable<int> {
+      co_await asio::this_coro::throw_if_cancelled(false);
+      kill(getpid(), SIGTERM);
+      while (true) {
+        try {
+          co_await real_clock.sleep_for(1ms);
+        } catch (const boost::system::system_error&) {
+          // deaf on purpose
+        }
+      }
+    };
+    run_main(body, quick());
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(1), "does not unwind");
+}
+
+}  // namespace
+}  // namespace hubferry::async

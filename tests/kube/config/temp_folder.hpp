@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+namespace hubferry::test {
+
+/// A folder of one test's own, gone with it.
+class TempFolder {
+ public:
+  TempFolder() {
+    auto pattern = (std::filesystem::temp_directory_path() / "hubferry-config-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+    path_ = pattern;
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+  /// Writes a file, with its folders, and returns its full name.
+  std::filesystem::path write(const std::string& name, const std::string& content) const {
+    const auto file = path_ / name;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream{file, std::ios::binary | std::ios::trunc} << content;
+    return file;
+  }
+
+  std::filesystem::path write_script(const std::string& name, const std::string& body) const {
+    const auto file = write(name, "#!/bin/sh\n" + body + "\n");
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+    return file;
+  }
+
+  [[nodiscard]] std::string read(const std::string& name) const {
+    std::ifstream in{path_ / name, std::ios::binary};
+    return {std::istreambuf_iterator<char>{in}, {}};
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace hubferry::test

@@ -1,0 +1,185 @@
+#include <gmock/gmock.h>
+
+#include "kube/http/http_fixture.hpp"
+
+namespace hubferry::test {
+namespace {
+
+using testing::HasSubstr;
+
+class HttpTls : public HttpTest {
+ protected:
+  static kube::ClientConfig trusting(const Authority& authority) {
+    kube::ClientConfig config;
+    config.ca_pem = authority.certificate_pem();
+    return config;
+  }
+
+  static void answer_all(Session& session) {
+    while (true) {
+      session.read_request();
+      session.reply(200, object_a);
+    }
+  }
+
+  void expect_refused(const ScriptedServer& server, const kube::ClientConfig& config, const std::string& why) {
+    auto api = connect(server, config);
+    const auto object = get(*api);
+    ASSERT_FALSE(object);
+    EXPECT_EQ(object.error().kind, ErrorKind::unreachable);
+    EXPECT_THAT(object.error().message, HasSubstr(why));
+    EXPECT_THAT(object.error().message, HasSubstr("127.0.0.1:" + std::to_string(server.port())));
+    EXPECT_EQ(server.accepted(), 1) << "a second attempt cannot help";
+  }
+
+  Authority authority_{"test authority"};
+};
+
+TEST_F(HttpTls, ATrustedServerIsTalkedToAndTheConnectionKept) {
+  ScriptedServer server{authority_.issue({"IP:127.0.0.1"}), answer_all};
+  auto api = connect(server, trusting(authority_));
+  for (int i = 0; i < 3; ++i) {
+    const auto object = get(*api);
+    ASSERT_TRUE(object) << object.error();
+  }
+  EXPECT_EQ(server.accepted(), 1);
+}
+
+TEST_F(HttpTls, TheNextConnectionResumesTheSession) {
+  std::atomic<int> resumed = 0;
+  ScriptedServer server{authority_.issue({"IP:127.0.0.1"}), [&](Session& session) {
+                          session.read_request();
+                          if (session.resumed()) ++resumed;
+                          session.reply(200, object_a, "Content-Type: application/json\r\nConnection: close\r\n");
+                        }};
+  auto api = connect(server, trusting(authority_));
+  for (int i = 0; i < 3; ++i) {
+    const auto object = get(*api);
+    ASSERT_TRUE(object) << object.error();
+  }
+  EXPECT_EQ(resumed, 2);
+}
+
+TEST_F(HttpTls, ACertificateForAnotherNameIsRefused) {
+  ScriptedServer server{authority_.issue({"DNS:kube.example.org", "IP:10.0.0.1"}), answer_all};
+  expect_refused(server, trusting(authority_), "is for kube.example.org, 10.0.0.1, not for 127.0.0.1");
+}
+
+TEST_F(HttpTls, TheConfiguredServerNameIsTheOneToCheck) {
+  ScriptedServer server{authority_.issue({"DNS:kube.example.org"}), answer_all};
+  auto config = trusting(authority_);
+  config.tls_server_name = "kube.example.org";
+  {
+    auto api = connect(server, config);
+    const auto object = get(*api);
+    EXPECT_TRUE(object) << object.error();
+  }
+  config.tls_server_name = "other.example.org";
+  auto api = connect(server, config);
+  EXPECT_THAT(get(*api).error().message, HasSubstr("not for other.example.org"));
+}
+
+TEST_F(HttpTls, AnExpiredCertificateIsRefused) {
+  ScriptedServer server{authority_.issue({"IP:127.0.0.1"}, -1), answer_all};
+  expect_refused(server, trusting(authority_), "expired on ");
+}
+
+TEST_F(HttpTls, ACertificateOfAnUnknownAuthorityIsRefused) {
+  const Authority other{"somebody else"};
+  ScriptedServer server{other.issue({"IP:127.0.0.1"}), answer_all};
+  expect_refused(server, trusting(authority_), "signed by an unknown authority (issuer: CN = somebody else)");
+}
+
+TEST_F(HttpTls, TheSystemsAuthoritiesDoNotKnowOurs) {
+  ScriptedServer server{authority_.issue({"IP:127.0.0.1"}), answer_all};
+  expect_refused(server, {}, "unknown authority");
+}
+
+TEST_F(HttpTls, WhoeverWantsNoVerificationGetsNone) {
+  ScriptedServer server{authority_.issue({"DNS:wrong"}, -1), answer_all};
+  kube::ClientConfig config;
+  config.insecure_skip_tls_verify = true;
+  auto api = connect(server, config);
+  const auto object = get(*api);
+  EXPECT_TRUE(object) << object.error();
+}
+
+TEST_F(HttpTls, AResetInTheHandshakeIsTriedAgain) {
+  ScriptedServer server{authority_.issue({"IP:127.0.0.1"}), [](Session& session) {
+                          if (session.index() == 0) {
+                            session.read_raw();
+                            session.reset();
+                          }
+                          answer_all(session);
+                        }};
+  auto api = connect(server, trusting(authority_));
+  // The request was not sent: a write may be repeated too.
+  const auto object = create(*api);
+  EXPECT_TRUE(object) << object.error();
+  EXPECT_EQ(server.accepted(), 2);
+}
+
+TEST_F(HttpTls, ASilentHandshakeMeetsTheDeadline) {
+  ScriptedServer server{authority_.issue({"IP:127.0.0.1"}), [](Session& session) { session.wait_until_gone(); }};
+  options_.connect_timeout = 100ms;
+  options_.max_retries = 0;
+  auto api = connect(server, trusting(authority_));
+  const auto object = create(*api);
+  ASSERT_FALSE(object);
+  EXPECT_EQ(object.error().kind, ErrorKind::unreachable);
+  EXPECT_THAT(object.error().message, HasSubstr("TLS handshake with"));
+  EXPECT_THAT(object.error().message, HasSubstr("took too long"));
+  EXPECT_TRUE(server.wait_until_idle());
+}
+
+TEST_F(HttpTls, AServerThatSpeaksNoTlsIsUnreachable) {
+  ScriptedServer server{[](Session& session) {
+    session.read_raw();
+    session.send("HTTP/1.1 400 Bad Request\r\n\r\n");
+  }};
+  options_.max_retries = 0;
+  auto config = trusting(authority_);
+  config.server = "https://127.0.0.1:" + std::to_string(server.port());
+  auto api = connect(config);
+  const auto object = get(*api);
+  ASSERT_FALSE(object);
+  EXPECT_EQ(object.error().kind, ErrorKind::unreachable) << object.error();
+}
+
+// Without close_notify anybody could have cut the answer short.
+TEST_F(HttpTls, AnAnswerThatEndsWithoutFarewellIsLost) {
+  ScriptedServer server{authority_.issue({"IP:127.0.0.1"}), [](Session& session) {
+                          session.read_request();
+                          session.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n" + object_a);
+                          session.close(false);
+                          session.wait_until_gone();
+                        }};
+  options_.max_retries = 0;
+  auto api = connect(server, trusting(authority_));
+  const auto object = get(*api);
+  ASSERT_FALSE(object);
+  EXPECT_EQ(object.error().kind, ErrorKind::unreachable);
+}
+
+TEST_F(HttpTls, AnAuthorityThatCannotBeReadIsAConfigError) {
+  kube::ClientConfig config;
+  config.server = "https://127.0.0.1:1";
+  config.source = "/etc/x.kubeconfig";
+  for (const char* text : {"nonsense", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}) {
+    config.ca_pem = text;
+    EXPECT_THROW(connect(config), kube::ConfigError) << text;
+  }
+}
+
+TEST_F(HttpTls, AClientKeyThatDoesNotMatchIsAConfigError) {
+  const auto one = authority_.issue({});
+  const auto two = authority_.issue({});
+  auto config = trusting(authority_);
+  config.server = "https://127.0.0.1:1";
+  config.client_certificate_pem = one.certificate_pem;
+  config.client_key_pem = two.key_pem;
+  EXPECT_THROW(connect(config), kube::ConfigError);
+}
+
+}  // namespace
+}  // namespace hubferry::test
