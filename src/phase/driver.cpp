@@ -27,10 +27,15 @@ std::string_view to_label(Reconciled::Outcome outcome) {
 
 }  // namespace
 
-/// A machine's place among those that run, and its key's release at the end, however that comes.
+void Driver::Release::operator()(Key* key) const {
+  source->done(*key);
+  delete key;
+}
+
+/// A machine's place among those that run.
 class Driver::Registration {
  public:
-  Registration(Driver& driver, Key key, async::TaskScope& scope) : driver_(driver), key_(std::move(key)) {
+  Registration(Driver& driver, const Key& key, async::TaskScope& scope) : driver_(driver), key_(key) {
     driver_.running_.emplace(key_, &scope);
     driver_.running_gauge_.add(1);
   }
@@ -39,13 +44,12 @@ class Driver::Registration {
   ~Registration() {
     driver_.running_.erase(key_);
     driver_.running_gauge_.add(-1);
-    driver_.source_.done(key_);
     if (driver_.running_.empty()) driver_.idle_.wake_all();
   }
 
  private:
   Driver& driver_;
-  Key key_;
+  const Key& key_;
 };
 
 Driver::Driver(MachineCore& machine, KeySource& source, DriverOptions options)
@@ -111,11 +115,13 @@ Awaitable<> Driver::take_keys(async::TaskScope& scope) {
     auto permit = co_await permits_.acquire();
     auto key = co_await source_.get();
     if (!key) co_return;
-    scope.spawn(run_one(std::move(*key), std::move(permit)));
+    TakenKey taken{new Key(std::move(*key)), Release{&source_}};
+    scope.spawn(run_one(std::move(taken), std::move(permit)));
   }
 }
 
-Awaitable<> Driver::run_one(Key key, async::Semaphore::Permit permit) {
+Awaitable<> Driver::run_one(TakenKey taken, [[maybe_unused]] async::Semaphore::Permit permit) {
+  const Key& key = *taken;
   bool finished = false;
   async::TaskScope scope{co_await asio::this_coro::executor};
   const Registration registration{*this, key, scope};

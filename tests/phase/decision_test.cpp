@@ -127,7 +127,6 @@ TEST_F(ConcurrentMergeTest, FieldsThatOthersAddedStay) {
 TEST_F(ConcurrentMergeTest, SummariesAreUnited) {
   const auto node = pair();
   const auto with = [&](bool a, bool b) {
-    State state;
     ReconcileState run;
     run.start_time = run.end_time = async::WallTime{};
     for (const auto& [name, is_done] : {std::pair{"a", a}, std::pair{"b", b}}) {

@@ -146,7 +146,9 @@ class CountDown final : public Definition<World, int> {
   State state_;
 
   const Tables& tables() const override { return tables_; }
-  const HandlerNode* handler_for(const Phase&) const override { return &handler_.node(); }
+  const HandlerNode* handler_for(const Phase& of) const override {
+    return of == "counting" ? &handler_.node() : nullptr;
+  }
   async::Duration requeue_delay() const override { return 1s; }
   Awaitable<Result<std::optional<int>>> fetch(World&, Key, bool) override { co_return std::optional<int>{value}; }
   Awaitable<Written> persist(World&, int& resource) override {

@@ -20,7 +20,6 @@ struct Script {
   bool suspends = false;
 
   unsigned runs = 0;
-  bool finished_well = false;  // has said "done"; it may only run again if that was never written
 };
 
 /// The tree as the model sees it.
@@ -97,13 +96,13 @@ Awaitable<ReconcileState> play(Context<Universe>& context, Item& item, Script& s
   if (universe.store.items.at(the_key).status.phase != context.phase() &&
       !(universe.store.items.at(the_key).status.phase.empty() && context.phase() == "initialize"))
     universe.complain("a handler runs in a phase that has been left");
+  if (context.stopping()) universe.complain("a handler is started although it is being stopped");
   ++universe.running;
   struct Leave {
     Universe& universe;
     ~Leave() { --universe.running; }
   } leave{universe};
   if (script.suspends) co_await context.clock().sleep_for(script.delay);
-  if (context.stopping()) universe.complain("a handler goes on although it is being stopped");
   const auto run = script.runs++;
   if (run < script.words.size()) {
     switch (script.words[run]) {

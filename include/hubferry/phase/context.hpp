@@ -17,7 +17,7 @@ class RunInfo {
       : clock_(clock), log_(log), key_(key), phase_(phase), handler_(handler), cancellation_(cancellation) {}
 
   [[nodiscard]] async::Clock& clock() const { return clock_; }
-  /// Knows the resource and the phase already.
+  /// Names the resource already.
   [[nodiscard]] const obs::Logger& log() const { return log_; }
   [[nodiscard]] const Key& key() const { return key_; }
   [[nodiscard]] const Phase& phase() const { return phase_; }

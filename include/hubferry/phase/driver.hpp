@@ -44,10 +44,16 @@ class Driver {
 
  private:
   class Registration;
+  /// A key that is ours until this is destroyed, even if its machine never gets to run.
+  struct Release {
+    KeySource* source = nullptr;
+    void operator()(Key* key) const;
+  };
+  using TakenKey = std::unique_ptr<Key, Release>;
 
   Awaitable<> work(async::TaskScope& scope);
   Awaitable<> take_keys(async::TaskScope& scope);
-  Awaitable<> run_one(Key key, async::Semaphore::Permit permit);
+  Awaitable<> run_one(TakenKey taken, async::Semaphore::Permit permit);
   Awaitable<> reconcile_one(const Key& key, bool& finished);
   void conclude(const Key& key, const Reconciled& result);
 

@@ -110,7 +110,7 @@ TEST_F(MoveToVpcTest, FinishedStepsAreNotRepeatedByASuccessor) {
         scope.stop();
       };
       auto kill = [&]() -> Awaitable<> {
-        co_await loop.clock().sleep_for(700ms);
+        co_await loop.clock().sleep_for(900ms);
         scope.stop();
       };
       scope.spawn(run());
