@@ -177,7 +177,10 @@ void Driver::stop() {
 
 void Driver::abort() {
   stopping_ = true;
-  if (all_ != nullptr) all_->stop();
+  if (all_ == nullptr) return;
+  // Each machine directly: through the scopes above it the news would take turns of the loop, and it might write yet.
+  for (const auto& [key, scope] : running_) scope->stop();
+  all_->stop();
 }
 
 bool Driver::cancel(const Key& key) {
