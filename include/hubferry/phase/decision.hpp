@@ -1,0 +1,45 @@
+#pragma once
+
+#include "hubferry/phase/definition.hpp"
+
+/// The machine's decisions: functions of their arguments, without I/O, clock or coroutine. The engine obeys them.
+namespace hubferry::phase {
+
+/// Where a reconcile goes from here.
+struct Decision {
+  State state;              // what becomes of the phase's State
+  Phase phase;              // the phase to be in
+  bool moved = false;       // it is another one, or the same from its beginning
+  async::Duration again{};  // when staying: how long until the handler is entered again
+};
+
+/// Which components are completed, so that they do not run again; in their order.
+std::vector<bool> completed_components(const HandlerNode& composite, const State& last);
+
+/// Judges the error of a run: failed, fatal. A failure that is not fatal is not done either, whatever it claims.
+void judge(const DefinitionBase& definition, ReconcileState& result);
+
+/// The result of a composite from those of its components that ran.
+void conclude(const DefinitionBase& definition, const HandlerNode& composite, const State& last,
+              ReconcileState& result);
+
+/// The result of a phase without a handler, and of a composite without components: done, failed and fatal.
+void mark_unworkable(ReconcileState& result, std::string why);
+
+/// The State after one more run. Equal to `last` when the run brought nothing new: the times of a result are those of
+/// the first run that had it.
+State merge(const HandlerNode* handler, const State& last, const ReconcileState& run, std::size_t component_limit);
+
+/// Our State and somebody else's, both grown from `base`. What only one side changed is taken from it; where both did,
+/// a completed component wins, else ours.
+State merge_concurrent(const HandlerNode* handler, const State& base, const State& mine, const State& fresh);
+
+/// What to do after a run of the root handler of `result.phase`.
+Decision decide(const DefinitionBase& definition, const State& last, ReconcileState result);
+
+/// The same when the resource has changed since: `fresh_phase` and `fresh_state` are what it says now. Where somebody
+/// has moved it to another phase, that phase stands, and only our State is added.
+Decision decide_again(const DefinitionBase& definition, const State& last, ReconcileState result,
+                      const Phase& fresh_phase, const State& fresh_state);
+
+}  // namespace hubferry::phase

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "hubferry/phase/handler.hpp"
+
+namespace hubferry::phase {
+
+/// What came of a status write.
+struct Written {
+  enum class Outcome {
+    written,    // the resource now holds what the store answered
+    conflict,   // somebody else wrote meanwhile: read again, decide again
+    ambiguous,  // it may or may not have happened: read again
+    gone,       // there is no such resource any more
+    failed,     // see error
+  };
+  Outcome outcome = Outcome::written;
+  Error error;
+
+  static Written ok() { return {}; }
+  static Written conflict() { return {Outcome::conflict, {}}; }
+  static Written ambiguous() { return {Outcome::ambiguous, {}}; }
+  static Written gone() { return {Outcome::gone, {}}; }
+  static Written failed(Error error) { return {Outcome::failed, std::move(error)}; }
+};
+
+/// A definition that cannot work; what() names every problem and its phase, one a line.
+class DefinitionError : public std::invalid_argument {
+ public:
+  explicit DefinitionError(std::vector<std::string> problems);
+  [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
+
+ private:
+  std::vector<std::string> problems_;
+};
+
+/// Everything that makes one machine, without the types of services and resource: what the engine sees.
+/// Implement Definition or fill a DefaultDefinition; this is their common ground.
+class DefinitionBase {
+ public:
+  using ErasedResource = std::unique_ptr<void, void (*)(void*)>;  // null: gone
+
+  virtual ~DefinitionBase() = default;
+
+  [[nodiscard]] virtual const Tables& tables() const = 0;
+  /// The phase's root handler; nullptr where it has none.
+  [[nodiscard]] virtual const HandlerNode* handler_for(const Phase& phase) const = 0;
+  /// Network errors are not, all others are.
+  [[nodiscard]] virtual bool is_fatal(const Error& error) const { return error.kind != ErrorKind::network; }
+  /// How long to wait before a handler that is not done, or failed without being fatal, is entered again.
+  [[nodiscard]] virtual async::Duration requeue_delay() const { return std::chrono::seconds{5}; }
+  /// Composites with more components than this keep a summary, not one entry per component.
+  [[nodiscard]] virtual std::size_t component_limit() const { return 64; }
+  /// Where a run leads, by `next` or the tables. The result's own phase: stay.
+  [[nodiscard]] virtual Phase next_phase(const ReconcileState& result) const;
+
+  /// Throws DefinitionError unless this definition can work.
+  void check() const;
+
+  virtual Awaitable<Result<ErasedResource>> erased_fetch(void* services, Key key, bool fresh) = 0;
+  virtual Awaitable<Written> erased_persist(void* services, void* resource) = 0;
+  [[nodiscard]] virtual Phase erased_phase(const void* resource) const = 0;
+  virtual void erased_set_phase(void* resource, const Phase& phase) = 0;
+  [[nodiscard]] virtual State erased_state(const void* resource, const Phase& phase) const = 0;
+  virtual void erased_set_state(void* resource, const Phase& phase, const State& state) = 0;
+  [[nodiscard]] virtual bool erased_is_modified(const void* resource) const = 0;
+  [[nodiscard]] virtual bool erased_is_same(const void* one, const void* other) const = 0;
+  virtual void erased_carry_over(void* fresh, const void* mine) = 0;
+
+ protected:
+  /// Problems beyond those of tables and handlers.
+  virtual void find_problems(std::vector<std::string>&) const {}
+};
+
+/// Walks all handlers of all phases, parents before their components. `depth` is 0 for a root.
+void for_each_handler(
+    const DefinitionBase& definition,
+    const std::function<void(const Phase& phase, const HandlerNode& handler, std::size_t depth)>& visit);
+
+/// The interface to implement for full control; see DefaultDefinition for the short way.
+/// Executor: everything runs on the loop of the machine's caller. The functions without Awaitable must not block.
+template <typename Services, typename Resource>
+class Definition : public DefinitionBase {
+ public:
+  /// Reads the resource; nullopt: it is gone, or nobody's business any more. May answer from a cache unless `fresh`,
+  /// which asks for the newest there is: after a write that met a conflict, or got no answer.
+  virtual Awaitable<Result<std::optional<Resource>>> fetch(Services& services, Key key, bool fresh) = 0;
+  /// Writes the status, on the condition that nobody has written since it was read. Where written, the resource is
+  /// brought up to date with the store's answer.
+  virtual Awaitable<Written> persist(Services& services, Resource& resource) = 0;
+  [[nodiscard]] virtual Phase phase(const Resource& resource) const = 0;
+  virtual void set_phase(Resource& resource, const Phase& phase) = 0;
+  [[nodiscard]] virtual State state(const Resource& resource, const Phase& phase) const = 0;
+  /// An empty State takes the entry away.
+  virtual void set_state(Resource& resource, const Phase& phase, const State& state) = 0;
+
+  /// Has a handler changed the status since it was read? Without an answer here handlers say so by `updated`.
+  [[nodiscard]] virtual bool is_modified(const Resource&) const { return false; }
+  /// Are these two readings of one object, not of a successor of the same name?
+  [[nodiscard]] virtual bool is_same(const Resource&, const Resource&) const { return true; }
+  /// Brings what handlers changed in `mine`, besides phase and State, into a fresh reading.
+  virtual void carry_over(Resource&, const Resource&) {}
+
+ private:
+  static Resource& cast(void* resource) { return *static_cast<Resource*>(resource); }
+  static const Resource& cast(const void* resource) { return *static_cast<const Resource*>(resource); }
+
+  Awaitable<Result<ErasedResource>> erased_fetch(void* services, Key key, bool fresh) final {
+    auto fetched = co_await fetch(*static_cast<Services*>(services), std::move(key), fresh);
+    if (!fetched) co_return std::move(fetched).error();
+    const auto destroy = [](void* resource) { delete static_cast<Resource*>(resource); };
+    if (!*fetched) co_return ErasedResource{nullptr, destroy};
+    co_return ErasedResource{new Resource(std::move(**fetched)), destroy};
+  }
+  Awaitable<Written> erased_persist(void* services, void* resource) final {
+    return persist(*static_cast<Services*>(services), cast(resource));
+  }
+  [[nodiscard]] Phase erased_phase(const void* resource) const final { return phase(cast(resource)); }
+  void erased_set_phase(void* resource, const Phase& to) final { set_phase(cast(resource), to); }
+  [[nodiscard]] State erased_state(const void* resource, const Phase& of) const final {
+    return state(cast(resource), of);
+  }
+  void erased_set_state(void* resource, const Phase& of, const State& state) final {
+    set_state(cast(resource), of, state);
+  }
+  [[nodiscard]] bool erased_is_modified(const void* resource) const final { return is_modified(cast(resource)); }
+  [[nodiscard]] bool erased_is_same(const void* one, const void* other) const final {
+    return is_same(cast(one), cast(other));
+  }
+  void erased_carry_over(void* fresh, const void* mine) final { carry_over(cast(fresh), cast(mine)); }
+};
+
+/// Names the roots after their phases where they have no name of their own.
+void name_roots(std::map<Phase, HandlerNode>& handlers);
+
+}  // namespace hubferry::phase

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hubferry/phase/context.hpp"
+#include "hubferry/phase/reconcile_state.hpp"
+#include "hubferry/phase/state.hpp"
+
+namespace hubferry::phase {
+
+using async::Awaitable;
+
+/// How a person wants to see a handler's progress.
+enum class View {
+  none,           // not at all
+  checklist,      // the components, with their marks
+  object_detail,  // the objects being treated, rendered by the handler's own function
+};
+std::string_view to_string(View view);
+
+struct Metadata {
+  std::string name = {};         // empty: for a root handler its phase's name
+  std::string description = {};  // one line for people
+  View view = View::none;
+  std::size_t at_most = 0;  // parallel: how many components run at once; 0: all
+  /// Serial: write the status when this component is done, before the next one starts. For steps that must not be
+  /// repeated lightly after a crash, and before long waits.
+  bool checkpoint = false;
+};
+
+enum class HandlerKind { leaf, serial, parallel };
+
+namespace detail {
+/// Services, then the run, the resource, the last State.
+using ErasedFunction = std::function<Awaitable<ReconcileState>(void*, const RunInfo&, void*, const State&)>;
+using ErasedDetail = std::function<json::value(const void*, const State&)>;
+}  // namespace detail
+
+/// One node of a handler tree, without the types of services and resource: what the engine and the renderers see.
+struct HandlerNode {
+  HandlerKind kind = HandlerKind::leaf;
+  Metadata metadata;
+  std::vector<HandlerNode> components;
+  detail::ErasedFunction function;  // of a leaf
+  detail::ErasedDetail detail;      // for View::object_detail
+
+  [[nodiscard]] const std::string& name() const { return metadata.name; }
+  [[nodiscard]] bool is_composite() const { return kind != HandlerKind::leaf; }
+};
+
+/// A handler for one kind of resource: a leaf, or a composite of others.
+///
+/// A leaf is a coroutine function. It may run for as long as it likes, and simply co_await what it needs. It must be
+/// safe to repeat: whatever was not yet written when a process dies is run again.
+/// Cancellation: terminal, at its next co_await. Let it pass: a handler that swallows it delays everybody.
+/// Errors: returned, or thrown (Error::from_exception).
+template <typename Services, typename Resource>
+class Handler {
+ public:
+  using Function = std::function<Awaitable<ReconcileState>(Context<Services>&, Resource&, const State&)>;
+  using Detail = std::function<json::value(const Resource&, const State&)>;
+
+  static Handler leaf(Metadata metadata, Function function) {
+    Handler handler{HandlerKind::leaf, std::move(metadata), {}};
+    if (!function) return handler;  // for normalize() to complain of
+    // The closure lives in the node, which outlives every run.
+    handler.node_.function = [function = std::move(function)](void* services, const RunInfo& info, void* resource,
+                                                              const State& last) -> Awaitable<ReconcileState> {
+      Context<Services> context{info, *static_cast<Services*>(services)};
+      co_return co_await function(context, *static_cast<Resource*>(resource), last);
+    };
+    return handler;
+  }
+  /// The components in order; the first one that is not done, or fails, ends the run.
+  static Handler serial(Metadata metadata, std::vector<Handler> components) {
+    return {HandlerKind::serial, std::move(metadata), std::move(components)};
+  }
+  /// All components at once; a fatal failure stops the others.
+  static Handler parallel(Metadata metadata, std::vector<Handler> components) {
+    return {HandlerKind::parallel, std::move(metadata), std::move(components)};
+  }
+
+  /// The same handler, shown by `detail`.
+  Handler with_detail(Detail detail) && {
+    node_.metadata.view = View::object_detail;
+    node_.detail = [detail = std::move(detail)](const void* resource, const State& state) {
+      return detail(*static_cast<const Resource*>(resource), state);
+    };
+    return std::move(*this);
+  }
+
+  [[nodiscard]] const HandlerNode& node() const { return node_; }
+
+ private:
+  Handler(HandlerKind kind, Metadata metadata, std::vector<Handler> components) {
+    node_.kind = kind;
+    node_.metadata = std::move(metadata);
+    for (auto& component : components) node_.components.push_back(std::move(component.node_));
+  }
+
+  HandlerNode node_;
+};
+
+}  // namespace hubferry::phase

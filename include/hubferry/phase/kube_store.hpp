@@ -1,0 +1,106 @@
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+
+#include "hubferry/kube/api.hpp"
+#include "hubferry/phase/default_definition.hpp"
+
+namespace hubferry::phase {
+
+/// A custom resource in the hands of its handlers: as it was read, and its status, which they may change.
+struct KubeResource {
+  KubeResource() = default;
+  explicit KubeResource(kube::Object object);
+
+  kube::Object object;  // as read, or as the last write was answered
+  json::object status;
+
+  [[nodiscard]] Phase phase() const;
+  void set_phase(const Phase& phase) { status["phase"] = phase; }
+  [[nodiscard]] State state(const Phase& phase) const;
+  /// An empty State takes the entry away.
+  void set_state(const Phase& phase, const State& state);
+  /// Has the status changed since it was read?
+  [[nodiscard]] bool is_modified() const;
+};
+
+/// The merge patch (RFC 7396) that turns `from` into `to`.
+json::object merge_diff(const json::object& from, const json::object& to);
+/// Applies a merge patch.
+void merge_apply(json::object& target, const json::object& patch);
+
+struct KubeStoreOptions {
+  /// A cache's answer, nullopt when it has no such object. Without this every read asks the server.
+  std::function<std::optional<kube::Object>(const Key&)> cached;
+  /// A resource with a deletionTimestamp counts as gone.
+  bool skip_deleted = true;
+};
+
+/// Reads and writes one kind of custom resource for a phase machine.
+///
+/// The status is written as a merge patch of what changed, on the condition of the resourceVersion that was read. A
+/// cache that has not yet seen our own last write is not believed: what that write was answered counts until then.
+/// Lifetime: the Api outlives it. Executor: one loop.
+class KubeStore {
+ public:
+  KubeStore(kube::Api& api, kube::Resource resource, KubeStoreOptions options = {});
+
+  Awaitable<Result<std::optional<KubeResource>>> fetch(Key key);
+  /// Asks the server.
+  Awaitable<Result<std::optional<KubeResource>>> fetch_fresh(Key key);
+  Awaitable<Written> persist(KubeResource& resource);
+
+  /// Forgets what was written to an object that is gone: call it from the cache's delete events.
+  void forget(const Key& key) { own_writes_.erase(key); }
+  /// Own writes that the cache has not shown yet.
+  [[nodiscard]] std::size_t unseen_writes() const { return own_writes_.size(); }
+
+ private:
+  [[nodiscard]] std::optional<KubeResource> accept(kube::Object object) const;
+
+  kube::Api& api_;
+  kube::Resource resource_;
+  KubeStoreOptions options_;
+  std::unordered_map<Key, kube::Object> own_writes_;  // newer than the cache, as far as we know
+};
+
+/// Lets a definition keep its resources in `store`, which must outlive it. `Resource` is KubeResource, or derived from
+/// it and made from one.
+template <typename Services, std::derived_from<KubeResource> Resource>
+void keep_in(DefaultDefinition<Services, Resource>& definition, KubeStore& store) {
+  const auto typed = [](Result<std::optional<KubeResource>> read) -> Result<std::optional<Resource>> {
+    if (!read) return std::move(read).error();
+    if (!*read) return std::optional<Resource>{};
+    return std::optional<Resource>{Resource(std::move(**read))};
+  };
+  definition.fetch_resource = [&store, typed](Services&, Key key) -> Awaitable<Result<std::optional<Resource>>> {
+    co_return typed(co_await store.fetch(std::move(key)));
+  };
+  definition.fetch_fresh = [&store, typed](Services&, Key key) -> Awaitable<Result<std::optional<Resource>>> {
+    co_return typed(co_await store.fetch_fresh(std::move(key)));
+  };
+  definition.persist_status = [&store](Services&, Resource& resource) { return store.persist(resource); };
+  definition.get_phase = [](const Resource& resource) { return resource.phase(); };
+  definition.put_phase = [](Resource& resource, const Phase& phase) { resource.set_phase(phase); };
+  definition.get_state = [](const Resource& resource, const Phase& phase) { return resource.state(phase); };
+  definition.put_state = [](Resource& resource, const Phase& phase, const State& state) {
+    resource.set_state(phase, state);
+  };
+  definition.status_modified = [](const Resource& resource) { return resource.is_modified(); };
+  definition.same_object = [](const Resource& one, const Resource& other) {
+    return one.object.uid() == other.object.uid();
+  };
+  definition.carry_changes = [](Resource& fresh, const Resource& mine) {
+    const auto* before = mine.object.find({"status"});
+    static const json::object nothing;
+    const auto& base = before != nullptr && before->is_object() ? before->get_object() : nothing;
+    auto changes = merge_diff(base, mine.status);
+    // These two are decided afresh.
+    changes.erase("phase");
+    changes.erase("state");
+    merge_apply(fresh.status, changes);
+  };
+}
+
+}  // namespace hubferry::phase

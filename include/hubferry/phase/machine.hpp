@@ -1,0 +1,83 @@
+#pragma once
+
+#include <functional>
+
+#include "hubferry/kube/env.hpp"
+#include "hubferry/phase/definition.hpp"
+
+namespace hubferry::phase {
+
+/// A phase was left for another, and that is written.
+struct Transition {
+  const Key& key;
+  const Phase& from;
+  const Phase& to;
+  const State& state;  // of the phase that was left
+};
+
+struct MachineOptions {
+  std::string name = "machine";  // the metrics' label `machine`, and the log's
+  /// Told of every transition. Must not throw.
+  std::function<void(const Transition&)> on_transition = {};
+  /// After so many runs of handlers in one reconcile others get their turn.
+  unsigned runs_at_once = 100;
+};
+
+/// What one reconcile came to.
+struct Reconciled {
+  enum class Outcome {
+    gone,      // there is no such resource
+    terminal,  // the machine has ended
+    again,     // reconcile again after `after`
+    failed,    // the resource could not be read or written: see error, try again
+  };
+  Outcome outcome = Outcome::gone;
+  Phase phase;              // the phase it is in now; empty when unknown
+  async::Duration after{};  // for again
+  Error error;              // for failed
+  unsigned runs = 0;        // of root handlers
+  unsigned writes = 0;      // of the status
+};
+
+/// Carries one resource from phase to phase: the engine, without the types of services and resource.
+///
+/// reconcile() runs handlers until the resource is terminal or has to wait, with one status write per step and none
+/// where nothing changed. A conflict is answered by reading again and deciding again with the results at hand:
+/// nothing that is done is repeated or lost. So is a write without an answer, and one that failed for the moment.
+/// Lifetime: definition, services and env outlive it. Executor: the caller's loop.
+/// Cancellation: terminal, at any point; nothing is written any more, and what is written can be resumed.
+/// Errors: values. Only cancellation and bugs throw.
+class MachineCore {
+ public:
+  MachineCore(DefinitionBase& definition, void* services, kube::Env env, MachineOptions options);
+
+  Awaitable<Reconciled> reconcile(Key key);
+
+  [[nodiscard]] const DefinitionBase& definition() const { return definition_; }
+  [[nodiscard]] const kube::Env& env() const { return env_; }
+  [[nodiscard]] const MachineOptions& options() const { return options_; }
+
+ private:
+  struct Step;
+
+  Awaitable<> run_root(Step& step);
+  Awaitable<> write(Step& step);
+  Awaitable<> read_again(Step& step);
+
+  DefinitionBase& definition_;
+  void* services_;
+  kube::Env env_;
+  MachineOptions options_;
+  obs::Family<obs::Counter>& transitions_;
+  obs::Family<obs::Counter>& writes_;
+};
+
+/// The engine for one definition.
+template <typename Services, typename Resource>
+class Machine : public MachineCore {
+ public:
+  Machine(Definition<Services, Resource>& definition, Services& services, kube::Env env, MachineOptions options = {})
+      : MachineCore(definition, &services, std::move(env), std::move(options)) {}
+};
+
+}  // namespace hubferry::phase

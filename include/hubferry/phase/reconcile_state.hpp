@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hubferry/phase/error.hpp"
+#include "hubferry/phase/phase.hpp"
+
+namespace hubferry::phase {
+
+/// What one run of a handler came to.
+struct ReconcileState {
+  // Set by the handler.
+  bool done = false;                             // there is nothing left to do; otherwise the handler is entered again
+  bool updated = false;                          // the resource's status was changed and wants to be written
+  std::optional<Error> error;                    // why it failed
+  Phase next;                                    // go there, whatever the tables say
+  std::optional<async::Duration> requeue_after;  // when to be entered again; absent: the definition's delay
+  json::object extra;                            // fields to put into the handler's State; a null takes one out
+
+  // Set by the framework.
+  std::optional<async::WallTime> start_time;  // absent: it did not run
+  std::optional<async::WallTime> end_time;
+  std::string handler;
+  Phase phase;
+  bool failed = false;
+  bool fatal = false;
+  bool cancelled = false;                  // stopped because a sibling failed: neither done nor failed
+  std::vector<ReconcileState> components;  // those that ran
+};
+
+/// The three usual results.
+inline ReconcileState done() {
+  ReconcileState result;
+  result.done = true;
+  return result;
+}
+inline ReconcileState not_done() {
+  return {};
+}
+inline ReconcileState not_done(async::Duration again_after) {
+  ReconcileState result;
+  result.requeue_after = again_after;
+  return result;
+}
+inline ReconcileState failed(Error error) {
+  ReconcileState result;
+  result.error = std::move(error);
+  return result;
+}
+inline ReconcileState failed(std::string text) {
+  return failed(Error{std::move(text)});
+}
+inline ReconcileState go_to(Phase next) {
+  ReconcileState result;
+  result.done = true;
+  result.next = std::move(next);
+  return result;
+}
+
+}  // namespace hubferry::phase

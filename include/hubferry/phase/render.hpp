@@ -1,0 +1,39 @@
+#pragma once
+
+#include "hubferry/phase/definition.hpp"
+
+namespace hubferry::phase {
+
+/// Where one machine stands, for rendering.
+struct Progress {
+  Phase phase;  // empty: not begun
+  States states;
+};
+
+/// Reads it from a resource of the definition's type.
+template <typename Services, typename Resource>
+Progress progress_of(const Definition<Services, Resource>& definition, const Resource& resource) {
+  Progress progress{definition.phase(resource), {}};
+  for (const auto& phase : definition.tables().in_order())
+    if (auto state = definition.state(resource, phase); !(state == State{})) progress.states[phase] = std::move(state);
+  return progress;
+}
+
+/// One line per phase and handler, indented as the tree is:
+///   [x] Initializing
+///   [>] PreFlight: pre-flight checks
+///     [x] account
+///     [!] network: subnet is full (will be tried again)
+///   [ ] InFlight
+/// x done, > begun, ! failed, blank: not begun. Composites beyond the limit show counts and their failures.
+std::string render_checklist(const DefinitionBase& definition, const Progress& progress);
+
+/// The same as JSON: {"phase": …, "ending": …, "phases": [{"name", "description", "view", "mark", "state",
+/// "components": […]}]}. With a resource (of the definition's type), handlers with an object detail get "detail".
+json::object render_json(const DefinitionBase& definition, const Progress& progress, const void* resource = nullptr);
+
+/// A picture of the phases: normal transitions as solid lines, error transitions dotted.
+std::string render_mermaid(const DefinitionBase& definition);
+std::string render_dot(const DefinitionBase& definition);
+
+}  // namespace hubferry::phase

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hubferry/async/clock.hpp"
+#include "hubferry/phase/phase.hpp"
+
+namespace hubferry::phase {
+
+/// What is kept of a composite with more components than fit into a status: counts, and two bits per component.
+struct Summary {
+  std::size_t total = 0;
+  std::size_t done = 0;
+  std::size_t failed = 0;
+  std::string names;            // a fingerprint of the components' names: the bits mean these and no others
+  std::vector<bool> completed;  // in the order of the components
+  std::vector<bool> failing;    // likewise
+
+  bool operator==(const Summary&) const = default;
+};
+
+/// What has accumulated over all runs of one handler. It lives in the resource's status, as JSON:
+///   {"done": true, "startTime": "2030-01-01T00:00:00Z", "endTime": …, "failed": true, "error": "text",
+///    "fatal": true, "state": {component name: State}}
+/// Fields that are false or empty are left out, except `done`. Times are whole seconds.
+struct State {
+  bool done = false;
+  bool failed = false;
+  bool fatal = false;
+  std::optional<async::WallTime> start_time;  // of the first run; absent: never ran
+  std::optional<async::WallTime> end_time;    // when it was done, or failed as it says here
+  std::string error;
+  std::map<std::string, State, std::less<>> components;
+  std::shared_ptr<const Summary> summary;  // only for composites beyond the limit
+  json::object extra;                      // fields that the framework does not know: they survive
+
+  /// Done without an error: a component that is completed does not run again.
+  [[nodiscard]] bool completed() const { return done && !failed; }
+  [[nodiscard]] bool never_ran() const { return !start_time; }
+  /// The component's State, or that of a handler that never ran.
+  [[nodiscard]] const State& component(std::string_view name) const;
+
+  bool operator==(const State& other) const;
+};
+
+/// `status.state`: the State of each phase's root handler.
+using States = std::map<Phase, State>;
+
+json::object to_json(const State& state);
+json::object to_json(const States& states);
+
+/// Reads what to_json() wrote, and whatever else people put there: a known field of a wrong type counts as absent, an
+/// unknown one is kept in `extra`. Never throws.
+State state_from_json(const json::value& value);
+States states_from_json(const json::value& value);
+
+/// At most this many bytes of an error's text are kept, whole characters.
+inline constexpr std::size_t longest_error_text = 1024;
+std::string shortened(std::string_view text, std::size_t limit = longest_error_text);
+
+}  // namespace hubferry::phase

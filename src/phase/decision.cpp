@@ -1,0 +1,90 @@
+#include "hubferry/phase/decision.hpp"
+
+#include <algorithm>
+
+namespace hubferry::phase {
+
+namespace {
+
+/// When a component that is not done wants to be entered again.
+async::Duration entered_again_after(const DefinitionBase& definition, const ReconcileState& result) {
+  if (result.requeue_after) return *result.requeue_after;
+  if (result.error && result.error->retry_after) return *result.error->retry_after;
+  return definition.requeue_delay();
+}
+
+Decision stay(const DefinitionBase& definition, const ReconcileState& result, State state) {
+  return {std::move(state), result.phase, false, entered_again_after(definition, result)};
+}
+
+}  // namespace
+
+void judge(const DefinitionBase& definition, ReconcileState& result) {
+  result.failed = result.error.has_value();
+  result.fatal = result.failed && definition.is_fatal(*result.error);
+  if (result.failed && !result.fatal) result.done = false;
+}
+
+void mark_unworkable(ReconcileState& result, std::string why) {
+  result.error = Error{std::move(why)};
+  result.done = result.failed = result.fatal = true;
+}
+
+void conclude(const DefinitionBase& definition, const HandlerNode& composite, const State& last,
+              ReconcileState& result) {
+  std::erase_if(result.components, [](const ReconcileState& component) { return !component.start_time; });
+  std::vector<Error> errors;
+  std::size_t ran_and_done = 0;
+  std::optional<async::Duration> again;
+  for (const auto& component : result.components) {
+    if (component.done) ++ran_and_done;
+    result.updated = result.updated || component.updated;
+    result.fatal = result.fatal || component.fatal;
+    if (component.error) errors.push_back(*component.error);
+    if (result.next.empty()) result.next = component.next;
+    if (component.done) continue;
+    const auto wish = entered_again_after(definition, component);
+    if (!again || wish < *again) again = wish;
+  }
+  const auto before = completed_components(composite, last);
+  const auto done_before = static_cast<std::size_t>(std::count(before.begin(), before.end(), true));
+  result.done = done_before + ran_and_done == composite.components.size();
+  if (!result.requeue_after) result.requeue_after = again;
+  result.failed = !errors.empty();
+  if (result.failed) result.error = Error::all_of(std::move(errors));
+  if (result.failed && !result.fatal) result.done = false;
+}
+
+Decision decide(const DefinitionBase& definition, const State& last, ReconcileState result) {
+  const auto& tables = definition.tables();
+  const auto* handler = definition.handler_for(result.phase);
+  Phase to = definition.next_phase(result);
+  if (!tables.knows(to)) {
+    mark_unworkable(result, "handler '" + result.handler + "' leads to phase '" + to + "', which does not exist");
+    result.next.clear();
+    to = definition.next_phase(result);
+  }
+  State state = merge(handler, last, result, definition.component_limit());
+  const bool moved = to != result.phase || !result.next.empty();
+  if (!moved) return stay(definition, result, std::move(state));
+  return {std::move(state), std::move(to), true, {}};
+}
+
+Decision decide_again(const DefinitionBase& definition, const State& last, ReconcileState result,
+                      const Phase& fresh_phase, const State& fresh_state) {
+  const auto* handler = definition.handler_for(result.phase);
+  Decision first = decide(definition, last, result);
+  State merged = merge_concurrent(handler, last, first.state, fresh_state);
+  if (fresh_phase != result.phase) return {std::move(merged), fresh_phase, true, {}};
+  // A forced transition, and one into an error, stand whatever the others did, unless all is done now.
+  result.done = merged.done;
+  if (merged.completed()) {
+    result.failed = result.fatal = false;
+    result.error.reset();
+  }
+  Decision again = decide(definition, last, result);
+  again.state = std::move(merged);
+  return again;
+}
+
+}  // namespace hubferry::phase

@@ -1,0 +1,193 @@
+#include "hubferry/phase/driver.hpp"
+
+#include <boost/asio/this_coro.hpp>
+#include <cassert>
+
+#include "hubferry/async/deadline.hpp"
+
+namespace hubferry::phase {
+
+namespace asio = boost::asio;
+
+namespace {
+
+std::string_view to_label(Reconciled::Outcome outcome) {
+  switch (outcome) {
+    case Reconciled::Outcome::gone:
+      return "gone";
+    case Reconciled::Outcome::terminal:
+      return "terminal";
+    case Reconciled::Outcome::again:
+      return "requeue_after";
+    case Reconciled::Outcome::failed:
+      return "error";
+  }
+  return "error";
+}
+
+}  // namespace
+
+void Driver::Release::operator()(Key* key) const {
+  source->done(*key);
+  delete key;
+}
+
+/// A machine's place among those that run.
+class Driver::Registration {
+ public:
+  Registration(Driver& driver, const Key& key, async::TaskScope& scope) : driver_(driver), key_(key) {
+    driver_.running_.emplace(key_, &scope);
+    driver_.running_gauge_.add(1);
+  }
+  Registration(const Registration&) = delete;
+  Registration& operator=(const Registration&) = delete;
+  ~Registration() {
+    driver_.running_.erase(key_);
+    driver_.running_gauge_.add(-1);
+    if (driver_.running_.empty()) driver_.idle_.wake_all();
+  }
+
+ private:
+  Driver& driver_;
+  const Key& key_;
+};
+
+Driver::Driver(MachineCore& machine, KeySource& source, DriverOptions options)
+    : machine_(machine),
+      source_(source),
+      options_(options),
+      running_gauge_(
+          machine.env()
+              .metrics
+              .gauge_family("hubferry_phase_running", "Phase machines that run or wait inside a handler.", {"machine"})
+              .with({machine.options().name})),
+      reconciles_(machine.env().metrics.counter_family("hubferry_phase_reconciles_total",
+                                                       "Reconciles of phase machines, by what came of them.",
+                                                       {"machine", "result"})),
+      permits_(options.max_concurrent) {
+  for (const auto* result : {"gone", "terminal", "requeue_after", "error", "cancelled"})
+    reconciles_.with({machine_.options().name, result});
+}
+
+Driver::~Driver() {
+  assert(all_ == nullptr || running_.empty());
+}
+
+Awaitable<> Driver::run() {
+  auto body = [this](async::TaskScope& scope) { return work(scope); };
+  co_await async::with_scope(body);
+}
+
+Awaitable<> Driver::work(async::TaskScope& scope) {
+  struct Mark {
+    Driver& driver;
+    ~Mark() { driver.all_ = nullptr; }
+  } mark{*this};
+  all_ = &scope;
+  // Keys are taken in a scope of its own: stop() ends that, and only that.
+  async::TaskScope intake{co_await asio::this_coro::executor};
+  intake_ = &intake;
+  if (!stopping_) intake.spawn(take_keys(scope));
+  std::exception_ptr failure;
+  try {
+    co_await intake.join();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  intake_ = nullptr;
+  if (failure) std::rethrow_exception(failure);
+
+  auto& clock = machine_.env().clock;
+  const auto deadline = async::later(clock.now(), options_.grace);
+  auto all_at_rest = [this]() -> Awaitable<> {
+    while (!running_.empty()) co_await idle_.wait();
+  };
+  try {
+    if (!running_.empty()) co_await async::with_deadline(clock, deadline, all_at_rest());
+  } catch (const boost::system::system_error&) {
+    // Time is up, or everything is being cancelled anyway.
+  }
+  scope.stop();
+}
+
+Awaitable<> Driver::take_keys(async::TaskScope& scope) {
+  while (!stopping_) {
+    auto permit = co_await permits_.acquire();
+    auto key = co_await source_.get();
+    if (!key) co_return;
+    TakenKey taken{new Key(std::move(*key)), Release{&source_}};
+    scope.spawn(run_one(std::move(taken), std::move(permit)));
+  }
+}
+
+Awaitable<> Driver::run_one(TakenKey taken, [[maybe_unused]] async::Semaphore::Permit permit) {
+  const Key& key = *taken;
+  bool finished = false;
+  async::TaskScope scope{co_await asio::this_coro::executor};
+  const Registration registration{*this, key, scope};
+  scope.spawn(reconcile_one(key, finished));
+  co_await scope.join();
+  if (finished) co_return;
+  // By cancel(). What is left to do for it shows when it is read again.
+  reconciles_.with({machine_.options().name, "cancelled"}).increment();
+  source_.add(key);
+}
+
+Awaitable<> Driver::reconcile_one(const Key& key, bool& finished) {
+  Reconciled result;
+  std::exception_ptr thrown;
+  try {
+    result = co_await machine_.reconcile(key);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  if (thrown) {
+    if (async::is_cancellation(thrown)) std::rethrow_exception(thrown);
+    result.outcome = Reconciled::Outcome::failed;
+    result.error = Error::from_exception(thrown);
+  }
+  finished = true;
+  conclude(key, result);
+}
+
+void Driver::conclude(const Key& key, const Reconciled& result) {
+  reconciles_.with({machine_.options().name, to_label(result.outcome)}).increment();
+  switch (result.outcome) {
+    case Reconciled::Outcome::gone:
+    case Reconciled::Outcome::terminal:
+      source_.forget(key);
+      break;
+    case Reconciled::Outcome::again:
+      source_.forget(key);
+      source_.add_after(key, result.after);
+      break;
+    case Reconciled::Outcome::failed:
+      machine_.env().log.error(
+          "a reconcile failed",
+          {{"machine", machine_.options().name}, {"resource", to_string(key)}, {"error", result.error.message}});
+      source_.add_rate_limited(key);
+      break;
+  }
+}
+
+void Driver::stop() {
+  stopping_ = true;
+  if (intake_ != nullptr) intake_->stop();
+}
+
+void Driver::abort() {
+  stopping_ = true;
+  if (all_ == nullptr) return;
+  // Each machine directly: through the scopes above it the news would take turns of the loop, and it might write yet.
+  for (const auto& [key, scope] : running_) scope->stop();
+  all_->stop();
+}
+
+bool Driver::cancel(const Key& key) {
+  const auto found = running_.find(key);
+  if (found == running_.end()) return false;
+  found->second->stop();
+  return true;
+}
+
+}  // namespace hubferry::phase

@@ -1,0 +1,77 @@
+#include "hubferry/phase/error.hpp"
+
+#include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
+
+#include "hubferry/phase/state.hpp"
+
+namespace hubferry::phase {
+
+namespace {
+
+constexpr std::size_t errors_shown = 5;
+
+bool is_network(const kube::Error& error) {
+  switch (error.kind) {
+    case kube::ErrorKind::unreachable:
+    case kube::ErrorKind::retry_later:
+    case kube::ErrorKind::ambiguous:
+    case kube::ErrorKind::conflict:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_network(const boost::system::error_code& code) {
+  if (code == async::asio::error::operation_aborted) return true;  // by somebody else: the handler was not cancelled
+  return code == async::asio::error::timed_out || code.category() == boost::system::system_category() ||
+         code.category() == async::asio::error::get_netdb_category() ||
+         code.category() == async::asio::error::get_addrinfo_category() ||
+         code.category() == async::asio::error::get_misc_category();
+}
+
+}  // namespace
+
+Error::Error(const kube::Error& error)
+    : kind(is_network(error) ? ErrorKind::network : ErrorKind::other),
+      message(error.describe()),
+      retry_after(error.retry_after) {}
+
+Error Error::from_exception(const std::exception_ptr& exception) {
+  Error error{async::describe(exception)};
+  error.exception = exception;
+  try {
+    std::rethrow_exception(exception);
+  } catch (const boost::system::system_error& e) {
+    if (is_network(e.code())) error.kind = ErrorKind::network;
+  } catch (...) {
+    // Anything else is a fault of the handler, and trying again would not mend it.
+  }
+  return error;
+}
+
+Error Error::all_of(std::vector<Error> errors) {
+  if (errors.size() == 1) return std::move(errors.front());
+  Error all;
+  all.kind = ErrorKind::network;
+  all.message = std::to_string(errors.size()) + " errors: ";
+  std::size_t shown = 0;
+  for (const auto& error : errors) {
+    if (error.kind != ErrorKind::network) all.kind = ErrorKind::other;
+    if (error.retry_after && (!all.retry_after || *error.retry_after < *all.retry_after))
+      all.retry_after = error.retry_after;
+    if (shown == errors_shown) continue;
+    if (shown++ > 0) all.message += "; ";
+    all.message += shortened(error.message, longest_error_text / errors_shown);
+  }
+  if (shown < errors.size()) all.message += "; …";
+  all.causes = std::move(errors);
+  return all;
+}
+
+void throw_exception_from_error(const Error& error, const boost::source_location&) {
+  throw std::runtime_error(error.message);
+}
+
+}  // namespace hubferry::phase

@@ -1,0 +1,149 @@
+#include "hubferry/phase/kube_store.hpp"
+
+#include <charconv>
+
+namespace hubferry::phase {
+
+namespace {
+
+const json::object& status_of(const kube::Object& object) {
+  static const json::object nothing;
+  const auto* status = object.find({"status"});
+  return status != nullptr && status->is_object() ? status->get_object() : nothing;
+}
+
+/// Is `version` at least as new as `other`? Opaque by contract, yet a counter on every server there is; where it is
+/// none, only equality counts.
+bool at_least_as_new(std::string_view version, std::string_view other) {
+  const auto number = [](std::string_view text) -> std::optional<std::uint64_t> {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return value;
+  };
+  const auto one = number(version);
+  const auto two = number(other);
+  return one && two ? *one >= *two : version == other;
+}
+
+}  // namespace
+
+json::object merge_diff(const json::object& from, const json::object& to) {
+  json::object patch;
+  for (const auto& [name, value] : from)
+    if (!to.contains(name)) patch.emplace(name, nullptr);
+  for (const auto& [name, value] : to) {
+    const auto* before = from.if_contains(name);
+    if (before != nullptr && *before == value) continue;
+    if (before != nullptr && before->is_object() && value.is_object()) {
+      patch.emplace(name, merge_diff(before->get_object(), value.get_object()));
+    } else {
+      patch.emplace(name, value);
+    }
+  }
+  return patch;
+}
+
+void merge_apply(json::object& target, const json::object& patch) {
+  for (const auto& [name, value] : patch) {
+    if (value.is_null()) {
+      target.erase(name);
+    } else if (value.is_object()) {
+      auto& inner = target[name];
+      if (!inner.is_object()) inner.emplace_object();
+      merge_apply(inner.get_object(), value.get_object());
+    } else {
+      target[name] = value;
+    }
+  }
+}
+
+KubeResource::KubeResource(kube::Object read) : object(std::move(read)), status(status_of(object)) {}
+
+Phase KubeResource::phase() const {
+  return Phase{kube::string_at(status, {"phase"})};
+}
+
+State KubeResource::state(const Phase& phase) const {
+  const auto* found = kube::find(status, {"state", phase});
+  return found == nullptr ? State{} : state_from_json(*found);
+}
+
+void KubeResource::set_state(const Phase& phase, const State& state) {
+  auto& states = status["state"];
+  if (!states.is_object()) states.emplace_object();
+  if (state == State{}) {
+    states.get_object().erase(phase);
+  } else {
+    states.get_object()[phase] = to_json(state);
+  }
+}
+
+bool KubeResource::is_modified() const {
+  return status != status_of(object);
+}
+
+KubeStore::KubeStore(kube::Api& api, kube::Resource resource, KubeStoreOptions options)
+    : api_(api), resource_(std::move(resource)), options_(std::move(options)) {}
+
+std::optional<KubeResource> KubeStore::accept(kube::Object object) const {
+  if (options_.skip_deleted && object.is_being_deleted()) return std::nullopt;
+  return KubeResource{std::move(object)};
+}
+
+Awaitable<Result<std::optional<KubeResource>>> KubeStore::fetch(Key key) {
+  if (!options_.cached) co_return co_await fetch_fresh(std::move(key));
+  auto cached = options_.cached(key);
+  const auto own = own_writes_.find(key);
+  if (own == own_writes_.end()) {
+    if (!cached) co_return std::optional<KubeResource>{};
+    co_return accept(std::move(*cached));
+  }
+  // An object that is gone from the cache, or came back as another one, says nothing about our write: ask.
+  if (!cached || cached->uid() != own->second.uid()) {
+    own_writes_.erase(own);
+    co_return co_await fetch_fresh(std::move(key));
+  }
+  if (at_least_as_new(cached->resource_version(), own->second.resource_version())) {
+    own_writes_.erase(own);
+    co_return accept(std::move(*cached));
+  }
+  co_return accept(own->second);
+}
+
+Awaitable<Result<std::optional<KubeResource>>> KubeStore::fetch_fresh(Key key) {
+  auto read = co_await api_.get(resource_, std::move(key));
+  if (read) co_return accept(std::move(*read));
+  if (read.error().kind == kube::ErrorKind::not_found) co_return std::optional<KubeResource>{};
+  co_return Error{read.error()};
+}
+
+Awaitable<Written> KubeStore::persist(KubeResource& resource) {
+  auto changes = merge_diff(status_of(resource.object), resource.status);
+  if (changes.empty()) co_return Written::ok();
+  json::object metadata;
+  metadata["resourceVersion"] = resource.object.resource_version();
+  metadata["uid"] = resource.object.uid();
+  json::object patch;
+  patch["metadata"] = std::move(metadata);
+  patch["status"] = std::move(changes);
+  const Key key = resource.object.key();
+  auto answer = co_await api_.merge_patch(resource_, key, std::move(patch), "status");
+  if (answer) {
+    resource = KubeResource{std::move(*answer)};
+    if (options_.cached) own_writes_.insert_or_assign(key, resource.object);
+    co_return Written::ok();
+  }
+  switch (answer.error().kind) {
+    case kube::ErrorKind::conflict:
+      co_return Written::conflict();
+    case kube::ErrorKind::ambiguous:
+      co_return Written::ambiguous();
+    case kube::ErrorKind::not_found:
+      co_return Written::gone();
+    default:
+      co_return Written::failed(Error{answer.error()});
+  }
+}
+
+}  // namespace hubferry::phase

@@ -1,0 +1,238 @@
+#include "hubferry/phase/machine.hpp"
+
+#include "hubferry/async/backoff.hpp"
+#include "hubferry/phase/decision.hpp"
+#include "phase/run_handler.hpp"
+
+namespace hubferry::phase {
+
+/// What a reconcile knows while it goes on.
+struct MachineCore::Step {
+  Step(Key of, obs::Logger logger) : key(std::move(of)), log(std::move(logger)) {}
+
+  Key key;
+  obs::Logger log;
+  DefinitionBase::ErasedResource resource{nullptr, [](void*) {}};
+  Phase phase;                   // whose handler runs
+  bool phase_unwritten = false;  // the initial phase, so far only in memory
+  State last;                    // before the run
+  ReconcileState result;         // of the run
+  Decision decision;
+  Reconciled reconciled;
+  bool over = false;  // reconciled is the answer
+};
+
+namespace {
+
+std::string_view to_label(Written::Outcome outcome) {
+  switch (outcome) {
+    case Written::Outcome::written:
+      return "written";
+    case Written::Outcome::conflict:
+      return "conflict";
+    case Written::Outcome::ambiguous:
+      return "ambiguous";
+    case Written::Outcome::gone:
+      return "gone";
+    case Written::Outcome::failed:
+      return "failed";
+  }
+  return "failed";
+}
+
+/// Turns what a definition's function throws into its error, except for cancellation.
+template <typename T>
+Awaitable<Result<T>> caught(Awaitable<Result<T>> call) {
+  std::exception_ptr thrown;
+  try {
+    co_return co_await std::move(call);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  if (async::is_cancellation(thrown)) std::rethrow_exception(thrown);
+  co_return Error::from_exception(thrown);
+}
+
+Awaitable<Written> caught(Awaitable<Written> call) {
+  std::exception_ptr thrown;
+  try {
+    co_return co_await std::move(call);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  if (async::is_cancellation(thrown)) std::rethrow_exception(thrown);
+  // Whether it had happened before the exception nobody knows.
+  co_return Written::ambiguous();
+}
+
+}  // namespace
+
+MachineCore::MachineCore(DefinitionBase& definition, void* services, kube::Env env, MachineOptions options)
+    : definition_(definition),
+      services_(services),
+      env_(std::move(env)),
+      options_(std::move(options)),
+      transitions_(env_.metrics.counter_family("hubferry_phase_transitions_total",
+                                               "Transitions of phase machines, by the phase that was entered.",
+                                               {"machine", "phase"})),
+      writes_(env_.metrics.counter_family("hubferry_phase_status_writes_total",
+                                          "Status writes of phase machines, by what came of them.",
+                                          {"machine", "result"})) {
+  for (const auto& phase : definition_.tables().in_order()) transitions_.with({options_.name, phase});
+  for (const auto outcome : {Written::Outcome::written, Written::Outcome::conflict, Written::Outcome::ambiguous,
+                             Written::Outcome::gone, Written::Outcome::failed})
+    writes_.with({options_.name, to_label(outcome)});
+}
+
+Awaitable<Reconciled> MachineCore::reconcile(Key key) {
+  auto log = env_.log.with("machine", options_.name).with("resource", to_string(key));
+  Step step{std::move(key), std::move(log)};
+  const auto finish = [&](Reconciled::Outcome outcome) {
+    step.reconciled.outcome = outcome;
+    step.reconciled.phase = step.phase;
+    return std::move(step.reconciled);
+  };
+
+  auto fetched = co_await caught(definition_.erased_fetch(services_, step.key, false));
+  if (!fetched) {
+    step.reconciled.error = std::move(fetched).error();
+    co_return finish(Reconciled::Outcome::failed);
+  }
+  step.resource = std::move(*fetched);
+  if (step.resource == nullptr) co_return finish(Reconciled::Outcome::gone);
+
+  for (;;) {
+    step.phase = definition_.erased_phase(step.resource.get());
+    if (step.phase.empty()) {
+      step.phase = definition_.tables().initial;
+      definition_.erased_set_phase(step.resource.get(), step.phase);
+      step.phase_unwritten = true;
+    }
+    if (definition_.tables().is_terminal(step.phase)) co_return finish(Reconciled::Outcome::terminal);
+    if (step.reconciled.runs == options_.runs_at_once) co_return finish(Reconciled::Outcome::again);
+
+    step.last = definition_.erased_state(step.resource.get(), step.phase);
+    step.result = ReconcileState{};
+    co_await run_root(step);
+    ++step.reconciled.runs;
+    step.decision = decide(definition_, step.last, step.result);
+    co_await write(step);
+    if (step.over) co_return std::move(step.reconciled);
+    // A zero delay is a checkpoint: written, and on at once.
+    if (step.decision.moved || step.decision.again == async::Duration::zero()) continue;
+    step.reconciled.after = step.decision.again;
+    co_return finish(Reconciled::Outcome::again);
+  }
+}
+
+Awaitable<> MachineCore::run_root(Step& step) {
+  step.result.phase = step.phase;
+  const auto* handler = definition_.handler_for(step.phase);
+  if (handler == nullptr) {
+    step.result.handler = step.phase;
+    step.result.start_time = step.result.end_time = env_.clock.wall_now();
+    mark_unworkable(step.result, "phase '" + step.phase + "' has no handler");
+    co_return;
+  }
+  const HandlerRun run{definition_, env_.clock, step.log, step.key, step.phase, services_, step.resource.get()};
+  co_await run_handler(run, *handler, step.last, step.result);
+  if (step.result.failed) {
+    step.log.warn("the handler failed",
+                  {{"phase", step.phase}, {"error", step.result.error->message}, {"fatal", step.result.fatal}});
+  }
+}
+
+/// One status write, where there is something to write; repeated until it stands or there is nothing to write to.
+Awaitable<> MachineCore::write(Step& step) {
+  async::Backoff backoff{{}, env_.clock, env_.random};
+  State known = step.last;  // what the resource says
+  for (;;) {
+    void* const resource = step.resource.get();
+    const bool to_another = step.decision.phase != definition_.erased_phase(resource);
+    const bool restarts = step.decision.moved && (to_another || step.decision.phase == step.phase);
+    const bool changed = restarts || step.phase_unwritten || step.result.updated || !(step.decision.state == known) ||
+                         definition_.erased_is_modified(resource);
+    if (!changed) co_return;
+    definition_.erased_set_state(resource, step.phase, step.decision.state);
+    if (restarts) {
+      definition_.erased_set_phase(resource, step.decision.phase);
+      // Whoever enters a phase begins it afresh, also for the second time.
+      definition_.erased_set_state(resource, step.decision.phase, State{});
+    }
+    const auto written = co_await caught(definition_.erased_persist(services_, resource));
+    ++step.reconciled.writes;
+    writes_.with({options_.name, to_label(written.outcome)}).increment();
+    switch (written.outcome) {
+      case Written::Outcome::written:
+        step.phase_unwritten = false;
+        if (restarts) {
+          step.log.info("the phase changed", {{"from", step.phase}, {"to", step.decision.phase}});
+          transitions_.with({options_.name, step.decision.phase}).increment();
+          if (options_.on_transition)
+            options_.on_transition({step.key, step.phase, step.decision.phase, step.decision.state});
+        }
+        co_return;
+      case Written::Outcome::gone:
+        step.over = true;
+        co_return;
+      case Written::Outcome::conflict:
+      case Written::Outcome::ambiguous:
+        break;
+      case Written::Outcome::failed:
+        step.log.warn("the status could not be written", {{"error", written.error.message}});
+        if (written.error.kind != ErrorKind::network) {
+          step.reconciled.outcome = Reconciled::Outcome::failed;
+          step.reconciled.phase = step.phase;
+          step.reconciled.error = written.error;
+          step.over = true;
+          co_return;
+        }
+        break;
+    }
+    // The first conflict is answered at once; whoever meets more of them steps back.
+    if (written.outcome == Written::Outcome::failed || backoff.failures() > 0) {
+      co_await backoff.pause();
+    } else {
+      backoff.next();
+    }
+    co_await read_again(step);
+    if (step.over) co_return;
+    known = definition_.erased_state(step.resource.get(), step.phase);
+  }
+}
+
+/// Brings the results at hand together with what the resource says now.
+Awaitable<> MachineCore::read_again(Step& step) {
+  async::Backoff backoff{{}, env_.clock, env_.random};
+  for (;;) {
+    auto fetched = co_await caught(definition_.erased_fetch(services_, step.key, true));
+    if (!fetched) {
+      step.log.warn("the resource could not be read again", {{"error", fetched.error().message}});
+      co_await backoff.pause();
+      continue;
+    }
+    auto fresh = std::move(*fetched);
+    if (fresh == nullptr || !definition_.erased_is_same(fresh.get(), step.resource.get())) {
+      step.reconciled = {};
+      // A successor of the same name is another machine, from its beginning.
+      if (fresh != nullptr) step.reconciled.outcome = Reconciled::Outcome::again;
+      step.over = true;
+      co_return;
+    }
+    definition_.erased_carry_over(fresh.get(), step.resource.get());
+    Phase fresh_phase = definition_.erased_phase(fresh.get());
+    if (fresh_phase.empty()) {
+      fresh_phase = definition_.tables().initial;
+      definition_.erased_set_phase(fresh.get(), fresh_phase);
+      step.phase_unwritten = true;
+    } else {
+      step.phase_unwritten = false;
+    }
+    const State fresh_state = definition_.erased_state(fresh.get(), step.phase);
+    step.decision = decide_again(definition_, step.last, step.result, fresh_phase, fresh_state);
+    step.resource = std::move(fresh);
+    co_return;
+  }
+}
+
+}  // namespace hubferry::phase
