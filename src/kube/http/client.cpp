@@ -185,7 +185,11 @@ Awaitable<Client::Tried> Client::attempt(const WireRequest& request, const std::
       tried.loss = Loss{Stage::connecting, connected.failure.sentence, false, false};
     }
   }
-  if (connection) tried.loss = co_await exchange(connection, request, authorization, deadline, mode, tried.answer);
+  // What is late already must not be sent: a write would be ambiguous for nothing.
+  if (connection && env_.clock.now() >= deadline)
+    tried.loss = Loss{Stage::connecting, "no time was left to send it", true, false};
+  else if (connection)
+    tried.loss = co_await exchange(connection, request, authorization, deadline, mode, tried.answer);
 
   if (tried.loss) {
     tried.attempt.lost_at = tried.loss->stage;

@@ -32,7 +32,8 @@ struct Connection::Parsing {
       begin = 0;
     }
     if (buffer.empty()) buffer.resize(first_buffer);
-    if (end == buffer.size()) buffer.resize(buffer.size() * 2);
+    // The parser leaves little behind, unless a head or a chunk's extension has no end: then no room is made.
+    if (end == buffer.size() && buffer.size() < largest_buffer) buffer.resize(buffer.size() * 2);
     return asio::buffer(buffer.data() + end, buffer.size() - end);
   }
 
@@ -51,6 +52,7 @@ struct Connection::Parsing {
       begin += used;
       if (error == beast_http::error::need_more) return {};
       if (error) return error;
+      if (used == 0) break;
     }
     return {};
   }
@@ -94,6 +96,7 @@ Awaitable<std::optional<Loss>> Connection::begin(std::string_view request, std::
 Awaitable<std::optional<Loss>> Connection::read_more() {
   auto& parsing = *parsing_;
   const auto room = parsing.room();
+  if (room.size() == 0) co_return Loss{Stage::answering, "the answer is not HTTP: a line without an end", false, true};
   const auto [error, size] = co_await transport_->read_some(room);
   const Stage stage = parsing.any_byte ? Stage::answering : Stage::waiting;
   if (error == asio::error::eof && parsing.any_byte) {
@@ -122,6 +125,8 @@ Awaitable<std::optional<Loss>> Connection::read_body(TimePoint deadline, std::st
     auto loss = co_await read_more();
     if (loss) co_return loss;
   }
+  // Between two reads the caller is at work, and may take its time.
+  limit_time(async::never);
   chunk.clear();
   // The two strings take turns, so that neither has to grow anew.
   chunk.swap(body);

@@ -193,6 +193,39 @@ TEST_F(HttpRequests, AConnectionThatTheServerClosedBetweenRequestsIsReplacedEven
   EXPECT_EQ(server.accepted(), 4);
 }
 
+// The race that cannot be avoided: the server gives up the connection while the request is on its way.
+TEST_F(HttpRequests, AKeptConnectionThatBreaksUnderARequestIsReplacedForReadsOnly) {
+  ScriptedServer server{[](Session& session) {
+    session.read_request();
+    session.reply(200, object_a);
+    session.read_request();
+    session.reset();
+  }};
+  options_.max_retries = 0;
+  auto api = connect(server);
+  EXPECT_TRUE(get(*api));
+  EXPECT_TRUE(get(*api));
+  EXPECT_EQ(server.accepted(), 2);
+  const auto object = create(*api);
+  ASSERT_FALSE(object);
+  EXPECT_EQ(object.error().kind, ErrorKind::ambiguous);
+  EXPECT_EQ(server.accepted(), 2);
+}
+
+TEST_F(HttpRequests, AConnectionOnWhichTheServerSpeaksUnaskedIsNotUsedAgain) {
+  ScriptedServer server{[](Session& session) {
+    session.read_request();
+    session.reply(
+        200, object_a + "HTTP/1.1 200 OK\r\n\r\n",
+        "Content-Type: application/json\r\nContent-Length: " + std::to_string(object_a.size()) + "\r\nX-Was-");
+    session.wait_until_gone();
+  }};
+  auto api = connect(server);
+  EXPECT_TRUE(get(*api));
+  EXPECT_TRUE(get(*api));
+  EXPECT_EQ(server.accepted(), 2);
+}
+
 TEST_F(HttpRequests, ConnectionCloseInTheAnswerIsObeyed) {
   ScriptedServer server{[](Session& session) {
     session.read_request();
@@ -265,6 +298,22 @@ TEST_F(HttpRequests, WhatIsNoHttpIsABadResponse) {
   ASSERT_FALSE(object);
   EXPECT_EQ(object.error().kind, ErrorKind::bad_response);
   EXPECT_THAT(object.error().message, HasSubstr("not HTTP"));
+}
+
+// A slow (sanitized) build may meet the deadline while it still parses: that is an end too.
+TEST_F(HttpRequests, HeadersAndChunkSizesWithoutAnEndComeToOne) {
+  for (const char* beginning : {"HTTP/1.1 200 OK\r\nX: ", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;"}) {
+    ScriptedServer server{[beginning](Session& session) {
+      session.read_request();
+      session.send(beginning);
+      while (true) session.send(std::string(10'000, 'x'));
+    }};
+    auto api = connect(server);
+    const auto object = get(*api);
+    ASSERT_FALSE(object);
+    EXPECT_TRUE(object.error().kind == ErrorKind::bad_response || object.error().kind == ErrorKind::unreachable)
+        << object.error();
+  }
 }
 
 TEST_F(HttpRequests, SlowHeadersMeetTheDeadline) {
