@@ -33,7 +33,8 @@ class Driver {
 
   /// Orderly: no new machines from now on; those that run have `grace` to come to rest, then are cancelled.
   void stop();
-  /// At once: the leader lost its lease, and must not write any more.
+  /// At once, for a leader that lost its lease: every machine is cancelled where it waits. One that was already woken
+  /// in this very turn may still write once, which the condition of its write must bear.
   void abort();
   /// Cancels the machine of a resource that is being deleted, or whose turn must start over; its key is queued again.
   /// False when it does not run.
