@@ -75,8 +75,8 @@ TEST_F(KubectlTest, ATourFromApplyToDelete) {
 
   must("delete widget a --timeout=20s");
   EXPECT_THAT(kubectl("get widgets").output, HasSubstr("No resources found"));
-  must("apply -f " + folder_.write("n.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: n}\n").string());
-  must("delete namespace n --timeout=20s");
+  must("apply -f " + folder_.write("n.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: space}\n").string());
+  must("delete namespace space --timeout=20s");
 }
 
 TEST_F(KubectlTest, ServerSideApplyNamesTheConflictingManager) {
