@@ -56,37 +56,45 @@ class Block final : public boost::json::memory_resource {
 constexpr std::size_t table_header = 16;
 constexpr std::size_t short_string = 14;
 
-std::size_t aligned(std::size_t size) {
-  return (size + 7) & ~std::size_t{7};
-}
-
-std::size_t size_of(const json::value& value);
-
-std::size_t size_of(const json::object& object) {
-  if (object.empty()) return 0;
-  std::size_t size = table_header + object.size() * sizeof(json::key_value_pair);
-  if (object.size() > 18) size += object.size() * sizeof(std::uint32_t);
-  size = aligned(size);
-  for (const auto& [key, value] : object) size += key.size() + 1 + size_of(value);
-  return size + 8;
-}
-
-std::size_t size_of(const json::value& value) {
-  if (const auto* object = value.if_object()) return size_of(*object);
-  if (const auto* text = value.if_string()) return text->size() <= short_string ? 0 : aligned(text->size() + 9) + 8;
-  if (const auto* array = value.if_array()) {
-    if (array->empty()) return 0;
-    std::size_t size = aligned(table_header + array->size() * sizeof(json::value)) + 8;
-    for (const auto& item : *array) size += size_of(item);
-    return size;
+/// Adds up what a copy will allocate, in the order and with the alignment in which it does.
+class Sizer {
+ public:
+  void add(const json::object& object) {
+    if (object.empty()) return;
+    std::size_t table = table_header + object.size() * sizeof(json::key_value_pair);
+    if (object.size() > 18) table += object.size() * sizeof(std::uint32_t);
+    take_aligned(table);
+    for (const auto& [key, value] : object) {
+      size_ += key.size() + 1;
+      add(value);
+    }
   }
-  return 0;
-}
+
+  void add(const json::value& value) {
+    if (const auto* object = value.if_object()) {
+      add(*object);
+    } else if (const auto* text = value.if_string()) {
+      if (text->size() > short_string) take_aligned(text->size() + 9);
+    } else if (const auto* array = value.if_array(); array != nullptr && !array->empty()) {
+      take_aligned(table_header + array->size() * sizeof(json::value));
+      for (const auto& item : *array) add(item);
+    }
+  }
+
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  void take_aligned(std::size_t size) { size_ = ((size_ + 7) & ~std::size_t{7}) + size; }
+
+  std::size_t size_ = 0;
+};
 
 }  // namespace
 
 kube::Object compact(const json::object& object) {
-  auto resource = boost::json::make_shared_resource<Block>(size_of(object) + 64);
+  Sizer sizer;
+  sizer.add(object);
+  auto resource = boost::json::make_shared_resource<Block>(sizer.size() + 16);
   auto* block = static_cast<Block*>(resource.get());
   json::object copy{object, resource};
   block->seal();

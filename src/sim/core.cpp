@@ -197,7 +197,7 @@ Outcome<kube::Object> Core::create(const User& user, const Kind& kind, kube::Req
 Outcome<kube::Object> Core::insert(const User& user, const Kind& kind, kube::Request& request, json::object object,
                                    std::unique_ptr<ManagedFields> managed) {
   if (auto checked = check_type(kind.resource, object); !checked) return checked.error();
-  auto& metadata = metadata_of(object);
+  metadata_of(object);
   kube::Key key{request.key.ns, std::string{kube::string_at(object, {"metadata", "name"})}};
   if (const auto ns = kube::string_at(object, {"metadata", "namespace"}); !ns.empty() && ns != key.ns)
     return failures::bad_request(
@@ -208,12 +208,22 @@ Outcome<kube::Object> Core::insert(const User& user, const Kind& kind, kube::Req
   if (const auto prefix = kube::string_at(object, {"metadata", "generateName"}); key.name.empty() && !prefix.empty()) {
     do key.name = std::string{prefix} + random.suffix();
     while (entries.contains(key));
-    metadata["name"] = key.name;
+    metadata_of(object)["name"] = key.name;
   }
   if (auto checked = check_namespace(kind, key); !checked) return checked.error();
   if (auto complaints = check_metadata(kind.resource, object); !complaints.empty())
     return failures::invalid(kind.resource, key.name, complaints);
 
+  if (kind.status && kind.resource.kind != "Pod") object.erase("status");
+  object["apiVersion"] =
+      kind.resource.group.empty() ? kind.stored_version : kind.resource.group + "/" + kind.stored_version;
+  object["kind"] = kind.resource.kind;
+  if (kind.resource == kube::resources::namespaces) {
+    object["spec"] = json::object{{"finalizers", json::array{"kubernetes"}}};
+    object["status"] = json::object{{"phase", "Active"}};
+  }
+  // From here on the object keeps its fields: a reference into it stays good.
+  auto& metadata = metadata_of(object);
   for (const char* field : {"uid", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields",
                             "generation", "resourceVersion"})
     metadata.erase(field);
@@ -221,16 +231,10 @@ Outcome<kube::Object> Core::insert(const User& user, const Kind& kind, kube::Req
     metadata["namespace"] = key.ns;
   else
     metadata.erase("namespace");
-  if (kind.status && kind.resource.kind != "Pod") object.erase("status");
-  object["apiVersion"] =
-      kind.resource.group.empty() ? kind.stored_version : kind.resource.group + "/" + kind.stored_version;
-  object["kind"] = kind.resource.kind;
   if (kind.resource == kube::resources::namespaces) {
     auto& labels = metadata["labels"];
     if (!labels.is_object()) labels = json::object{};
     labels.get_object()["kubernetes.io/metadata.name"] = key.name;
-    object["spec"] = json::object{{"finalizers", json::array{"kubernetes"}}};
-    object["status"] = json::object{{"phase", "Active"}};
   } else if (kind.resource == kube::resources::certificate_signing_requests) {
     auto& spec = object["spec"];
     if (!spec.is_object()) spec = json::object{};

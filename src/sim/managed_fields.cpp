@@ -365,11 +365,11 @@ Outcome<> apply_fields(ManagedFields& managed, const FieldManager& manager, cons
     if (&other != &mine)
       for (const auto& path : taken) other.fields.erase(path);
 
-  // The deepest first, so that a list's item goes after its fields.
+  // A list's item goes before its fields: the keys among them are needed to find it.
   json::value merged = live;
-  for (auto path = mine.fields.rbegin(); path != mine.fields.rend(); ++path) {
-    if (wanted.contains(*path) || owns_below(managed, *path, &mine)) continue;
-    remove_path(merged, steps_of(*path), 0);
+  for (const auto& path : mine.fields) {
+    if (wanted.contains(path) || owns_below(managed, path, &mine)) continue;
+    remove_path(merged, steps_of(path), 0);
   }
   merge_applied(merged, applied, {}, schema);
   live = std::move(merged.get_object());

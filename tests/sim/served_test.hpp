@@ -2,10 +2,10 @@
 
 #include <sys/wait.h>
 
+#include <array>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
