@@ -25,6 +25,12 @@ namespace asio = async::asio;
 enum class Difference {
   /// The direct door of the simulator takes a user, not a credential: nobody can be unauthorized there.
   no_credentials,
+  /// The simulator keeps built-in kinds as JSON, and checks only their names and metadata: controllers under test send
+  /// what clients of a typed API would, and schemas of all kinds would double its size.
+  untyped_built_in_kinds,
+  /// The simulator lets dependents go in the same step, where a real server leaves a finalizer for the garbage
+  /// collector: what controllers see in the end is the same.
+  orphans_at_once,
 };
 
 /// A server, and three ways into it.
