@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <thread>
 
 namespace hubferry::test {
@@ -29,6 +30,50 @@ TEST(ManagerProcess, ServesMetricsAndHealthAndStopsInOrder) {
 TEST(ManagerProcess, SaysHonestlyThatItHasNoControllers) {
   ManagerProcess manager;
   EXPECT_THAT(manager.process().err(), HasSubstr("this build contains no controllers"));
+}
+
+TEST(ManagerProcess, IsNotReadyUntilTheGlobalHubHasAnswered) {
+  TemporaryFolder folder;
+  const auto file = folder.path() + "/nowhere.kubeconfig";
+  std::ofstream{file} << "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+                      << "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
+                      << "users: [{name: u, user: {}}]\n"
+                      << "current-context: c\n";
+  const auto port = free_port();
+  Process manager{{hubferry_binary(), "manager", "--kubeconfig=" + file, "--metrics-bind-address=0",
+                   "--health-probe-bind-address=127.0.0.1:" + std::to_string(port)}};
+  manager.await_error_text("cannot reach the global hub yet");
+  TcpClient health{port};
+  EXPECT_THAT(health.get("/livez"), EndsWith("ok")) << "a hub that is down is no reason to restart the manager";
+  EXPECT_THAT(health.get("/readyz?verbose"), HasSubstr("[-]global-hub failed: the global hub has not answered yet"));
+  manager.signal(SIGTERM);
+  EXPECT_EQ(manager.wait(), 0);
+}
+
+TEST(ManagerProcess, AKubeconfigThatCannotWorkIsAClearSentenceAndExitsWith1) {
+  Process manager{{hubferry_binary(), "manager", "--kubeconfig=/does/not/exist", "--metrics-bind-address=0",
+                   "--health-probe-bind-address=0"}};
+  EXPECT_EQ(manager.wait(), 1);
+  EXPECT_THAT(manager.err(), HasSubstr("/does/not/exist"));
+}
+
+// The lease is given back on SIGTERM: the other need not wait for it to expire.
+TEST(ManagerProcess, OfTwoManagersOneLeadsAndTheOtherTakesOverWhenItStops) {
+  const std::vector<std::string> flags{
+      "--leader-elect",           "--namespace=default",           "--leader-elect-resource-name=two",
+      "--metrics-bind-address=0", "--health-probe-bind-address=0", "--leader-elect-retry-period=100ms"};
+  std::vector<std::string> command{hubferry_binary(), "manager"};
+  command.insert(command.end(), flags.begin(), flags.end());
+  Process first{command};
+  first.await_error_text("the manager leads");
+  Process second{command};
+  second.await_error_text("reached the global hub");
+  EXPECT_THAT(second.err(), testing::Not(HasSubstr("the manager leads")));
+  first.signal(SIGTERM);
+  EXPECT_EQ(first.wait(), 0);
+  second.await_error_text("the manager leads");
+  second.signal(SIGTERM);
+  EXPECT_EQ(second.wait(), 0);
 }
 
 TEST(ManagerProcess, SigintStopsItToo) {

@@ -15,7 +15,7 @@
 
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/sim/http_door.hpp"
-#include "sim_test.hpp"
+#include "sim/sim_test.hpp"
 
 namespace hubferry::sim {
 

@@ -1,0 +1,27 @@
+// The manager processes of these tests meet a simulated global hub, which lives as long as the test program.
+#include <cstdlib>
+#include <memory>
+
+#include "sim/served_test.hpp"
+
+namespace hubferry::test {
+namespace {
+
+class GlobalHub : public testing::Environment {
+ public:
+  void SetUp() override {
+    hub_ = std::make_unique<sim::Served>();
+    const auto file = folder_.write("global.kubeconfig", hub_->door().kubeconfig_for(sim::admin()));
+    setenv("KUBECONFIG", file.c_str(), 1);
+  }
+  void TearDown() override { hub_.reset(); }
+
+ private:
+  sim::Folder folder_;
+  std::unique_ptr<sim::Served> hub_;
+};
+
+const auto* const global_hub = testing::AddGlobalTestEnvironment(new GlobalHub);
+
+}  // namespace
+}  // namespace hubferry::test
