@@ -129,7 +129,7 @@ class Process {
   }
 
   static std::vector<std::string> environment(const std::vector<std::string>& more) {
-    std::vector<std::string> result = more;
+    std::vector<std::string> result = more;  // first: where a name comes twice, the first one counts
     for (char** variable = environ; *variable != nullptr; ++variable)
       if (!std::string_view(*variable).starts_with("HUBFERRY_")) result.emplace_back(*variable);
     return result;
