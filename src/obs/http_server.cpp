@@ -24,6 +24,7 @@ namespace {
 
 // When accepting fails, as it does without free descriptors: long enough not to spin, short enough for a probe.
 constexpr auto pause_after_failure = std::chrono::milliseconds(100);
+constexpr auto complain_every = std::chrono::seconds(30);
 
 error_code open_and_bind(tcp::acceptor& acceptor, const tcp::endpoint& endpoint, bool both_families) {
   error_code ec;
@@ -87,7 +88,7 @@ struct HttpServer::State {
   const std::optional<BindAddress> address;
   tcp::acceptor acceptor;
   std::list<Connection> connections;
-  bool failing = false;  // the last accept failed
+  async::TimePoint next_complaint = async::TimePoint::min();
 };
 
 Awaitable<> HttpServer::State::accept_all(std::shared_ptr<State> self, async::TaskScope& scope) {
@@ -103,7 +104,6 @@ Awaitable<> HttpServer::State::accept_all(std::shared_ptr<State> self, async::Ta
 }
 
 void HttpServer::State::admit(const std::shared_ptr<State>& self, async::TaskScope& scope, tcp::socket socket) {
-  failing = false;
   const auto staying = std::count_if(connections.begin(), connections.end(),
                                      [](const Connection& connection) { return !connection->dropped(); });
   if (static_cast<std::size_t>(staying) >= options.max_connections && !make_room()) {
@@ -168,8 +168,10 @@ void HttpServer::State::refuse(tcp::socket& socket) const {
 Awaitable<> HttpServer::State::recover(error_code ec) {
   // Those clients were gone before they were accepted: no reason to pause.
   if (ec == asio::error::connection_aborted || ec == asio::error::connection_reset) co_return;
-  if (!failing) options.log.warn("cannot accept connections", {{"error", ec.message()}});
-  failing = true;
+  if (clock.now() >= next_complaint) {
+    options.log.warn("cannot accept connections", {{"error", ec.message()}});
+    next_complaint = async::later(clock.now(), complain_every);
+  }
   make_room();
   co_await clock.sleep_for(pause_after_failure);
 }

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -130,8 +131,13 @@ class Process {
 
   static std::vector<std::string> environment(const std::vector<std::string>& more) {
     std::vector<std::string> result = more;
+    const auto is_replaced = [&](std::string_view variable) {
+      const auto name = variable.substr(0, variable.find('=') + 1);
+      return std::any_of(more.begin(), more.end(), [&](const std::string& other) { return other.starts_with(name); });
+    };
     for (char** variable = environ; *variable != nullptr; ++variable)
-      if (!std::string_view(*variable).starts_with("HUBFERRY_")) result.emplace_back(*variable);
+      if (!std::string_view(*variable).starts_with("HUBFERRY_") && !is_replaced(*variable))
+        result.emplace_back(*variable);
     return result;
   }
 
