@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hubferry/kube/selector.hpp"
 #include "sim/failure.hpp"
 
 namespace hubferry::sim {
@@ -22,21 +23,13 @@ class Selector {
   [[nodiscard]] std::string_view only_name() const { return only_name_; }
 
  private:
-  enum class Operator { in, not_in, exists, absent };
-  struct LabelTerm {
-    std::string key;
-    Operator op;
-    std::vector<std::string> values;
-  };
   struct FieldTerm {
     std::vector<std::string> path;
     bool equal;
     std::string value;
   };
 
-  static Outcome<std::vector<LabelTerm>> parse_labels(std::string_view text);
-
-  std::vector<LabelTerm> labels_;
+  kube::LabelSelector labels_;
   std::vector<FieldTerm> fields_;
   std::string only_name_;
 };

@@ -55,7 +55,8 @@ bool looks_random(std::string_view word) {
     lower |= std::islower(byte) != 0;
     upper |= std::isupper(byte) != 0;
     digit |= std::isdigit(byte) != 0;
-    if (++piece >= 16 && digit && (lower || upper) && (piece >= 32 || (lower && upper))) return true;
+    ++piece;
+    if (piece >= 16 && digit && (lower || upper) && (piece >= 32 || (lower && upper))) return true;
   }
   return false;
 }
