@@ -22,7 +22,7 @@ Secret::Secret(std::string text) {
   // A short text lives inside the string object, and moving it leaves a copy behind.
   const auto left_behind = text.size();
   buffer_ = std::make_shared<const Buffer>(std::move(text));
-  text.resize(left_behind);
+  text.resize(left_behind);  // NOLINT(bugprone-use-after-move): to reach what moving left behind
   OPENSSL_cleanse(text.data(), text.size());
 }
 
