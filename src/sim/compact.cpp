@@ -17,9 +17,11 @@ namespace {
 /// over the original's memory resource, so this one must stay usable, and safe, for as long as any copy lives.
 class Block final : public boost::json::memory_resource {
  public:
-  explicit Block(std::size_t size) : begin_(std::make_unique_for_overwrite<std::byte[]>(size)), free_(size) {
+  /// `self` is set to this object: a shared resource holds it inside, and hands out a pointer to itself only.
+  Block(std::size_t size, Block*& self) : begin_(std::make_unique_for_overwrite<std::byte[]>(size)), free_(size) {
     next_ = begin_.get();
     end_ = next_ + size;
+    self = this;
   }
 
   void seal() { free_ = 0; }
@@ -94,8 +96,8 @@ class Sizer {
 kube::Object compact(const json::object& object) {
   Sizer sizer;
   sizer.add(object);
-  auto resource = boost::json::make_shared_resource<Block>(sizer.size() + 16);
-  auto* block = static_cast<Block*>(resource.get());
+  Block* block = nullptr;
+  auto resource = boost::json::make_shared_resource<Block>(sizer.size() + 16, block);
   json::object copy{object, resource};
   block->seal();
   return kube::Object{std::move(copy)};
