@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "hubferry/async/types.hpp"
+#include "hubferry/hubagent/migration_ref.hpp"
+#include "hubferry/kube/object.hpp"
+
+namespace hubferry::hubagent {
+
+/// One object on its way: cleaned of everything that belongs to the hub it comes from.
+struct CarriedObject {
+  kube::json::object object;  // with apiVersion and kind
+  bool with_status = false;   // its status travels too
+};
+
+/// All that travels of one cluster, in the order in which it is applied: what others refer to comes first.
+struct ClusterResources {
+  std::string cluster;
+  std::vector<CarriedObject> objects;
+};
+
+/// Whole clusters, together at most `bundle_limit` bytes of JSON, or one cluster that is larger by itself.
+struct Bundle {
+  std::vector<ClusterResources> clusters;
+};
+
+inline constexpr std::size_t bundle_limit = 800UL * 1024;
+
+/// Takes a bundle from the source to wherever it goes. The next bundle is collected meanwhile; a few are on their way
+/// at most, so that memory stays bounded.
+using BundleSink = std::function<async::Awaitable<>(Bundle)>;
+
+}  // namespace hubferry::hubagent
