@@ -15,6 +15,8 @@ namespace {
 using kube::json::array;
 using kube::json::object;
 
+// A request each: rare enough for thousands of agents that wait for a human's approval.
+constexpr auto refusal_check_period = std::chrono::seconds{60};
 constexpr auto cluster_check_period = std::chrono::minutes{60};
 const async::BackoffPolicy retry_policy{.first = std::chrono::seconds{1}, .most = std::chrono::seconds{60}};
 
@@ -84,6 +86,24 @@ Awaitable<> keep_cluster(AgentCore& agent, kube::Api& api) {
   }
 }
 
+/// Returns when the hub will not have us any more: nobody will answer the request that we wait for.
+Awaitable<> watch_refusal(AgentCore& agent, kube::Api& api) {
+  auto& env = agent.env;
+  const kube::Key key{{}, agent.options.cluster_name};
+  while (true) {
+    co_await env.clock.sleep_for(
+        env.random.between(refusal_check_period, refusal_check_period + refusal_check_period / 4));
+    auto found = co_await api.get(ocm::managed_clusters, key);
+    std::string why;
+    if (!found && is_refusal(found.error())) why = found.error().describe();
+    if (found && acceptance_of_object(*found) == Acceptance::denied)
+      why = "the hub denies us: hubAcceptsClient is false";
+    if (why.empty()) continue;
+    agent.leave = Leave{LeaveReason::bootstrap_refused, std::move(why)};
+    co_return;
+  }
+}
+
 Awaitable<> watch_choice(AgentCore& agent) {
   while (!agent.chosen_was_changed()) co_await agent.store.wait_for_change(agent.store.version());
   agent.leave = Leave{LeaveReason::bootstrap_changed, "the bootstrap kubeconfig in use was changed"};
@@ -111,7 +131,12 @@ Awaitable<> register_with_hub(AgentCore& agent, kube::Api& api) {
       co_await watch_choice(core);
       all.stop();
     };
+    auto unless_refused = [](AgentCore& core, kube::Api& hub, async::TaskScope& all) -> Awaitable<> {
+      co_await watch_refusal(core, hub);
+      all.stop();
+    };
     scope.spawn(unless_changed(agent, scope));
+    if (agent.options.multiple_hubs) scope.spawn(unless_refused(agent, api, scope));
     scope.spawn(keep_cluster(agent, api));
     co_await obtain_credential(agent, api);
     scope.stop();

@@ -43,29 +43,27 @@ Awaitable<kube::Result<std::size_t>> count_requests(kube::Api& api, std::string 
       std::ranges::count_if(listed->items, [&](const auto& item) { return item.key.name.starts_with(prefix); }));
 }
 
-/// Waits for what becomes of a request. Null: it is lost.
-Awaitable<std::shared_ptr<const kube::Object>> wait_for_end(kube::Api& api, std::string name, obs::Secret key,
-                                                            const kube::Env& env) {
+/// Waits for what becomes of a request.
+Awaitable<RequestAnswer> wait_for_answer(kube::Api& api, std::string name, std::string public_key,
+                                         const kube::Env& env) {
   kube::Key request_key{{}, std::move(name)};
   ObjectFollower follower{api, certificate_signing_requests, request_key, kube::object_decoder(), env};
   while (true) {
-    auto next = co_await follower.next();
-    auto request = std::static_pointer_cast<const kube::Object>(next);
-    if (state_of(request.get(), key) != RequestState::waiting) co_return request;
+    auto request = co_await follower.next();
+    auto answer = answer_of(static_cast<const kube::Object*>(request.get()), public_key);
+    if (answer.state != RequestState::waiting) co_return answer;
   }
 }
 
 }  // namespace
 
-RequestState state_of(const kube::Object* request, const obs::Secret& key) {
-  if (request == nullptr) return RequestState::lost;
-  const auto certificate = certificate_of(*request);
-  if (!certificate.empty()) return belongs_to_key(certificate, key) ? RequestState::issued : RequestState::mismatch;
-  return kube::is_condition_true(*request, "Failed") ? RequestState::lost : RequestState::waiting;
-}
-
-std::string certificate_of(const kube::Object& request) {
-  return kube::decode_base64(request.string_at({"status", "certificate"})).value_or(std::string{});
+RequestAnswer answer_of(const kube::Object* request, const std::string& public_key) {
+  if (request == nullptr) return {RequestState::lost, {}};
+  auto certificate = kube::decode_base64(request->string_at({"status", "certificate"})).value_or(std::string{});
+  if (certificate.empty())
+    return {kube::is_condition_true(*request, "Failed") ? RequestState::lost : RequestState::waiting, {}};
+  if (!is_for_key(certificate, public_key)) return {RequestState::mismatch, {}};
+  return {RequestState::issued, std::move(certificate)};
 }
 
 Awaitable<Enrolled> enrol(kube::Api& api, EnrolmentOptions options, const kube::Env& env) {
@@ -91,12 +89,11 @@ Awaitable<Enrolled> enrol(kube::Api& api, EnrolmentOptions options, const kube::
       continue;
     }
     options.tell("CSRCreated", "a certificate request was made: " + std::string{created->name()});
-    auto request = co_await wait_for_end(api, std::string{created->name()}, made.key, env);
-    if (state_of(request.get(), made.key) == RequestState::issued)
-      co_return Enrolled{certificate_of(*request), made.key};
-    options.tell("ClientCertificateUpdateFailed", request == nullptr
-                                                      ? "the certificate request was deleted before it was answered"
-                                                      : "the certificate that was issued is of no use");
+    auto answer = co_await wait_for_answer(api, std::string{created->name()}, made.public_key, env);
+    if (answer.state == RequestState::issued) co_return Enrolled{std::move(answer.certificate), made.key};
+    options.tell("ClientCertificateUpdateFailed", answer.state == RequestState::mismatch
+                                                      ? "the certificate that was issued is not for our key"
+                                                      : "the certificate request was given up before it was answered");
     co_await backoff.pause();
   }
 }

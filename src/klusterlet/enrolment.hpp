@@ -15,9 +15,12 @@ enum class RequestState {
   mismatch,  // a certificate is there, for another key
   lost,      // it is gone, or the signer gave it up: only a new one helps
 };
-RequestState state_of(const kube::Object* request, const obs::Secret& key);
-/// Of an issued one.
-std::string certificate_of(const kube::Object& request);
+struct RequestAnswer {
+  RequestState state = RequestState::waiting;
+  std::string certificate;  // when issued
+};
+/// `request` is null when there is none any more.
+RequestAnswer answer_of(const kube::Object* request, const std::string& public_key);
 
 /// Hubs collect old requests by themselves; while there are this many of ours, another one helps nobody.
 inline constexpr std::size_t most_requests = 10;

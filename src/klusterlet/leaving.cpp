@@ -9,7 +9,7 @@ namespace {
 /// Was it the hub that failed? Then others come first for a while.
 bool is_the_hubs_fault(LeaveReason reason) {
   return reason == LeaveReason::denied || reason == LeaveReason::connection_lost ||
-         reason == LeaveReason::bootstrap_timeout;
+         reason == LeaveReason::bootstrap_timeout || reason == LeaveReason::bootstrap_refused;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ kube::ClientConfig BootstrapConfig::parse() const {
   return kube::parse_kubeconfig(kubeconfig.reveal(), name, base);
 }
 
-Awaitable<kube::Result<>> LocalStore::put_bootstraps(std::vector<BootstrapConfig>) {
+Awaitable<kube::Result<>> LocalStore::put_bootstraps(std::vector<BootstrapConfig>, std::optional<Duration>) {
   kube::Error error;
   error.kind = kube::ErrorKind::unsupported;
   error.message = "this agent's list of hubs is not to be changed by a hub";
@@ -22,7 +22,9 @@ void LocalStore::changed() {
   waiters_.wake_all();
 }
 
-Awaitable<kube::Result<>> MemoryStore::put_bootstraps(std::vector<BootstrapConfig> list) {
+Awaitable<kube::Result<>> MemoryStore::put_bootstraps(std::vector<BootstrapConfig> list,
+                                                      std::optional<Duration> timeout) {
+  if (timeout) timeout_ = timeout;
   set_bootstraps(std::move(list));
   co_return kube::Result<>{};
 }

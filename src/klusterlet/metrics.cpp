@@ -10,6 +10,8 @@ std::string_view to_string(LeaveReason reason) {
       return "connection_lost";
     case LeaveReason::bootstrap_timeout:
       return "bootstrap_timeout";
+    case LeaveReason::bootstrap_refused:
+      return "bootstrap_refused";
     case LeaveReason::bootstrap_changed:
       return "bootstrap_changed";
     case LeaveReason::certificate_expired:
@@ -29,7 +31,8 @@ AgentMetrics::AgentMetrics(obs::Metrics& metrics)
       heartbeats(metrics.counter_family("hubferry_klusterlet_heartbeats_total",
                                         "Renewals of the cluster's Lease, by what came of them.", {"result"})) {
   for (const auto reason : {LeaveReason::denied, LeaveReason::connection_lost, LeaveReason::bootstrap_timeout,
-                            LeaveReason::bootstrap_changed, LeaveReason::certificate_expired, LeaveReason::failed})
+                            LeaveReason::bootstrap_refused, LeaveReason::bootstrap_changed,
+                            LeaveReason::certificate_expired, LeaveReason::failed})
     switches.with({to_string(reason)});
   for (const auto* result : {"ok", "failed"}) heartbeats.with({result});
 }

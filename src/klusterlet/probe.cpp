@@ -38,10 +38,7 @@ async::Awaitable<Verdict> probe(kube::Api& api, std::string cluster) {
   auto found = co_await api.get(ocm::managed_clusters, key);
   if (!found && found.error().kind == kube::ErrorKind::not_found) co_return Verdict{true, {}};
   if (!found) co_return Verdict{false, found.error().describe()};
-  auto decoded = ocm::managed_cluster_decoder().from_object(*found);
-  if (!decoded) co_return Verdict{false, decoded.error().describe()};
-  const auto& managed = *static_cast<const ocm::ManagedCluster*>(decoded->object.get());
-  if (acceptance_of(managed) == Acceptance::denied)
+  if (acceptance_of_object(*found) == Acceptance::denied)
     co_return Verdict{false, "it denies us: hubAcceptsClient is false in ManagedCluster " + key.name};
   co_return Verdict{true, {}};
 }

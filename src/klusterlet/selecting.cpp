@@ -36,13 +36,14 @@ Choice read_choice(AgentCore& agent) {
   return choice;
 }
 
-std::string server_of(const AgentCore& agent, const std::optional<HubSecret>& secret) {
-  if (!secret) return {};
+/// How the credential at hand would be used; nullopt when there is none, or none that can be.
+std::optional<kube::ClientConfig> config_at_hand(const AgentCore& agent, const std::optional<HubSecret>& secret) {
+  if (!secret) return std::nullopt;
   try {
-    return client_config(*secret).server;
+    return client_config(*secret);
   } catch (const kube::ConfigError& error) {
     agent.env.log.warn("the hub kubeconfig at hand cannot be used", {{"error", error.what()}});
-    return {};
+    return std::nullopt;
   }
 }
 
@@ -75,7 +76,8 @@ Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&,
     co_return phase::failed(std::move(error));
   }
   auto choice = read_choice(agent);
-  Selection selection{choice.candidates, server_of(agent, *loaded)};
+  const auto at_hand = config_at_hand(agent, *loaded);
+  Selection selection{choice.candidates, at_hand ? at_hand->server : std::string{}};
   while (const auto index = selection.next()) {
     auto verdict = co_await probe_candidate(agent, *choice.configs[*index]);
     if (!verdict.valid)
@@ -100,8 +102,9 @@ Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&,
                                          {"index", index},
                                          {"bootstrap", agent.chosen->bootstrap.name},
                                          {"server", agent.chosen->config.server}});
-  if (!*loaded) co_return phase::done();
-  const auto unusable = why_unusable(**loaded, agent.chosen->config, agent.identity(), agent.env.clock.wall_now());
+  if (!at_hand) co_return phase::done();
+  const auto unusable =
+      why_unusable(**loaded, *at_hand, agent.chosen->config, agent.identity(), agent.env.clock.wall_now());
   if (unusable) {
     context.log().info("a new credential is needed", {{"reason", *unusable}});
     co_return phase::done();

@@ -13,6 +13,12 @@ Acceptance acceptance_of(const ocm::ManagedCluster& cluster) {
   return Acceptance::pending;
 }
 
+Acceptance acceptance_of_object(const kube::Object& cluster) {
+  const auto decoded = ocm::managed_cluster_decoder().from_object(cluster);
+  if (!decoded) return Acceptance::pending;
+  return acceptance_of(*static_cast<const ocm::ManagedCluster*>(decoded->object.get()));
+}
+
 Selection::Selection(std::vector<Candidate> candidates, std::string_view current_server)
     : candidates_(std::move(candidates)), reasons_(candidates_.size()) {
   // Staying comes first, whoever failed a moment ago comes last; all else keeps its order.

@@ -110,10 +110,8 @@ Awaitable<phase::ReconcileState> stay_joined(AgentContext& context, AgentRecord&
   if (!agent.chosen || !agent.secret) co_return phase::go_to(phases::selecting);
   context.log().info("at the hub", {{"event", "HubClientConfigReady"}, {"server", agent.chosen->config.server}});
   while (true) {
-    const auto config = client_config(*agent.secret);
-    // A certificate goes only to the hub that issued it.
-    if (!is_same_hub(config, agent.chosen->config)) co_return phase::go_to(phases::bootstrapping);
-    Session session{agent, agent.connect(config)};
+    // A certificate goes only to the hub that issued it: Selecting has compared them, Bootstrapping got it from there.
+    Session session{agent, agent.connect(client_config(*agent.secret, agent.chosen->config))};
     auto leave = co_await session.run();
     if (!leave) continue;
     agent.leave = std::move(leave);

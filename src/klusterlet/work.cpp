@@ -46,6 +46,16 @@ std::string server_of(const BootstrapConfig& bootstrap) {
   }
 }
 
+/// The entry for this server, of which `sample` is one. Texts are compared first: most of the time they are equal, and
+/// parsing is slow.
+std::vector<BootstrapConfig>::iterator find_server(std::vector<BootstrapConfig>& list, const BootstrapConfig& sample,
+                                                   const std::string& server) {
+  const auto equal =
+      std::ranges::find_if(list, [&](const BootstrapConfig& entry) { return entry.kubeconfig == sample.kubeconfig; });
+  if (equal != list.end()) return equal;
+  return std::ranges::find_if(list, [&](const BootstrapConfig& entry) { return server_of(entry) == server; });
+}
+
 bool is_applied(const kube::Object& work) {
   const auto* applied = kube::find_condition(work, "Applied");
   if (applied == nullptr || kube::string_at(*applied, {"status"}) != "True") return false;
@@ -73,9 +83,13 @@ KlusterletWork read_klusterlet_work(const kube::Object& manifest_work) {
   result.own = bootstrap_of(manifest_work, ocm::names::bootstrap_secret);
   const auto* klusterlet = find_manifest(manifest_work, ocm::klusterlets.kind, {});
   if (klusterlet == nullptr) return result;
-  const auto* names = kube::find(*klusterlet, {"spec", "registrationConfiguration", "bootstrapKubeConfigs",
-                                               "localSecretsConfig", "kubeConfigSecrets"});
+  const auto* config =
+      kube::find(*klusterlet, {"spec", "registrationConfiguration", "bootstrapKubeConfigs", "localSecretsConfig"});
+  const auto* names = config == nullptr ? nullptr : kube::find(*config, {"kubeConfigSecrets"});
   if (names == nullptr || !names->is_array()) return result;
+  const auto* seconds = kube::find(*config, {"hubConnectionTimeoutSeconds"});
+  if (seconds != nullptr && seconds->is_int64() && seconds->get_int64() > 0)
+    result.timeout = std::chrono::seconds{seconds->get_int64()};
   for (const auto& entry : names->get_array()) {
     if (!entry.is_object()) continue;
     auto bootstrap = bootstrap_of(manifest_work, kube::string_at(entry.get_object(), {"name"}));
@@ -85,20 +99,17 @@ KlusterletWork read_klusterlet_work(const kube::Object& manifest_work) {
 }
 
 std::vector<BootstrapConfig> merge_bootstraps(const std::vector<BootstrapConfig>& known, const KlusterletWork& work,
-                                              const std::string& server_in_use) {
-  const auto find_server = [](auto& list, const std::string& server) {
-    return std::ranges::find_if(list, [&](const BootstrapConfig& entry) { return server_of(entry) == server; });
-  };
+                                              const BootstrapConfig& in_use, const std::string& server_in_use) {
   if (!work.list.empty()) {
     auto merged = work.list;
-    const auto in_use = find_server(known, server_in_use);
-    if (in_use != known.end() && find_server(merged, server_in_use) == merged.end()) merged.push_back(*in_use);
+    if (find_server(merged, in_use, server_in_use) == merged.end()) merged.push_back(in_use);
     return merged;
   }
   auto merged = known;
-  if (!work.own) return merged;
+  const auto is_known = [&](const BootstrapConfig& entry) { return entry.kubeconfig == work.own->kubeconfig; };
+  if (!work.own || std::ranges::any_of(known, is_known)) return merged;
   const auto server = server_of(*work.own);
-  if (const auto same = find_server(merged, server); !server.empty() && same != merged.end())
+  if (const auto same = find_server(merged, *work.own, server); !server.empty() && same != merged.end())
     same->kubeconfig = work.own->kubeconfig;
   return merged;
 }
@@ -119,15 +130,13 @@ Awaitable<> Session::watch_work() {
 
 Awaitable<bool> Session::take_work(kube::Object work) {
   const auto known = agent_.store.bootstraps();
-  auto merged = merge_bootstraps(known, read_klusterlet_work(work), agent_.chosen->config.server);
+  const auto sent = read_klusterlet_work(work);
+  auto merged = merge_bootstraps(known, sent, agent_.chosen->bootstrap, agent_.chosen->config.server);
   if (merged != known) {
     // The same hub under another credential, or at another place in the list, is no reason to leave it.
-    for (const auto& entry : merged) {
-      if (server_of(entry) != agent_.chosen->config.server) continue;
-      if (is_same_hub(entry.parse(), agent_.chosen->config)) agent_.chosen->bootstrap = entry;
-      break;
-    }
-    auto put = co_await agent_.store.put_bootstraps(std::move(merged));
+    const auto ours = find_server(merged, agent_.chosen->bootstrap, agent_.chosen->config.server);
+    if (ours != merged.end() && is_same_hub(ours->parse(), agent_.chosen->config)) agent_.chosen->bootstrap = *ours;
+    auto put = co_await agent_.store.put_bootstraps(std::move(merged), sent.timeout);
     if (!put) {
       agent_.env.log.info("the list of hubs could not be stored, trying again", {{"error", put.error().describe()}});
       co_return false;

@@ -16,6 +16,7 @@ using async::WallTime;
 struct SigningRequest {
   obs::Secret key;
   std::string request;
+  std::string public_key;  // its bits, to know a certificate by
 };
 /// The key comes from the system's entropy, never from async::Random: it is a secret.
 SigningRequest make_signing_request(const Identity& identity);
@@ -31,8 +32,8 @@ struct CertificateInfo {
 /// Every certificate of a PEM chain, in its order; empty when there is none or one of them cannot be read.
 std::vector<CertificateInfo> read_certificates(const std::string& pem);
 
-/// Does the chain's first certificate belong to this key?
-bool belongs_to_key(const std::string& certificate_pem, const obs::Secret& key_pem);
+/// Is the chain's first certificate for the key of these public bits?
+bool is_for_key(const std::string& certificate_pem, const std::string& public_key);
 
 /// When a whole chain is valid: from the latest notBefore to the earliest notAfter.
 struct Validity {

@@ -13,6 +13,8 @@ struct KlusterletWork {
   std::vector<BootstrapConfig> list;
   /// The Secret `bootstrap-hub-kubeconfig`: a fresh credential for the hub that sent this.
   std::optional<BootstrapConfig> own;
+  /// hubConnectionTimeoutSeconds, where there is a list.
+  std::optional<Duration> timeout;
 };
 
 /// Never throws: what is not as expected is not there.
@@ -22,6 +24,6 @@ KlusterletWork read_klusterlet_work(const kube::Object& manifest_work);
 /// nowhere else: an agent must be able to stay, and to come back. Without a list, a fresh credential replaces the one
 /// for the same server.
 std::vector<BootstrapConfig> merge_bootstraps(const std::vector<BootstrapConfig>& known, const KlusterletWork& work,
-                                              const std::string& server_in_use);
+                                              const BootstrapConfig& in_use, const std::string& server_in_use);
 
 }  // namespace hubferry::klusterlet

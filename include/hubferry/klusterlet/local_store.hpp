@@ -51,7 +51,8 @@ class LocalStore {
   [[nodiscard]] virtual std::vector<BootstrapConfig> bootstraps() const = 0;
   /// May the list be replaced by what a hub sends?
   [[nodiscard]] virtual bool takes_bootstraps() const { return false; }
-  virtual Awaitable<kube::Result<>> put_bootstraps(std::vector<BootstrapConfig> list);
+  /// `timeout`: the connection timeout that came with it, if any.
+  virtual Awaitable<kube::Result<>> put_bootstraps(std::vector<BootstrapConfig> list, std::optional<Duration> timeout);
 
   /// nullopt: there is none, or what there is cannot be used.
   virtual Awaitable<kube::Result<std::optional<HubSecret>>> load() = 0;
@@ -84,7 +85,8 @@ class MemoryStore final : public LocalStore {
 
   [[nodiscard]] std::vector<BootstrapConfig> bootstraps() const override { return bootstraps_; }
   [[nodiscard]] bool takes_bootstraps() const override { return true; }
-  Awaitable<kube::Result<>> put_bootstraps(std::vector<BootstrapConfig> list) override;
+  Awaitable<kube::Result<>> put_bootstraps(std::vector<BootstrapConfig> list, std::optional<Duration> timeout) override;
+  [[nodiscard]] std::optional<Duration> connection_timeout() const override { return timeout_; }
   Awaitable<kube::Result<std::optional<HubSecret>>> load() override;
   Awaitable<kube::Result<>> save(HubSecret secret) override;
 
@@ -96,6 +98,7 @@ class MemoryStore final : public LocalStore {
  private:
   std::vector<BootstrapConfig> bootstraps_;
   std::optional<HubSecret> secret_;
+  std::optional<Duration> timeout_;
   unsigned saves_ = 0;
 };
 

@@ -9,6 +9,7 @@ enum class LeaveReason {
   denied,               // hubAcceptsClient became false
   connection_lost,      // no heartbeat reached it for the connection timeout
   bootstrap_timeout,    // it did not complete our registration within the connection timeout
+  bootstrap_refused,    // while registering, it took back our credential's rights or denied us
   bootstrap_changed,    // the bootstrap kubeconfig in use was edited or taken away
   certificate_expired,  // our certificate could not be renewed in time
   failed,               // something unexpected happened

@@ -17,6 +17,8 @@ enum class Acceptance {
   denied,    // was accepted once, or was refused by an administrator
 };
 Acceptance acceptance_of(const ocm::ManagedCluster& cluster);
+/// The same of the whole object; pending for one that cannot be read.
+Acceptance acceptance_of_object(const kube::Object& cluster);
 
 /// One bootstrap kubeconfig as the selection sees it.
 struct Candidate {
