@@ -11,8 +11,9 @@ namespace {
 
 constexpr std::size_t most_items_at_once = 500;
 
+/// Looks before it waits: what came before this coroutine's first turn woke nobody.
 async::Awaitable<> wait_for_news(std::shared_ptr<WatchBuffer> buffer) {
-  co_await buffer->waiters.wait();
+  while (buffer->pending.empty() && !buffer->ended && !buffer->overflowed) co_await buffer->waiters.wait();
 }
 
 }  // namespace
