@@ -74,11 +74,12 @@ TEST_F(CollectTest, ObjectsAreCleanedTheSameWayAtAnyTime) {
     metadata["annotations"] =
         json::object{{"kubectl.kubernetes.io/last-applied-configuration", "{}"}, {"mine", "kept"}};
     metadata["finalizers"] = json::array{"somebody/else"};
-    metadata["ownerReferences"] =
-        json::array{parsed(R"({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"})")};
     rich["spec"].as_object()["managedClusterClientConfigs"] = json::array{parsed(R"({"url": "https://a"})")};
     rich["spec"].as_object()["taints"] = json::array{parsed(R"({"key": "mine", "effect": "NoSelect"})")};
     co_await put_namespace(*hub1_, "c1");
+    json::object owner{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"name", "c1"}};
+    owner["uid"] = object(*hub1_, kube::resources::namespaces, {{}, "c1"}).uid();
+    metadata["ownerReferences"] = json::array{std::move(owner)};
     co_await put(*hub1_, ocm::managed_clusters, rich);
     co_await put_machinery(*hub1_, "c1");
     auto before = co_await collected(*hub1_, {"c1"});

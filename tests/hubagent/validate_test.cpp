@@ -23,6 +23,7 @@ TEST_F(ValidateTest, EveryObjectionIsToldAtOncePerCluster) {
     co_await put(*hub1_, ocm::managed_clusters, moving);
     json::object bare;
     bare["metadata"] = json::object{{"name", "no-conditions"}};
+    bare["spec"] = json::object{{"hubAcceptsClient", true}};
     co_await put(*hub1_, ocm::managed_clusters, bare);
     co_await clock_.sleep_for(1s);
 
