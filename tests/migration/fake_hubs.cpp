@@ -67,10 +67,10 @@ std::optional<ClusterFailure> FakeHubs::cluster_fault(const std::string& order, 
 /// One cluster's agent: from the moment when its hub lets it go until it is somewhere.
 Awaitable<> FakeHubs::follow(FakeHub& from, std::string name) {
   for (;;) {
-    auto& home = from.clusters[name];
     const auto own = travel_times.find(name);
     co_await clock.sleep_for(own == travel_times.end() ? travel_time : own->second);
     if (!from.clusters.contains(name)) break;
+    auto& home = from.clusters[name];
     if (home.accepted) {
       home.available = true;
       home.seen = clock.wall_now();

@@ -90,8 +90,8 @@ std::vector<std::string> MigrationTest::listed(const std::string& name, const st
   const auto map = global.object(kube::resources::config_maps, {"default", name});
   if (!map) return {"no ConfigMap"};
   std::vector<std::string> names;
-  for (const auto& entry : json::parse(std::string{map->string_at({"data", key})}).as_array())
-    names.emplace_back(entry.as_string());
+  const auto list = json::parse(std::string{map->string_at({"data", key})});
+  for (const auto& entry : list.as_array()) names.emplace_back(entry.as_string());
   return names;
 }
 

@@ -82,7 +82,7 @@ class MigrationTest : public testing::Test {
   obs::Metrics metrics;
   obs::LogCapture log{{.format = obs::LogFormat::text, .level = obs::Level::info, .clock = &loop.clock()}};
   kube::Env env{loop.clock(), random, metrics, log.logger()};
-  sim::Server global{{.name = "global"}, {loop.clock(), random, metrics, obs::Logger{}}};
+  sim::Server global{sim::Options{}, {loop.clock(), random, metrics, obs::Logger{}}};
   FakeHubs hubs{loop.clock()};
   ControllerOptions options;
 };
