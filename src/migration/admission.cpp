@@ -36,7 +36,7 @@ std::optional<std::string> find_holder(const Contender& contender, const Holders
 std::unordered_map<std::string, std::string> find_obstacles(std::vector<const Contender*> contenders,
                                                             std::size_t most_active) {
   std::ranges::sort(contenders, [](const Contender* one, const Contender* other) {
-    return std::tie(other->active, one->created, one->uid) < std::tie(one->active, other->created, other->uid);
+    return std::tie(other->active, one->created, one->key) < std::tie(one->active, other->created, other->key);
   });
   std::unordered_map<std::string, std::string> obstacles;
   Holders clusters;
