@@ -1,0 +1,164 @@
+#include "migration/admission.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace hubferry::migration {
+
+namespace {
+
+/// Which contender has a name already.
+using Holders = std::unordered_map<std::string_view, const Contender*>;
+
+std::string cluster_sentence(std::string_view cluster, const Contender& holder) {
+  return "waiting for migration " + kube::to_string(holder.key) + ", which has cluster " + std::string{cluster};
+}
+
+/// The hubs on which a contender has helper objects, with their name.
+std::vector<std::string> helpers(const Contender& contender) {
+  return {contender.key.name + " " + contender.from, contender.key.name + " " + contender.to};
+}
+
+std::optional<std::string> find_holder(const Contender& contender, const Holders& clusters,
+                                       const std::unordered_map<std::string, const Contender*>& helper_names) {
+  for (const auto& cluster : contender.clusters)
+    if (const auto found = clusters.find(cluster); found != clusters.end())
+      return cluster_sentence(cluster, *found->second);
+  for (const auto& helper : helpers(contender))
+    if (const auto found = helper_names.find(helper); found != helper_names.end())
+      return "waiting for migration " + kube::to_string(found->second->key) +
+             ", which has the same name and a hub in common";
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::unordered_map<std::string, std::string> find_obstacles(std::vector<const Contender*> contenders,
+                                                            std::size_t most_active) {
+  std::ranges::sort(contenders, [](const Contender* one, const Contender* other) {
+    return std::tie(other->active, one->created, one->uid) < std::tie(one->active, other->created, other->uid);
+  });
+  std::unordered_map<std::string, std::string> obstacles;
+  Holders clusters;
+  std::unordered_map<std::string, const Contender*> helper_names;
+  std::size_t begun = 0;
+  for (const auto* contender : contenders) {
+    if (!contender->active) {
+      if (auto sentence = find_holder(*contender, clusters, helper_names)) {
+        obstacles.emplace(contender->uid, std::move(*sentence));
+      } else if (begun >= most_active) {
+        obstacles.emplace(contender->uid, "waiting for one of " + std::to_string(most_active) +
+                                              " migrations to end: no more run at once");
+      } else {
+        ++begun;
+      }
+    } else {
+      ++begun;
+    }
+    // Also of one that waits: those after it must not overtake it.
+    for (const auto& cluster : contender->clusters) clusters.try_emplace(cluster, contender);
+    for (auto& helper : helpers(*contender)) helper_names.try_emplace(std::move(helper), contender);
+  }
+  return obstacles;
+}
+
+void Admission::see(const Migration& migration) {
+  const std::string uid{migration.object.uid()};
+  const auto phase = migration.phase();
+  if (is_terminal(phase)) {
+    forget(uid);
+    return;
+  }
+  auto [entry, is_new] = contenders_.try_emplace(uid);
+  auto& contender = entry->second;
+  if (!is_new) {
+    // Whoever waits may change the list; whoever has begun is held to what was claimed.
+    auto listed = migration.listed_clusters();
+    if (contender.active || !listed || *listed == contender.clusters) return;
+    contender.clusters = std::move(*listed);
+    changes();
+    return;
+  }
+  contender.uid = uid;
+  contender.key = migration.object.key();
+  contender.created = migration.object.string_at({"metadata", "creationTimestamp"});
+  contender.from = migration.from();
+  contender.to = migration.to();
+  contender.clusters = migration.listed_clusters().value_or(ClusterNames{});
+  contender.active = is_active(phase);
+  changes();
+}
+
+void Admission::forget(const std::string& uid) {
+  if (contenders_.erase(uid) > 0) changes();
+}
+
+std::optional<std::string> Admission::obstacle(const std::string& uid) {
+  if (!obstacles_) {
+    std::vector<const Contender*> all;
+    for (const auto& [id, contender] : contenders_) all.push_back(&contender);
+    obstacles_ = find_obstacles(std::move(all), most_active_);
+  }
+  const auto found = obstacles_->find(uid);
+  return found == obstacles_->end() ? std::nullopt : std::optional{found->second};
+}
+
+void Admission::begin(const std::string& uid) {
+  const auto found = contenders_.find(uid);
+  if (found == contenders_.end() || found->second.active) return;
+  found->second.active = true;
+  obstacles_.reset();  // nobody can go on because of this
+}
+
+std::optional<std::string> Admission::holder_sentence(const std::string& uid, const ClusterNames& clusters) const {
+  for (const auto& [id, other] : contenders_) {
+    if (id == uid || !other.active) continue;
+    for (const auto& cluster : clusters)
+      if (std::ranges::binary_search(other.clusters, cluster)) return cluster_sentence(cluster, other);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Admission::claim(const std::string& uid, ClusterNames clusters) {
+  const auto found = contenders_.find(uid);
+  if (found == contenders_.end()) return std::nullopt;
+  auto sentence = holder_sentence(uid, clusters);
+  found->second.clusters = std::move(clusters);
+  found->second.active = !sentence;
+  changes();
+  return sentence;
+}
+
+void Admission::restore(const std::string& uid, ClusterNames clusters) {
+  const auto found = contenders_.find(uid);
+  if (found == contenders_.end()) return;
+  found->second.clusters = std::move(clusters);
+  changes();
+}
+
+std::optional<std::string> Admission::begin_again(const Migration& migration, ClusterNames clusters) {
+  const std::string uid{migration.object.uid()};
+  if (const auto found = contenders_.find(uid); found != contenders_.end() && found->second.active) return std::nullopt;
+  if (auto sentence = holder_sentence(uid, clusters)) return sentence;
+  auto& contender = contenders_[uid];
+  contender = {uid,
+               migration.object.key(),
+               std::string{migration.object.string_at({"metadata", "creationTimestamp"})},
+               migration.from(),
+               migration.to(),
+               std::move(clusters),
+               true};
+  changes();
+  return std::nullopt;
+}
+
+void Admission::changes() {
+  obstacles_.reset();
+  waiters_.wake_all();
+}
+
+async::Awaitable<> Admission::changed() {
+  co_await waiters_.wait();
+}
+
+}  // namespace hubferry::migration

@@ -1,0 +1,195 @@
+#include "migration/credential.hpp"
+
+#include "hubferry/kube/cache.hpp"
+#include "hubferry/kube/config.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "kube/config/base64.hpp"
+
+namespace hubferry::migration {
+
+namespace {
+
+constexpr const char* addon_name = "managed-serviceaccount";
+constexpr const char* owner_label = "owner";
+constexpr const char* owner_value = "managedclustermigration";
+constexpr const char* token_secret_label = "authentication.open-cluster-management.io/is-managed-serviceaccount";
+
+/// Where the ManagedServiceAccount and its token Secret are.
+kube::Key account_key(const Migration& migration) {
+  return {migration.to(), std::string{migration.object.name()}};
+}
+
+bool is_ours(const kube::Object& object, const Migration& migration) {
+  return object.label(hubagent::migration_label) == migration.object.uid();
+}
+
+kube::Error foreign_account(const Migration& migration) {
+  kube::Error error;
+  error.kind = kube::ErrorKind::already_exists;
+  error.message = "ManagedServiceAccount " + kube::to_string(account_key(migration)) +
+                  " exists and is not this migration's: remove it, or give the migration another name";
+  return error;
+}
+
+/// The namespace of the add-on's ServiceAccounts on the target; absent where the add-on is not there.
+Awaitable<kube::Result<std::optional<std::string>>> find_addon_namespace(Step& step) {
+  const auto wanted = step.migration.object.annotation(names::install_namespace_annotation);
+  if (!wanted.empty()) co_return std::optional<std::string>{wanted};
+  auto serves_addons = co_await step->global.serves(ocm::managed_cluster_addons);
+  if (!serves_addons) co_return serves_addons.error();
+  if (!*serves_addons) co_return std::optional<std::string>{};
+  kube::Key key{step.migration.to(), addon_name};
+  auto addon = co_await step->global.get(ocm::managed_cluster_addons, key);
+  if (!addon && addon.error().kind == kube::ErrorKind::not_found) co_return std::optional<std::string>{};
+  if (!addon) co_return addon.error();
+  const auto told = addon->string_at({"status", "namespace"});
+  co_return std::optional<std::string>{told.empty() ? ocm::names::addon_namespace : told};
+}
+
+/// What the token Secret holds.
+struct Token {
+  obs::Secret token;
+  std::string ca_pem;
+};
+
+std::optional<Token> read_token(const kube::Object* secret) {
+  if (secret == nullptr) return std::nullopt;
+  const auto encoded = secret->string_at({"data", "token"});
+  if (encoded.empty()) return std::nullopt;
+  auto token = kube::decode_base64(encoded);
+  if (!token || token->empty()) return std::nullopt;
+  auto ca = kube::decode_base64(secret->string_at({"data", "ca.crt"}));
+  return Token{obs::Secret{std::move(*token)}, ca ? std::move(*ca) : std::string{}};
+}
+
+/// Follows the one Secret until it holds a token.
+Awaitable<kube::Result<Token>> await_token(Step& step) {
+  const auto key = account_key(step.migration);
+  kube::CacheOptions only_this{
+      .ns = key.ns, .label_selector = {}, .field_selector = "metadata.name=" + key.name, .watch = {}};
+  kube::Cache<kube::Object> secrets{step->global, kube::resources::secrets, only_this, kube::object_decoder(),
+                                    step->env};
+  std::optional<Token> found;
+  auto follow = [&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(secrets.run());
+    auto has_token = [](const kube::Object* secret) { return read_token(secret).has_value(); };
+    auto secret = co_await secrets.wait_for(key, has_token, step.deadline());
+    found = read_token(secret.get());
+    scope.stop();
+  };
+  std::exception_ptr thrown;
+  try {
+    co_await async::with_scope(follow);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  if (found) co_return std::move(*found);
+  if (thrown && !async::is_timeout(thrown)) std::rethrow_exception(thrown);
+  kube::Error error;
+  error.kind = kube::ErrorKind::unreachable;
+  error.reason = "Timeout";
+  error.message = "Secret " + kube::to_string(key) +
+                  " with the token of the ManagedServiceAccount did not appear within " +
+                  async::format_duration(step.timeout());
+  co_return error;
+}
+
+Awaitable<kube::Result<Token>> obtain_token(Step& step, Credential credential) {
+  if (credential.kind == Credential::managed_service_account) co_return co_await await_token(step);
+  auto order = [&]() -> Awaitable<kube::Result<obs::Secret>> {
+    auto target = step.target();
+    if (!target) co_return target.error();
+    auto keep = *target;
+    co_return co_await keep->issue_token(step.migration.ref(), credential.identity);
+  };
+  auto issued = co_await ask(step, order);
+  if (!issued) co_return issued.error();
+  co_return Token{std::move(*issued), {}};
+}
+
+}  // namespace
+
+json::object managed_service_account(const Migration& migration) {
+  const auto key = account_key(migration);
+  json::object labels{{owner_label, owner_value}, {hubagent::migration_label, migration.object.uid()}};
+  return {{"apiVersion", ocm::managed_service_accounts.api_version()},
+          {"kind", ocm::managed_service_accounts.kind},
+          {"metadata", json::object{{"name", key.name}, {"namespace", key.ns}, {"labels", std::move(labels)}}},
+          {"spec", json::object{{"rotation", json::object{{"enabled", true}, {"validity", "24h0m0s"}}}}}};
+}
+
+Awaitable<kube::Result<Credential>> choose_credential(Step& step) {
+  auto served = co_await step->global.serves(ocm::managed_service_accounts);
+  if (!served) co_return served.error();
+  if (*served) {
+    auto addon_namespace = co_await find_addon_namespace(step);
+    if (!addon_namespace) co_return addon_namespace.error();
+    if (*addon_namespace)
+      co_return Credential{Credential::managed_service_account,
+                           {**addon_namespace, std::string{step.migration.object.name()}}};
+    step.log().info("the target hub runs no managed-serviceaccount add-on: asking it for a token directly");
+  }
+  co_return Credential{Credential::service_account,
+                       {ocm::names::addon_namespace, step.migration.ref().bootstrap_secret()}};
+}
+
+Awaitable<kube::Result<>> create_credential(Step& step, Credential credential) {
+  if (credential.kind != Credential::managed_service_account) co_return kube::Result<>{};
+  auto created = co_await step->global.create(ocm::managed_service_accounts, managed_service_account(step.migration));
+  if (created) co_return kube::Result<>{};
+  // A write without an answer may have happened: look.
+  if (created.error().kind != kube::ErrorKind::already_exists && created.error().kind != kube::ErrorKind::ambiguous)
+    co_return created.error();
+  auto present = co_await step->global.get(ocm::managed_service_accounts, account_key(step.migration));
+  if (!present && present.error().kind == kube::ErrorKind::not_found) co_return created.error();
+  if (!present) co_return present.error();
+  if (!is_ours(*present, step.migration)) co_return foreign_account(step.migration);
+  co_return kube::Result<>{};
+}
+
+Awaitable<kube::Result<obs::Secret>> make_bootstrap_kubeconfig(Step& step, Credential credential) {
+  auto hub = co_await step->hubs.find(step.migration.to());
+  if (hub.server_url.empty()) {
+    kube::Error error;
+    error.kind = kube::ErrorKind::invalid;
+    error.message = "nothing says how clusters reach " + step.target_name() +
+                    ": its ManagedCluster has no spec.managedClusterClientConfigs";
+    co_return error;
+  }
+  auto token = co_await obtain_token(step, std::move(credential));
+  if (!token) co_return token.error();
+  kube::ClientConfig config;
+  config.name = hub.name;
+  config.cluster_name = hub.name;
+  config.server = hub.server_url;
+  config.ca_pem = token->ca_pem.empty() ? hub.ca_pem : token->ca_pem;
+  config.token = token->token.reveal();
+  co_return obs::Secret{kube::to_kubeconfig(config)};
+}
+
+Awaitable<kube::Result<>> delete_credential(Step& step, Credential credential) {
+  if (credential.kind != Credential::managed_service_account) co_return kube::Result<>{};
+  const auto key = account_key(step.migration);
+  auto account = co_await step->global.get(ocm::managed_service_accounts, key);
+  if (!account && account.error().kind != kube::ErrorKind::not_found) co_return account.error();
+  if (account && !is_ours(*account, step.migration)) co_return kube::Result<>{};
+  if (account) {
+    kube::Request removal;
+    removal.verb = kube::Verb::remove;
+    removal.resource = ocm::managed_service_accounts;
+    removal.key = key;
+    removal.propagation = kube::Propagation::background;
+    removal.precondition_uid = account->uid();
+    auto removed = co_await step->global.call(removal);
+    if (!removed && removed.error().kind != kube::ErrorKind::not_found) co_return removed.error();
+  }
+  // Its token as well: whoever made it may be gone, and it would let clusters in until it expires.
+  auto secret = co_await step->global.get(kube::resources::secrets, key);
+  if (!secret && secret.error().kind != kube::ErrorKind::not_found) co_return secret.error();
+  if (!secret || secret->label(token_secret_label).empty()) co_return kube::Result<>{};
+  auto removed = co_await step->global.remove(kube::resources::secrets, key);
+  if (!removed && removed.error().kind != kube::ErrorKind::not_found) co_return removed.error();
+  co_return kube::Result<>{};
+}
+
+}  // namespace hubferry::migration

@@ -1,0 +1,222 @@
+#include <set>
+
+#include "migration/credential.hpp"
+#include "migration/orders.hpp"
+#include "migration/phases.hpp"
+
+namespace hubferry::migration {
+
+namespace {
+
+using kube::ConditionStatus;
+
+/// Arrived, and still on the source.
+ClusterNames candidates(const Ledger& ledger) {
+  ClusterNames names;
+  for (const auto& name : ledger.success)
+    if (!ledger.cleaned.contains(name)) names.push_back(name);
+  return names;
+}
+
+/// The lists were taken away, and with them who arrived: the target knows.
+Awaitable<> recover_arrivals(Step& step, Ledger& ledger, WallTime since) {
+  if (!ledger.success.empty()) co_return;
+  auto order = [&](hubagent::Target& target) { return target.arrived(step.migration.ref(), ledger.all, since); };
+  auto arrived = co_await ask_target(step, order);
+  if (!arrived) co_return;
+  for (const auto& cluster : *arrived) ledger.succeed(cluster);
+}
+
+/// Which of them are Available on the target now. One that is not for a moment gets a third of the time to return.
+Awaitable<std::set<std::string>> see_present(Step& step, const ClusterNames& clusters, WallTime since) {
+  std::set<std::string> present;
+  auto look = [&](hubagent::Target& target) {
+    return target.await_arrivals(step.migration.ref(), clusters, since,
+                                 [&](const std::string& cluster) { present.insert(cluster); });
+  };
+  Step briefly = step.until(async::later(step.clock().now(), step.answer_time()));
+  auto seen = co_await ask_target(briefly, look);
+  if (!seen) step.log().warn("not all clusters are Available on the target", {{"error", seen.error().describe()}});
+  co_return present;
+}
+
+/// What was found about the content of clusters.
+struct Findings {
+  std::set<std::string> complete;
+  std::map<std::string, Failure> failures;
+  std::optional<kube::Error> target_error;
+};
+
+Awaitable<> compare(Step& step, Findings& findings, hubagent::Bundle bundle) {
+  if (findings.target_error) co_return;
+  auto target = step.target();
+  if (!target) {
+    findings.target_error = target.error();
+    co_return;
+  }
+  const auto keep = *target;
+  auto outcome = co_await keep->verify(step.migration.ref(), std::move(bundle));
+  if (!outcome) {
+    findings.target_error = outcome.error();
+    co_return;
+  }
+  findings.complete.insert(outcome->done.begin(), outcome->done.end());
+  findings.failures.merge(failures_of(step, *outcome));
+}
+
+Awaitable<kube::Result<>> compare_all(Step& step, const ClusterNames& clusters, Findings& findings) {
+  findings = {};
+  auto source = step.source();
+  if (!source) co_return source.error();
+  const auto keep = *source;
+  hubagent::BundleSink sink = [&](hubagent::Bundle bundle) { return compare(step, findings, std::move(bundle)); };
+  auto collected = co_await keep->collect(step.migration.ref(), clusters, sink);
+  if (!collected) co_return collected.error();
+  if (findings.target_error) co_return *findings.target_error;
+  findings.failures.merge(failures_of(step, *collected));
+  co_return kube::Result<>{};
+}
+
+std::map<std::string, Failure> find_unverified(const Step& step, const ClusterNames& clusters,
+                                               const std::set<std::string>& present, const Findings& findings) {
+  std::map<std::string, Failure> unverified;
+  for (const auto& name : clusters) {
+    if (!present.contains(name)) {
+      unverified[name] = {step.phase(), "Error", "not Available on " + step.target_name()};
+    } else if (const auto found = findings.failures.find(name); found != findings.failures.end()) {
+      unverified[name] = found->second;
+    } else if (!findings.complete.contains(name)) {
+      unverified[name] = {step.phase(), "Error", "its resources could not be compared"};
+    }
+  }
+  return unverified;
+}
+
+/// Nothing is removed from the source without proof: the cluster is Available on the target, and all that was sent is
+/// there as it was sent.
+Awaitable<ReconcileState> verify(Step& step) {
+  auto ledger = co_await load_ledger(step);
+  if (!ledger) co_return note_and_go_on(step, sentence_of(ledger.error()));
+  const auto since = step.migration.time("cutOverTime").value_or(step.now());
+  co_await recover_arrivals(step, *ledger, since);
+  const auto clusters = candidates(*ledger);
+  Findings findings;
+  std::set<std::string> present;
+  if (!clusters.empty()) {
+    present = co_await see_present(step, clusters, since);
+    const ClusterNames here{present.begin(), present.end()};
+    auto comparing = [&] { return compare_all(step, here, findings); };
+    Step briefly = step.until(async::later(step.clock().now(), step.answer_time()));
+    auto compared = co_await ask(briefly, comparing);
+    if (!compared) step.log().warn("cannot compare", {{"error", compared.error().describe()}});
+  }
+  const auto unverified = find_unverified(step, clusters, present, findings);
+  ledger->unverified.clear();
+  for (const auto& [name, failure] : unverified) ledger->unverified.insert(name);
+  auto kept = co_await keep_ledger(step, *ledger);
+  if (!kept) co_return note_and_go_on(step, sentence_of(kept.error()));
+  if (unverified.empty()) {
+    step.report(conditions::verified, ConditionStatus::yes, "MigrationVerified",
+                count_clusters(ledger->success.size()) + " are complete on " + step.target_name());
+    co_return phase::done();
+  }
+  const auto message = count_clusters(unverified.size()) + " stay on " + step.source_name() +
+                       " too, since nothing proves that all of them is on " + step.target_name() + ": " +
+                       some_failures(unverified);
+  step.report(conditions::verified, ConditionStatus::no, "Error", message);
+  step->reporter.clusters_failed(step.migration, step.phase(), unverified);
+  co_return note_and_go_on(step, message);
+}
+
+Awaitable<ReconcileState> clean_target(Step& step) {
+  auto ledger = co_await load_ledger(step);
+  if (!ledger) co_return note_and_go_on(step, sentence_of(ledger.error()));
+  const auto clusters = ledger->to_clean();
+  if (clusters.empty()) co_return phase::done();
+  auto order = [&](hubagent::Target& target) { return target.clean(step.migration.ref(), clusters); };
+  auto outcome = co_await ask_target(step, order);
+  if (!outcome) co_return note_and_go_on(step, could_not_ask(step.target_name(), outcome.error()));
+  const auto failures = failures_of(step, *outcome);
+  if (failures.empty()) co_return phase::done();
+  co_return note_and_go_on(step, "on " + step.target_name() + ": " + some_failures(failures));
+}
+
+Awaitable<ReconcileState> clean_source(Step& step) {
+  auto ledger = co_await load_ledger(step);
+  if (!ledger) co_return note_and_go_on(step, sentence_of(ledger.error()));
+  const auto clusters = ledger->to_clean();
+  if (clusters.empty()) co_return phase::done();
+  auto order = [&](hubagent::Source& source) { return source.clean(step.migration.ref(), clusters); };
+  auto outcome = co_await ask_source(step, order);
+  if (!outcome) co_return note_and_go_on(step, could_not_ask(step.source_name(), outcome.error()));
+  ledger->cleaned.insert(outcome->done.begin(), outcome->done.end());
+  auto kept = co_await keep_ledger(step, *ledger);
+  if (!kept) co_return note_and_go_on(step, sentence_of(kept.error()));
+  const auto failures = failures_of(step, *outcome);
+  if (failures.empty()) co_return phase::done();
+  co_return note_and_go_on(step, "on " + step.source_name() + ": " + some_failures(failures));
+}
+
+Awaitable<ReconcileState> remove_source_helpers(Step& step) {
+  auto order = [&](hubagent::Source& source) { return source.remove_helpers(step.migration.ref()); };
+  auto removed = co_await ask_source(step, order);
+  if (removed) co_return phase::done();
+  co_return note_and_go_on(step, could_not_ask(step.source_name(), removed.error()));
+}
+
+Awaitable<ReconcileState> remove_target_helpers(Step& step) {
+  const auto credential = step.migration.credential();
+  if (!credential) co_return phase::done();
+  auto order = [&](hubagent::Target& target) {
+    return target.remove_helpers(step.migration.ref(), credential->identity);
+  };
+  auto removed = co_await ask_target(step, order);
+  if (removed) co_return phase::done();
+  co_return note_and_go_on(step, could_not_ask(step.target_name(), removed.error()));
+}
+
+/// Last: an agent that restarts before it has its final credential still needs this one.
+Awaitable<ReconcileState> remove_credential(Step& step) {
+  const auto credential = step.migration.credential();
+  if (!credential) co_return phase::done();
+  auto deleting = [&] { return delete_credential(step, *credential); };
+  auto deleted = co_await ask(step, deleting);
+  if (deleted) co_return phase::done();
+  co_return note_and_go_on(step, could_not_ask("the global hub", deleted.error()));
+}
+
+/// Cleanup trouble is a warning; clusters that did not arrive make it a failure.
+Awaitable<ReconcileState> conclude(Step& step) {
+  auto ledger = co_await load_ledger(step);
+  if (!ledger) co_return phase::failed(phase::Error::network(sentence_of(ledger.error())));
+  std::string text;
+  for (const auto& [name, sentence] : step.migration.problems("cleanup"))
+    if (sentence.is_string()) text += (text.empty() ? "" : " ") + std::string{sentence.get_string()};
+  if (text.empty()) {
+    step.report(ConditionStatus::yes, "ResourceCleaned",
+                count_clusters(ledger->cleaned.size()) + " are gone from " + step.source_name() +
+                    ", and so is all that helped with the move");
+  } else {
+    const auto message = "[Warning - Cleanup Issues] " + text;
+    step.report(ConditionStatus::no, text.find("no answer within") == std::string::npos ? "Error" : "Timeout", message);
+    step->reporter.warn(step.migration, "CleaningFailed", "CleanUp", message);
+  }
+  put_counts(step.migration, *ledger, true);
+  co_return co_await finish(step, *ledger, ledger->all_arrived() ? phases::completed : phases::failed);
+}
+
+}  // namespace
+
+Handler cleaning_phase() {
+  return Handler::serial(
+      {.description = "verify what arrived, then remove what is no longer needed", .view = phase::View::checklist},
+      {step({.name = "verify", .description = "proof of arrival and content", .checkpoint = true}, verify),
+       step({.name = "target", .description = "take the marks of the move off"}, clean_target),
+       step({.name = "source", .description = "remove the clusters from the source"}, clean_source),
+       step({.name = "source-helpers", .description = "the migration's own objects there"}, remove_source_helpers),
+       step({.name = "target-helpers", .description = "and on the target"}, remove_target_helpers),
+       step({.name = "credential", .description = "the credential, last"}, remove_credential),
+       step({.name = "conclusion", .description = "how it ended"}, conclude)});
+}
+
+}  // namespace hubferry::migration

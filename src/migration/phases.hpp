@@ -1,0 +1,22 @@
+#pragma once
+
+#include "hubferry/phase/default_definition.hpp"
+#include "migration/step.hpp"
+
+/// What each phase does: one tree of handlers a file.
+namespace hubferry::migration {
+
+Handler pending_phase();
+Handler validating_phase();
+Handler initializing_phase();
+Handler deploying_phase();
+Handler registering_phase();
+Handler rollbacking_phase();
+Handler cleaning_phase();
+
+using Definition = phase::DefaultDefinition<Services, Migration>;
+
+/// Phases, tables and handlers; kept in `store`, which must outlive it.
+void define(Definition& definition, phase::KubeStore& store, async::Clock& clock);
+
+}  // namespace hubferry::migration

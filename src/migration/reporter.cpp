@@ -1,0 +1,132 @@
+#include "migration/reporter.hpp"
+
+#include "migration/status_text.hpp"
+
+namespace hubferry::migration {
+
+namespace {
+
+kube::EventRecorderOptions event_options(std::string instance) {
+  kube::EventRecorderOptions options;
+  options.controller = "hubferry.io/migration";
+  options.instance = std::move(instance);
+  // A migration tells of nine phases and of twenty failed clusters one by one, in three stages at most.
+  options.similar_limit = Reporter::most_single_events + 5;
+  options.object_burst = 100;
+  return options;
+}
+
+const std::vector<Phase>& all_phases() {
+  static const std::vector<Phase> all{phases::pending,   phases::validating,  phases::initializing,
+                                      phases::deploying, phases::registering, phases::rollbacking,
+                                      phases::cleaning,  phases::completed,   phases::failed};
+  return all;
+}
+
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+// From a second to four hours.
+std::vector<double> long_buckets() {
+  return obs::exponential_buckets(1, 2, 15);
+}
+
+}  // namespace
+
+Reporter::Reporter(kube::Api& global, std::string instance, const kube::Env& env)
+    : events_(global, event_options(std::move(instance)), env),
+      clock_(env.clock),
+      migrations_(env.metrics.gauge_family("hubferry_migrations", "Migrations there are, by phase.", {"phase"})),
+      entries_(env.metrics.counter_family("hubferry_migration_phase_entries_total", "Phases that migrations entered.",
+                                          {"phase"})),
+      outcomes_(env.metrics.counter_family("hubferry_migration_phase_outcomes_total",
+                                           "Phases that migrations left, by what came of them.", {"phase", "result"})),
+      phase_duration_(env.metrics.histogram_family("hubferry_migration_phase_duration_seconds",
+                                                   "How long migrations were in a phase.", {"phase"}, long_buckets())),
+      duration_(env.metrics.histogram_family("hubferry_migration_duration_seconds",
+                                             "How long migrations took, from their turn to their end.", {"result"},
+                                             long_buckets())),
+      clusters_(env.metrics.counter_family("hubferry_migration_clusters_total",
+                                           "Clusters of migrations that ended, by what became of them.", {"result"})),
+      cut_over_(env.metrics.histogram("hubferry_migration_cluster_cut_over_seconds",
+                                      "From letting a cluster go to seeing it Available on the target.",
+                                      obs::exponential_buckets(0.5, 2, 13))),
+      rollbacks_(env.metrics.counter_family("hubferry_migration_rollbacks_total",
+                                            "Rollbacks, by the stage that failed and by what came of them.",
+                                            {"stage", "result"})) {
+  for (const auto& phase : all_phases()) {
+    migrations_.with({phase});
+    entries_.with({phase});
+    if (is_terminal(phase)) continue;
+    for (const auto* result : {"done", "failed"}) outcomes_.with({phase, result});
+    phase_duration_.with({phase});
+  }
+  for (const auto* result : {"completed", "failed"}) duration_.with({result});
+  for (const auto* result : {"migrated", "failed", "rolled_back"}) clusters_.with({result});
+  for (const auto* stage : {phases::initializing, phases::deploying, phases::registering})
+    for (const auto* result : {"done", "failed"}) rollbacks_.with({stage, result});
+}
+
+void Reporter::see(const Migration* old, const Migration* now) {
+  const auto count = [&](const Migration* migration, double by) {
+    if (migration == nullptr) return;
+    const auto phase = migration->phase();
+    migrations_.with({phase.empty() ? Phase{phases::pending} : phase}).add(by);
+  };
+  count(old, -1);
+  count(now, 1);
+}
+
+void Reporter::moved(const phase::Transition& transition, const Migration* now) {
+  const bool failed = transition.state.failed || transition.to == phases::failed ||
+                      (transition.to == phases::rollbacking && transition.from != phases::pending);
+  entries_.with({transition.to}).increment();
+  outcomes_.with({transition.from, failed ? "failed" : "done"}).increment();
+  if (transition.state.start_time)
+    phase_duration_.with({transition.from}).observe(seconds(clock_.wall_now() - *transition.state.start_time));
+  if (now == nullptr) return;
+  // What the phase that was left has to say, or the one that is entered where that is new.
+  auto note = transition.to + " after " + transition.from;
+  const auto message = condition_message(*now, condition_of(transition.from));
+  if (!message.empty()) note += ": " + message;
+  events_.event(kube::reference_to(managed_cluster_migrations, now->object),
+                failed ? kube::EventType::warning : kube::EventType::normal, transition.to, "Migrate", note);
+}
+
+void Reporter::ended(const Migration& migration, const Ledger& ledger, bool success) {
+  clusters_.with({"migrated"}).increment(static_cast<double>(ledger.success.size()));
+  clusters_.with({"failed"}).increment(static_cast<double>(ledger.failures.size()));
+  clusters_.with({"rolled_back"}).increment(static_cast<double>(ledger.rolled_back.size()));
+  if (const auto started = migration.time("startTime"))
+    duration_.with({success ? "completed" : "failed"}).observe(seconds(clock_.wall_now() - *started));
+}
+
+void Reporter::clusters_failed(const Migration& migration, const Phase& phase,
+                               const std::map<std::string, Failure>& failures) {
+  const auto reason = phase + "Failed";
+  if (failures.size() > most_single_events) {
+    warn(migration, reason, "Migrate",
+         count_clusters(failures.size()) + " failed: " + some_failures(failures) + ". All of them are in ConfigMap " +
+             kube::to_string(migration.object.key()) + ".");
+    return;
+  }
+  for (const auto& [cluster, failure] : failures)
+    warn(migration, reason, "Migrate", "cluster " + cluster + ": " + failure.message);
+}
+
+void Reporter::warn(const Migration& migration, std::string_view reason, std::string_view action,
+                    std::string_view note) {
+  events_.event(kube::reference_to(managed_cluster_migrations, migration.object), kube::EventType::warning, reason,
+                action, note);
+}
+
+void Reporter::arrived(Duration cut_over) {
+  cut_over_.observe(seconds(std::max(Duration::zero(), cut_over)));
+}
+
+void Reporter::rolled_back(hubagent::Stage stage, bool success) {
+  rollbacks_.with({to_string(stage), success ? "done" : "failed"}).increment();
+}
+
+}  // namespace hubferry::migration

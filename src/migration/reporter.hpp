@@ -1,0 +1,51 @@
+#pragma once
+
+#include "hubferry/kube/event_recorder.hpp"
+#include "hubferry/obs/metrics.hpp"
+#include "hubferry/phase/machine.hpp"
+#include "migration/ledger.hpp"
+
+namespace hubferry::migration {
+
+/// Tells people what happens: events on the migration, and metrics. Executor: one loop.
+class Reporter {
+ public:
+  Reporter(kube::Api& global, std::string instance, const kube::Env& env);
+
+  /// Writes events until cancelled.
+  async::Awaitable<> run() { return events_.run(); }
+  /// Returns when no event waits; run() must be running.
+  async::Awaitable<> flushed() { return events_.flushed(); }
+
+  /// The cache's view of a migration, for the gauge of phases. Either may be null.
+  void see(const Migration* old, const Migration* now);
+
+  /// A phase was left, and that is written. `now` is the migration as it stands, where known.
+  void moved(const phase::Transition& transition, const Migration* now);
+  /// A migration has ended. The time counts from when it was its turn.
+  void ended(const Migration& migration, const Ledger& ledger, bool success);
+
+  /// One event for each cluster, or one for all where there are many.
+  void clusters_failed(const Migration& migration, const Phase& phase, const std::map<std::string, Failure>& failures);
+  void warn(const Migration& migration, std::string_view reason, std::string_view action, std::string_view note);
+  /// From the moment it was let go until it was Available on the target.
+  void arrived(Duration cut_over);
+  void rolled_back(hubagent::Stage stage, bool success);
+
+  /// Up to this many failed clusters get an event each.
+  static constexpr std::size_t most_single_events = 20;
+
+ private:
+  kube::EventRecorder events_;
+  async::Clock& clock_;
+  obs::Family<obs::Gauge>& migrations_;
+  obs::Family<obs::Counter>& entries_;
+  obs::Family<obs::Counter>& outcomes_;
+  obs::Family<obs::Histogram>& phase_duration_;
+  obs::Family<obs::Histogram>& duration_;
+  obs::Family<obs::Counter>& clusters_;
+  obs::Histogram& cut_over_;
+  obs::Family<obs::Counter>& rollbacks_;
+};
+
+}  // namespace hubferry::migration

@@ -1,0 +1,107 @@
+#include "migration/status_text.hpp"
+
+#include "hubferry/async/clock.hpp"
+
+namespace hubferry::migration {
+
+namespace {
+
+// metav1.Condition allows 32 KiB; nobody reads that much.
+constexpr std::size_t longest_message = 2048;
+
+json::object* find_in(json::object& status, std::string_view type) {
+  for (auto& entry : status["conditions"].as_array())
+    if (auto* condition = entry.if_object(); condition != nullptr && kube::string_at(*condition, {"type"}) == type)
+      return condition;
+  return nullptr;
+}
+
+}  // namespace
+
+void set_condition(Migration& migration, std::string_view type, kube::ConditionStatus status, std::string_view reason,
+                   std::string_view message, WallTime now) {
+  const kube::Condition condition{std::string{type}, status, std::string{reason},
+                                  phase::shortened(message, longest_message), migration.object.generation()};
+  if (!kube::set_condition(migration.status, condition, now)) return;
+  find_in(migration.status, type)->insert_or_assign("lastUpdateTime", async::format_time(now));
+  migration.status["observedGeneration"] = migration.object.generation();
+}
+
+std::string condition_message(const Migration& migration, std::string_view type) {
+  const auto* condition = kube::find_condition_in_status(migration.status, type);
+  return condition == nullptr ? std::string{} : std::string{kube::string_at(*condition, {"message"})};
+}
+
+std::string_view condition_of(const Phase& phase) {
+  if (phase == phases::validating) return conditions::validated;
+  if (phase == phases::initializing) return conditions::initialized;
+  if (phase == phases::deploying) return conditions::deployed;
+  if (phase == phases::registering) return conditions::registered;
+  if (phase == phases::cleaning) return conditions::cleaned;
+  if (phase == phases::rollbacking) return conditions::rolled_back;
+  return conditions::started;
+}
+
+void put_counts(Migration& migration, const Ledger& ledger, bool working) {
+  const auto rest = ledger.under_way().size();
+  json::array failures;
+  for (const auto& [name, failure] : ledger.failures) {
+    if (failures.size() == most_failures_shown) break;
+    failures.emplace_back(json::object{{"name", name},
+                                       {"stage", failure.stage},
+                                       {"reason", failure.reason},
+                                       {"message", phase::shortened(failure.message, longest_failure_shown)}});
+  }
+  json::object counts{{"total", ledger.all.size()},
+                      {"pending", working ? 0 : rest},
+                      {"migrating", working ? rest : 0},
+                      {"migrated", ledger.success.size()},
+                      {"failed", ledger.failures.size()},
+                      {"rolledBack", ledger.rolled_back.size()},
+                      {"progress", std::to_string(ledger.success.size()) + "/" + std::to_string(ledger.all.size())}};
+  if (!failures.empty()) counts["failures"] = std::move(failures);
+  migration.status["clusters"] = std::move(counts);
+}
+
+std::string count_clusters(std::size_t count) {
+  return std::to_string(count) + (count == 1 ? " cluster" : " clusters");
+}
+
+std::string some_names(const ClusterNames& names, std::size_t most) {
+  std::string text;
+  const auto shown = std::min(most, names.size());
+  for (std::size_t index = 0; index < shown; ++index) {
+    if (index > 0) text += index + 1 == names.size() ? " and " : ", ";
+    text += names[index];
+  }
+  if (shown < names.size()) text += " and " + std::to_string(names.size() - shown) + " more";
+  return text;
+}
+
+std::string some_failures(const std::map<std::string, Failure>& failures, std::size_t most) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& [name, failure] : failures) {
+    if (shown == most) break;
+    text += (shown++ == 0 ? "" : "; ") + name + ": " + phase::shortened(failure.message, longest_failure_shown);
+  }
+  if (shown < failures.size()) text += "; and " + std::to_string(failures.size() - shown) + " more";
+  return text;
+}
+
+std::string common_reason(const std::map<std::string, Failure>& failures) {
+  std::string reason;
+  for (const auto& [name, failure] : failures) {
+    if (!reason.empty() && failure.reason != reason) return "Error";
+    reason = failure.reason;
+  }
+  return reason.empty() ? "Error" : reason;
+}
+
+ClusterNames names_of(const std::map<std::string, Failure>& failures) {
+  ClusterNames names;
+  for (const auto& [name, failure] : failures) names.push_back(name);
+  return names;
+}
+
+}  // namespace hubferry::migration

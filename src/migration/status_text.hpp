@@ -1,0 +1,38 @@
+#pragma once
+
+#include "hubferry/kube/conditions.hpp"
+#include "migration/ledger.hpp"
+
+/// What people read in a migration's status. Functions of their arguments only.
+namespace hubferry::migration {
+
+/// Puts the condition into the status, with the generation that it speaks of and the time of its last change.
+/// Conditions keep the order in which they first came.
+void set_condition(Migration& migration, std::string_view type, kube::ConditionStatus status, std::string_view reason,
+                   std::string_view message, WallTime now);
+
+/// The message of a condition; empty where there is none.
+std::string condition_message(const Migration& migration, std::string_view type);
+
+/// The condition by which a phase reports.
+std::string_view condition_of(const Phase& phase);
+
+/// status.clusters: counts, "migrated/total", and the first failed clusters with their errors. `working`: clusters that
+/// are neither here nor there count as migrating, else as pending.
+void put_counts(Migration& migration, const Ledger& ledger, bool working);
+
+/// At most this many failed clusters are in the status, with this much text each: 5,000 clusters leave it small.
+inline constexpr std::size_t most_failures_shown = 50;
+inline constexpr std::size_t longest_failure_shown = 256;
+
+/// "3 clusters", "1 cluster".
+std::string count_clusters(std::size_t count);
+/// "a, b, c and 17 more".
+std::string some_names(const ClusterNames& names, std::size_t most = 5);
+/// "a: not found; b: not Available; and 3 more".
+std::string some_failures(const std::map<std::string, Failure>& failures, std::size_t most = 5);
+/// The reason that all failures share, else "Error".
+std::string common_reason(const std::map<std::string, Failure>& failures);
+ClusterNames names_of(const std::map<std::string, Failure>& failures);
+
+}  // namespace hubferry::migration

@@ -1,0 +1,233 @@
+#include "migration/step.hpp"
+
+#include "hubferry/kube/edit.hpp"
+#include "migration/timeouts.hpp"
+
+namespace hubferry::migration {
+
+namespace {
+
+constexpr auto no = kube::ConditionStatus::no;
+
+/// From here on there is something to be brought to its end, deleted or not.
+bool goes_on_when_deleted(const Phase& phase) {
+  return phase == phases::rollbacking || phase == phases::cleaning;
+}
+
+bool is_undone_by_rollback(const Phase& phase) {
+  return stage_from(phase).has_value();
+}
+
+/// The resource is being deleted: stop here, undo what was done.
+Awaitable<ReconcileState> turn_back(Step& step) {
+  const std::string message = "the migration is being deleted";
+  step.log().info("the migration is being deleted: turning back");
+  if (is_undone_by_rollback(step.phase())) {
+    step.report(no, "Cancelled", message);
+    step.migration.set_rollback_stage(*stage_from(step.phase()));
+    go_on(step, phases::rollbacking, "bringing the clusters back to " + step.source_name() + ": " + message);
+    co_return phase::go_to(phases::rollbacking);
+  }
+  co_return co_await reject(step, "Cancelled", message);
+}
+
+Awaitable<ReconcileState> end_badly(Step& step, std::string text) {
+  if (goes_on_when_deleted(step.phase())) co_return note_and_go_on(step, text);
+  if (is_undone_by_rollback(step.phase())) co_return fail_stage(step, "Error", text);
+  co_return co_await reject(step, "Error", text);
+}
+
+/// Passes on to the framework only what it should see: cancellation.
+Awaitable<ReconcileState> guarded(Step& step, const std::function<Awaitable<ReconcileState>(Step&)>& function) {
+  std::exception_ptr thrown;
+  try {
+    co_return co_await function(step);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  if (async::is_cancellation(thrown)) std::rethrow_exception(thrown);
+  co_return co_await end_badly(step, async::describe(thrown));
+}
+
+}  // namespace
+
+Step::Step(Context& context, Migration& of)
+    : migration(of),
+      context_(context),
+      log_(context.log().with("phase", context.phase()).with("step", context.handler())),
+      timeout_(stage_timeout(of, context.phase())),
+      deadline_(stage_deadline(of.entered(context.phase()).value_or(now()), timeout_, context.clock())) {}
+
+Step Step::until(TimePoint sooner) const {
+  Step shorter{*this};
+  shorter.deadline_ = std::min(deadline_, sooner);
+  return shorter;
+}
+
+Step Step::for_as_long_as_it_takes() const {
+  Step longer{*this};
+  longer.deadline_ = async::never;
+  return longer;
+}
+
+kube::Result<std::shared_ptr<hubagent::Source>> Step::source() const {
+  return context_->hubs.source(migration.from());
+}
+
+kube::Result<std::shared_ptr<hubagent::Target>> Step::target() const {
+  return context_->hubs.target(migration.to());
+}
+
+void Step::report(kube::ConditionStatus status, std::string_view reason, std::string_view message) {
+  report(condition_of(phase()), status, reason, message);
+}
+
+void Step::report(std::string_view condition, kube::ConditionStatus status, std::string_view reason,
+                  std::string_view message) {
+  set_condition(migration, condition, status, reason, message, now());
+}
+
+Awaitable<> Step::save() {
+  auto& store = context_->store;
+  auto written = co_await store.persist(migration);
+  if (written.outcome != phase::Written::Outcome::conflict) co_return;
+  // Somebody else wrote: our changes go on top of theirs.
+  auto fresh = co_await store.fetch_fresh(migration.object.key());
+  if (!fresh || !*fresh || (**fresh).object.uid() != migration.object.uid()) co_return;
+  const auto* before = migration.object.find({"status"});
+  static const json::object nothing;
+  const auto changes =
+      phase::merge_diff(before != nullptr && before->is_object() ? before->get_object() : nothing, migration.status);
+  auto& merged = static_cast<phase::KubeResource&>(migration);
+  merged = std::move(**fresh);
+  phase::merge_apply(merged.status, changes);
+  co_await store.persist(migration);
+}
+
+Handler step(phase::Metadata metadata, std::function<Awaitable<ReconcileState>(Step&)> function) {
+  auto leaf = [function = std::move(function)](Context& context, Migration& migration,
+                                               const phase::State&) -> Awaitable<ReconcileState> {
+    if (!migration.entered(context.phase())) migration.enter(context.phase(), context.clock().wall_now());
+    Step here{context, migration};
+    if (migration.is_being_deleted() && !goes_on_when_deleted(context.phase())) co_return co_await turn_back(here);
+    co_return co_await guarded(here, function);
+  };
+  return Handler::leaf(std::move(metadata), std::move(leaf));
+}
+
+ReconcileState go_on(Step& step, const Phase& next, std::string_view what_happens_now) {
+  step.migration.enter(next, step.now());
+  step.report(condition_of(next), no, "Waiting", what_happens_now);
+  return phase::done();
+}
+
+ReconcileState fail_stage(Step& step, std::string_view reason, const std::string& message) {
+  step.report(no, reason, message);
+  const auto stage = stage_from(step.phase());
+  if (stage) {
+    step.migration.set_rollback_stage(*stage);
+    go_on(step, phases::rollbacking, "bringing the clusters back to " + step.source_name());
+  }
+  return phase::failed(message);
+}
+
+Awaitable<ReconcileState> reject(Step& step, std::string reason, std::string message) {
+  step.report(no, reason, message);
+  Ledger nothing_moved;
+  auto result = co_await finish(step, nothing_moved, phases::failed);
+  if (!result.next.empty()) result.error = phase::Error{std::move(message)};
+  co_return result;
+}
+
+ReconcileState note_and_go_on(Step& step, std::string_view sentence) {
+  const bool rolls_back = step.phase() == phases::rollbacking;
+  step.log().warn("going on without this step's success", {{"problem", sentence}});
+  step.migration.note_problem(rolls_back ? "rollback" : "cleanup", step.name(), sentence);
+  return phase::done();
+}
+
+Awaitable<ReconcileState> finish(Step& step, const Ledger& ledger, const Phase& ending) {
+  auto& migration = step.migration;
+  // First the finalizer: should the process die before the last status write, the rest is only told once more.
+  auto freed = co_await kube::remove_finalizer(step->global, managed_cluster_migrations, migration.object.key(),
+                                               names::finalizer);
+  if (!freed && !may_pass(freed.error()))
+    step.log().error("cannot remove the finalizer", {{"error", freed.error().describe()}});
+  if (!freed && may_pass(freed.error())) co_return phase::failed(phase::Error{freed.error()});
+  if (freed && freed->uid() == migration.object.uid()) migration.object = *freed;
+  migration.set_time("completionTime", step.now());
+  step->reporter.ended(migration, ledger, ending == phases::completed);
+  co_return phase::go_to(ending);
+}
+
+Awaitable<kube::Result<Ledger>> load_ledger(Step& step) {
+  auto read_it = [&step] { return read_ledger(step->global, step.migration); };
+  Step patient = step.for_as_long_as_it_takes();
+  auto read = co_await ask(patient, read_it);
+  if (!read) co_return read.error();
+  if (*read && !(**read).all.empty()) co_return std::move(**read);
+  step.log().warn("the lists of clusters are missing: rebuilding them", {});
+  Ledger ledger = *read ? std::move(**read) : Ledger{};
+  if (auto listed = step.migration.listed_clusters()) {
+    ledger.all = std::move(*listed);
+    co_return ledger;
+  }
+  auto resolve = [&step]() -> Awaitable<kube::Result<ClusterNames>> {
+    auto source = step.source();
+    if (!source) co_return source.error();
+    auto keep = *source;
+    co_return co_await keep->resolve_placement(step.migration.placement().value_or(std::string{}));
+  };
+  auto resolved = co_await ask(step, resolve);
+  if (!resolved) co_return resolved.error();
+  ledger.all = std::move(*resolved);
+  co_return ledger;
+}
+
+Awaitable<kube::Result<>> keep_ledger(Step& step, const Ledger& ledger) {
+  put_counts(step.migration, ledger, is_active(step.phase()) && step.phase() != phases::validating);
+  auto write = [&] { return write_ledger(step->global, step.migration, ledger); };
+  Step patient = step.for_as_long_as_it_takes();
+  co_return co_await ask(patient, write);
+}
+
+std::string sentence_of(const kube::Error& error) {
+  return error.message.empty() ? error.describe() : error.message;
+}
+
+std::string reason_of(const kube::Error& error) {
+  if (error.reason == "Timeout" || error.reason == "ConfigMapConflict") return error.reason;
+  return "Error";
+}
+
+bool may_pass(const kube::Error& error) {
+  switch (error.kind) {
+    case kube::ErrorKind::conflict:
+      return error.reason != "ConfigMapConflict";
+    case kube::ErrorKind::gone:
+    case kube::ErrorKind::unauthorized:
+    case kube::ErrorKind::retry_later:
+    case kube::ErrorKind::unreachable:
+    case kube::ErrorKind::ambiguous:
+    case kube::ErrorKind::bad_response:
+      return true;
+    case kube::ErrorKind::not_found:
+    case kube::ErrorKind::already_exists:
+    case kube::ErrorKind::invalid:
+    case kube::ErrorKind::forbidden:
+    case kube::ErrorKind::unsupported:
+      return false;
+  }
+  return false;
+}
+
+kube::Error no_answer(Duration within, const std::optional<kube::Error>& last) {
+  kube::Error error;
+  error.kind = kube::ErrorKind::unreachable;
+  error.reason = "Timeout";
+  error.message = "no answer within " + async::format_duration(within);
+  if (last) error.message += "; the last error was: " + sentence_of(*last);
+  return error;
+}
+
+}  // namespace hubferry::migration
