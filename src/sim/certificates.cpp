@@ -72,6 +72,18 @@ void set_time(ASN1_TIME* field, async::WallTime time) {
   ASN1_TIME_set(field, std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count());
 }
 
+std::string text_of(X509_NAME* name, int index) {
+  const auto* text = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, index));
+  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
+          static_cast<std::size_t>(ASN1_STRING_length(text))};
+}
+
+async::WallTime time_of(const ASN1_TIME* field) {
+  tm parts{};
+  must(ASN1_TIME_to_tm(field, &parts) == 1, "a time cannot be read");
+  return async::WallTime{std::chrono::seconds{timegm(&parts)}};
+}
+
 }  // namespace
 
 struct CertificateAuthority::State {
@@ -132,6 +144,27 @@ Outcome<std::string> CertificateAuthority::sign(const std::string& request_pem, 
   X509_set_subject_name(made.get(), X509_REQ_get_subject_name(request.get()));
   X509_set_pubkey(made.get(), key);
   return state_->finish(made, "clientAuth");
+}
+
+std::optional<CertifiedUser> CertificateAuthority::identify(const std::string& certificate_pem,
+                                                            const std::string& key_pem) const {
+  const Bio certificate_text{BIO_new_mem_buf(certificate_pem.data(), static_cast<int>(certificate_pem.size()))};
+  const Certificate certificate{PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr)};
+  const Bio key_text{BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size()))};
+  const Key key{PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr)};
+  if (certificate == nullptr || key == nullptr || X509_check_private_key(certificate.get(), key.get()) != 1 ||
+      X509_verify(certificate.get(), state_->key.get()) != 1)
+    return std::nullopt;
+  CertifiedUser certified;
+  auto* subject = X509_get_subject_name(certificate.get());
+  for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, NID_commonName, at)) >= 0;)
+    certified.user.name = text_of(subject, at);
+  for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, NID_organizationName, at)) >= 0;)
+    certified.user.groups.push_back(text_of(subject, at));
+  certified.user.groups.emplace_back("system:authenticated");
+  certified.not_before = time_of(X509_get0_notBefore(certificate.get()));
+  certified.not_after = time_of(X509_get0_notAfter(certificate.get()));
+  return certified;
 }
 
 KeyPair CertificateAuthority::issue_server(const std::vector<std::string>& names, async::WallTime now) {

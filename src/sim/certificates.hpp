@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hubferry/async/types.hpp"
+#include "hubferry/sim/server.hpp"
 #include "sim/failure.hpp"
 
 namespace hubferry::sim {
@@ -14,6 +15,13 @@ namespace hubferry::sim {
 struct KeyPair {
   std::string certificate;
   std::string key;
+};
+
+/// Who a client certificate is for, and when.
+struct CertifiedUser {
+  User user;
+  async::WallTime not_before;
+  async::WallTime not_after;
 };
 
 /// Signs certificate requests, server certificates and client certificates. Its keys are fresh in every process.
@@ -29,6 +37,9 @@ class CertificateAuthority {
   Outcome<std::string> sign(const std::string& request_pem, async::WallTime now, std::chrono::seconds lifetime);
   /// For a server that is reached under these names and addresses ("IP:127.0.0.1", "DNS:localhost").
   KeyPair issue_server(const std::vector<std::string>& names, async::WallTime now);
+  /// Whom the certificate names: CN, and a group for each O. Nobody when it is none of ours, or the key is not its own.
+  [[nodiscard]] std::optional<CertifiedUser> identify(const std::string& certificate_pem,
+                                                      const std::string& key_pem) const;
   KeyPair issue_client(const std::string& user, const std::vector<std::string>& groups, async::WallTime now);
 
  private:

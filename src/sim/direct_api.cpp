@@ -76,7 +76,7 @@ class DirectWatch final : public kube::WatchStream {
 
 class DirectApi final : public kube::Api {
  public:
-  DirectApi(std::shared_ptr<Core> core, User user) : core_(std::move(core)), user_(std::move(user)) {}
+  DirectApi(std::shared_ptr<Core> core, Identify identify) : core_(std::move(core)), identify_(std::move(identify)) {}
 
   [[nodiscard]] std::string_view name() const override { return core_->options().name; }
 
@@ -88,25 +88,28 @@ class DirectApi final : public kube::Api {
     const bool writes = request.verb != kube::Verb::get;
     if (request.verb == kube::Verb::create && request.body.is_object() && subresource.empty())
       key.name = kube::string_at(request.body.get_object(), {"metadata", "name"});
+    const auto user = identify_();
     const auto decision = decide(verb, resource, subresource, key);
     const auto deadline = request.deadline;
     auto travel = travel_time(decision);
     if (!(co_await pass(travel, deadline))) {
-      core_->record(user_, verb, resource, subresource, key, "timeout");
+      record(user, verb, resource, subresource, key, "timeout");
       co_return no_answer(core_->options().name, false);  // the time ran out on the way: it was never carried out
     }
     if (decision.reset_before) {
-      core_->record(user_, verb, resource, subresource, key, "unreachable");
+      record(user, verb, resource, subresource, key, "unreachable");
       co_return unreachable(core_->options().name);
     }
     if (decision.compact) core_->compact();
     Outcome<kube::Object> outcome = failures::of_status(500, {});
     if (decision.status != 0)
       outcome = failures::of_status(decision.status, decision.retry_after_seconds);
+    else if (!user)
+      outcome = failures::unauthorized();
     else
-      outcome = core_->execute(user_, std::move(request));
+      outcome = core_->execute(*user, std::move(request));
     if (outcome && key.name.empty()) key.name = outcome->name();
-    core_->record(user_, verb, resource, subresource, key, describe(outcome, decision.reset_after));
+    record(user, verb, resource, subresource, key, describe(outcome, decision.reset_after));
     core_->run_background_on(co_await async::asio::this_coro::executor);
     // The answer travels too: others may act on the new state before the caller knows of it.
     co_await async::asio::post(async::asio::deferred);
@@ -118,22 +121,25 @@ class DirectApi final : public kube::Api {
   Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions options,
                                                const kube::Decoder& decoder) override {
     const kube::Key key{options.ns, {}};
+    const auto user = identify_();
     const auto decision = decide("list", resource, {}, key);
     auto travel = travel_time(decision);
     if (!(co_await pass(travel, options.deadline))) co_return no_answer(core_->options().name, false);
     if (decision.reset_before || decision.reset_after) {
-      core_->record(user_, "list", resource, {}, key, "unreachable");
+      record(user, "list", resource, {}, key, "unreachable");
       co_return unreachable(core_->options().name);
     }
     if (decision.compact) core_->compact();
     Outcome<Page> page = failures::of_status(500, {});
     if (decision.status != 0)
       page = failures::of_status(decision.status, decision.retry_after_seconds);
+    else if (!user)
+      page = failures::unauthorized();
     else
-      page = core_->list(user_, resource, options, decision.stale_versions);
-    core_->record(user_, "list", resource, {}, key,
-                  page ? "ok items=" + std::to_string(page->items.size()) + " rv=" + std::to_string(page->version)
-                       : std::to_string(page.error().code) + " " + page.error().reason);
+      page = core_->list(*user, resource, options, decision.stale_versions);
+    record(user, "list", resource, {}, key,
+           page ? "ok items=" + std::to_string(page->items.size()) + " rv=" + std::to_string(page->version)
+                : std::to_string(page.error().code) + " " + page.error().reason);
     core_->run_background_on(co_await async::asio::this_coro::executor);
     co_await async::asio::post(async::asio::deferred);
     if (!page) co_return page.error().to_error();
@@ -152,22 +158,25 @@ class DirectApi final : public kube::Api {
   Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource resource, kube::WatchOptions options,
                                                                     const kube::Decoder& decoder) override {
     const kube::Key key{options.ns, {}};
+    const auto user = identify_();
     const auto decision = decide("watch", resource, {}, key);
     auto travel = travel_time(decision);
     co_await pass(travel, async::never);
     if (decision.reset_before || decision.reset_after) {
-      core_->record(user_, "watch", resource, {}, key, "unreachable");
+      record(user, "watch", resource, {}, key, "unreachable");
       co_return unreachable(core_->options().name);
     }
     if (decision.compact) core_->compact();
     Outcome<std::unique_ptr<Watch>> opened = failures::of_status(500, {});
     if (decision.status != 0)
       opened = failures::of_status(decision.status, decision.retry_after_seconds);
+    else if (!user)
+      opened = failures::unauthorized();
     else
-      opened = core_->watch(user_, resource, options);
-    core_->record(user_, "watch", resource, {}, key,
-                  opened ? "ok from rv=" + options.resource_version
-                         : std::to_string(opened.error().code) + " " + opened.error().reason);
+      opened = core_->watch(*user, resource, options);
+    record(user, "watch", resource, {}, key,
+           opened ? "ok from rv=" + options.resource_version
+                  : std::to_string(opened.error().code) + " " + opened.error().reason);
     core_->run_background_on(co_await async::asio::this_coro::executor);
     co_await async::asio::post(async::asio::deferred);
     if (!opened) co_return opened.error().to_error();
@@ -176,17 +185,27 @@ class DirectApi final : public kube::Api {
   }
 
   Awaitable<kube::Result<json::value>> get_path(std::string path) override {
+    const auto user = identify_();
     const auto decision = decide("get", kube::Resource{}, {}, {});
     auto travel = travel_time(decision);
     co_await pass(travel, async::never);
     if (decision.reset_before || decision.reset_after) co_return unreachable(core_->options().name);
     if (decision.status != 0) co_return failures::of_status(decision.status, decision.retry_after_seconds).to_error();
+    // As over HTTP: health and version are for everybody.
+    const bool is_public = path == "/readyz" || path == "/healthz" || path == "/livez" || path == "/version";
+    if (!user && !is_public) co_return failures::unauthorized().to_error();
     auto answer = core_->path(path);
     if (!answer) co_return answer.error().to_error();
     co_return std::move(*answer);
   }
 
  private:
+  void record(const std::optional<User>& user, std::string_view verb, const kube::Resource& resource,
+              const std::string& subresource, const kube::Key& key, std::string outcome) {
+    static const User nobody{"nobody", {}, {}};
+    core_->record(user ? *user : nobody, verb, resource, subresource, key, std::move(outcome));
+  }
+
   Faults::Decision decide(std::string_view verb, const kube::Resource& resource, const std::string& subresource,
                           const kube::Key& key) {
     return core_->faults.decide({verb, resource.plural, subresource, key.ns, key.name});
@@ -215,13 +234,17 @@ class DirectApi final : public kube::Api {
   }
 
   std::shared_ptr<Core> core_;
-  User user_;
+  Identify identify_;
 };
 
 }  // namespace
 
+std::unique_ptr<kube::Api> make_direct_api(std::shared_ptr<Core> core, Identify identify) {
+  return std::make_unique<DirectApi>(std::move(core), std::move(identify));
+}
+
 std::unique_ptr<kube::Api> make_direct_api(std::shared_ptr<Core> core, User user) {
-  return std::make_unique<DirectApi>(std::move(core), std::move(user));
+  return make_direct_api(std::move(core), [user = std::move(user)] { return std::optional{user}; });
 }
 
 }  // namespace hubferry::sim

@@ -5,6 +5,7 @@
 
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/sim/http_door.hpp"
+#include "sim/client_config.hpp"
 #include "sim/http/session.hpp"
 #include "sim/names.hpp"
 
@@ -42,19 +43,8 @@ class HttpDoor::State {
   }
 
   [[nodiscard]] kube::ClientConfig config_for(const User& user, bool by_certificate) const {
-    kube::ClientConfig config;
-    config.name = core_->options().name;
-    config.cluster_name = core_->options().name;
-    config.source = "the simulated server " + core_->options().name;
-    config.server = url();
-    if (options_.tls) config.ca_pem = core_->authority().certificate_pem();
-    if (by_certificate) {
-      auto pair = core_->authority().issue_client(user.name, user.groups, core_->clock().wall_now());
-      config.client_certificate_pem = std::move(pair.certificate);
-      config.client_key_pem = std::move(pair.key);
-    } else {
-      config.token = core_->add_token(user, std::nullopt, {});
-    }
+    auto config = describe_server(*core_, url());
+    add_credential(config, *core_, user, by_certificate);
     return config;
   }
 

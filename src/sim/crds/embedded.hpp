@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace hubferry::sim {
+
+/// A file that was built into the binary.
+struct EmbeddedFile {
+  std::string_view name;
+  std::string_view content;
+};
+
+/// The YAML files of src/sim/crds and manifests/crds.
+const std::vector<EmbeddedFile>& embedded_crds();
+
+}  // namespace hubferry::sim
