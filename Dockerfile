@@ -4,7 +4,7 @@
 # their security fixes come with a rebuild on a fresh base. The image holds the binary and these libraries, no compiler.
 FROM debian:12-slim AS build
 RUN apt-get update \
- && apt-get install -y --no-install-recommends clang-19 lld-19 meson ninja-build pkg-config git \
+ && apt-get install -y --no-install-recommends clang-19 lld-19 meson ninja-build pkg-config python3 git \
       libboost1.81-dev libssl-dev zlib1g-dev prometheus-cpp-dev libyaml-cpp-dev libcli11-dev
 WORKDIR /hubferry
 COPY . .
