@@ -36,7 +36,7 @@ struct Controller::State {
     define(definition, store, env.clock);
     phase::MachineOptions machine_options;
     machine_options.name = "migration";
-    machine_options.on_transition = [this](const phase::Transition& transition) { tell(transition); };
+    machine_options.on_transition = [this](const phase::Transition& transition) { reporter.moved(transition); };
     machine.emplace(definition, services, env, std::move(machine_options));
     phase::DriverOptions driver_options;
     // Whoever waits in Pending has a machine too: how many work at once is the admission's business.
@@ -67,6 +67,7 @@ struct Controller::State {
     reporter.see(address(old), address(now));
     if (!now) {
       store.forget(key);
+      reporter.forget(key);
       if (old) admission.forget(std::string{old->object.uid()});
       driver->cancel(key);
       return;
@@ -78,12 +79,6 @@ struct Controller::State {
     // What is being brought to its end goes on; everything else stops where it is, and turns back.
     if (newly_deleted && phase != phases::rollbacking && phase != phases::cleaning) driver->cancel(key);
     if (!is_terminal(phase) || now->asks_for_rollback()) queue.add(key);
-  }
-
-  void tell(const phase::Transition& transition) {
-    // The cache lags behind what was just written; what the store keeps until then is newer.
-    const auto found = view_of(cache.get(transition.key));
-    reporter.moved(transition, address(found));
   }
 
   /// Which clusters belong to the migrations that a predecessor began.

@@ -1,9 +1,9 @@
 #include "migration/credential.hpp"
 
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/cache.hpp"
 #include "hubferry/kube/config.hpp"
 #include "hubferry/ocm/resources.hpp"
-#include "kube/config/base64.hpp"
 
 namespace hubferry::migration {
 

@@ -78,20 +78,25 @@ void Reporter::see(const Migration* old, const Migration* now) {
   count(now, 1);
 }
 
-void Reporter::moved(const phase::Transition& transition, const Migration* now) {
-  const bool failed = transition.state.failed || transition.to == phases::failed ||
-                      (transition.to == phases::rollbacking && transition.from != phases::pending);
+void Reporter::remember(const Migration& migration, const Phase& phase) {
+  last_words_[migration.object.key()] = {kube::reference_to(managed_cluster_migrations, migration.object),
+                                         condition_message(migration, condition_of(phase))};
+}
+
+void Reporter::moved(const phase::Transition& transition) {
+  const bool failed =
+      transition.state.failed || transition.to == phases::failed || transition.to == phases::rollbacking;
   entries_.with({transition.to}).increment();
   outcomes_.with({transition.from, failed ? "failed" : "done"}).increment();
   if (transition.state.start_time)
     phase_duration_.with({transition.from}).observe(seconds(clock_.wall_now() - *transition.state.start_time));
-  if (now == nullptr) return;
-  // What the phase that was left has to say, or the one that is entered where that is new.
+  const auto found = last_words_.find(transition.key);
+  if (found == last_words_.end()) return;
   auto note = transition.to + " after " + transition.from;
-  const auto message = condition_message(*now, condition_of(transition.from));
-  if (!message.empty()) note += ": " + message;
-  events_.event(kube::reference_to(managed_cluster_migrations, now->object),
-                failed ? kube::EventType::warning : kube::EventType::normal, transition.to, "Migrate", note);
+  if (!found->second.message.empty()) note += ": " + found->second.message;
+  events_.event(found->second.regarding, failed ? kube::EventType::warning : kube::EventType::normal, transition.to,
+                "Migrate", note);
+  last_words_.erase(found);
 }
 
 void Reporter::ended(const Migration& migration, const Ledger& ledger, bool success) {

@@ -20,8 +20,11 @@ class Reporter {
   /// The cache's view of a migration, for the gauge of phases. Either may be null.
   void see(const Migration* old, const Migration* now);
 
-  /// A phase was left, and that is written. `now` is the migration as it stands, where known.
-  void moved(const phase::Transition& transition, const Migration* now);
+  /// What a handler has to say about the phase that it is in: the next transition's event tells it.
+  void remember(const Migration& migration, const Phase& phase);
+  /// A phase was left, and that is written.
+  void moved(const phase::Transition& transition);
+  void forget(const kube::Key& key) { last_words_.erase(key); }
   /// A migration has ended. The time counts from when it was its turn.
   void ended(const Migration& migration, const Ledger& ledger, bool success);
 
@@ -36,8 +39,14 @@ class Reporter {
   static constexpr std::size_t most_single_events = 20;
 
  private:
+  struct LastWords {
+    kube::ObjectReference regarding;
+    std::string message;
+  };
+
   kube::EventRecorder events_;
   async::Clock& clock_;
+  std::unordered_map<kube::Key, LastWords> last_words_;
   obs::Family<obs::Gauge>& migrations_;
   obs::Family<obs::Counter>& entries_;
   obs::Family<obs::Counter>& outcomes_;

@@ -109,8 +109,14 @@ Handler step(phase::Metadata metadata, std::function<Awaitable<ReconcileState>(S
                                                const phase::State&) -> Awaitable<ReconcileState> {
     if (!migration.entered(context.phase())) migration.enter(context.phase(), context.clock().wall_now());
     Step here{context, migration};
-    if (migration.is_being_deleted() && !goes_on_when_deleted(context.phase())) co_return co_await turn_back(here);
-    co_return co_await guarded(here, function);
+    ReconcileState result;
+    if (migration.is_being_deleted() && !goes_on_when_deleted(context.phase())) {
+      result = co_await turn_back(here);
+    } else {
+      result = co_await guarded(here, function);
+    }
+    context->reporter.remember(migration, context.phase());
+    co_return result;
   };
   return Handler::leaf(std::move(metadata), std::move(leaf));
 }

@@ -1,6 +1,6 @@
 #include "hubferry/kube/credentials.hpp"
 
-#include "kube/config/base64.hpp"
+#include "hubferry/kube/base64.hpp"
 #include "kube/config/credential_source.hpp"
 #include "kube/config/exec_plugin_source.hpp"
 #include "kube/config/token_file_source.hpp"

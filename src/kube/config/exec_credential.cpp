@@ -4,8 +4,8 @@
 #include <charconv>
 
 #include "hubferry/async/clock.hpp"
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/object.hpp"
-#include "kube/config/base64.hpp"
 #include "kube/config/header_value.hpp"
 
 namespace hubferry::kube {

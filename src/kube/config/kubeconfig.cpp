@@ -1,6 +1,6 @@
 #include "kube/config/kubeconfig.hpp"
 
-#include "kube/config/yaml_section.hpp"
+#include "hubferry/kube/yaml_section.hpp"
 
 namespace hubferry::kube {
 

@@ -1,7 +1,7 @@
 #include <yaml-cpp/yaml.h>
 
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/config.hpp"
-#include "kube/config/base64.hpp"
 
 namespace hubferry::kube {
 

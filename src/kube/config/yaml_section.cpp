@@ -1,9 +1,9 @@
-#include "kube/config/yaml_section.hpp"
+#include "hubferry/kube/yaml_section.hpp"
 
 #include <yaml-cpp/yaml.h>
 
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/config.hpp"
-#include "kube/config/base64.hpp"
 
 namespace hubferry::kube {
 

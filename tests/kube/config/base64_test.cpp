@@ -1,4 +1,4 @@
-#include "kube/config/base64.hpp"
+#include "hubferry/kube/base64.hpp"
 
 #include <gtest/gtest.h>
 

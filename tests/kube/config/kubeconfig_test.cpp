@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "hubferry/kube/config.hpp"
-#include "kube/config/base64.hpp"
+#include "hubferry/kube/base64.hpp"
 #include "kube/config/samples.hpp"
 #include "kube/config/temp_folder.hpp"
 

@@ -1,0 +1,116 @@
+#include "hubagent/arrival.hpp"
+
+#include "hubferry/async/deadline.hpp"
+#include "hubferry/kube/conditions.hpp"
+
+namespace hubferry::hubagent {
+
+namespace {
+
+using namespace ocm::names;
+
+/// How far the clocks of manager, hub and cluster may differ, and how old a heartbeat may be while the hub still holds
+/// a cluster Available (five leases of a minute).
+constexpr auto tolerance = std::chrono::minutes{5};
+
+/// A watch on one work gives its place up for others after this long.
+constexpr auto watch_turn = std::chrono::seconds{30};
+
+Key lease_key(const std::string& cluster) {
+  return {cluster, cluster_lease};
+}
+
+Key work_key(const std::string& cluster) {
+  return {cluster, cluster + "-klusterlet"};
+}
+
+bool is_applied(const Object* work) {
+  // Without a work there is nothing to apply.
+  return work == nullptr || kube::is_condition_true(*work, "Applied");
+}
+
+bool is_after(const Object& lease, async::WallTime moment) {
+  const auto text = lease.string_at({"spec", "renewTime"});
+  if (text.empty()) return false;
+  try {
+    return async::parse_time(text) >= moment;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
+Awaitable<> watch_work(Hub& hub, std::string cluster) {
+  kube::CacheOptions options;
+  options.ns = cluster;
+  options.field_selector = "metadata.name=" + work_key(cluster).name;
+  kube::Cache<Object> works{hub.api(), ocm::manifest_works, options, kube::object_decoder(), hub.env()};
+  const Key key = work_key(cluster);
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(works.run());
+    co_await works.wait_for(key, is_applied, async::never);
+    scope.stop();
+  };
+  co_await async::with_scope(std::move(body));
+}
+
+/// False when the turn ended before anything happened.
+Awaitable<bool> watch_work_for_a_turn(Hub& hub, std::string cluster) {
+  auto permit = co_await hub.small_watches().acquire();
+  auto& clock = hub.env().clock;
+  std::exception_ptr error;
+  try {
+    co_await async::with_deadline(clock, clock.now() + watch_turn, watch_work(hub, std::move(cluster)));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (error && !async::is_timeout(error)) std::rethrow_exception(error);
+  co_return error == nullptr;
+}
+
+}  // namespace
+
+bool has_joined(const ocm::ManagedCluster& cluster, const MigrationRef& migration) {
+  return cluster.label(migration_label) == migration.uid && !cluster.is_being_deleted() &&
+         cluster.hub_accepts_client() && cluster.is_true(joined) && cluster.is_true(available);
+}
+
+Awaitable<Result<bool>> shows_life(Hub& hub, async::WallTime since, std::string cluster,
+                                   const ocm::ManagedCluster& seen) {
+  const auto earliest = since - tolerance;
+  if (const auto condition = seen.condition(available); condition && condition->last_transition >= earliest)
+    co_return true;
+  auto slot = co_await hub.slot();
+  auto lease = co_await read_if_there(hub, kube::resources::leases, lease_key(cluster));
+  if (!lease) co_return lease.error();
+  co_return *lease&& is_after(**lease, earliest);
+}
+
+Awaitable<Result<>> await_klusterlet_work(Hub& hub, std::string cluster) {
+  {
+    auto slot = co_await hub.slot();
+    auto work = co_await read_if_there(hub, ocm::manifest_works, work_key(cluster));
+    if (!work) co_return work.error();
+    if (!*work || is_applied(&**work)) co_return Result<>{};
+  }
+  while (!co_await watch_work_for_a_turn(hub, cluster)) {
+  }
+  co_return Result<>{};
+}
+
+Awaitable<Result<bool>> has_arrived(Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
+                                    bool works_served) {
+  auto found = co_await read_if_there(hub, ocm::managed_clusters, cluster_scoped(cluster));
+  if (!found) co_return found.error();
+  if (!*found) co_return false;
+  auto decoded = ocm::managed_cluster_decoder().from_object(**found);
+  if (!decoded) co_return decoded.error();
+  const auto seen = std::static_pointer_cast<const ocm::ManagedCluster>(decoded->object);
+  if (!has_joined(*seen, migration)) co_return false;
+  auto alive = co_await shows_life(hub, since, cluster, *seen);
+  if (!alive || !*alive || !works_served) co_return alive;
+  auto work = co_await read_if_there(hub, ocm::manifest_works, work_key(cluster));
+  if (!work) co_return work.error();
+  co_return !*work || is_applied(&**work);
+}
+
+}  // namespace hubferry::hubagent

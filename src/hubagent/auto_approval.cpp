@@ -1,0 +1,116 @@
+#include <algorithm>
+
+#include "hubagent/marks.hpp"
+#include "hubagent/target_orders.hpp"
+#include "hubferry/ocm/resources.hpp"
+
+namespace hubferry::hubagent {
+
+namespace {
+
+constexpr const char* cluster_manager = "cluster-manager";
+constexpr const char* gate_name = "ManagedClusterAutoApproval";
+
+constexpr const char* was_absent = "absent";
+constexpr const char* was_disabled = "disabled";
+
+json::array& array_in(json::object& in, std::string_view name) {
+  auto& value = in[name];
+  if (!value.is_array()) value.emplace_array();
+  return value.get_array();
+}
+
+bool is_our_gate(const json::value& gate) {
+  return gate.is_object() && kube::string_at(gate.get_object(), {"feature"}) == gate_name;
+}
+
+bool enable_gate(json::object& object, json::object& registration) {
+  auto& gates = array_in(registration, "featureGates");
+  const auto gate = std::ranges::find_if(gates, is_our_gate);
+  if (gate == gates.end()) {
+    json::object enabled;
+    enabled["feature"] = gate_name;
+    enabled["mode"] = "Enable";
+    gates.push_back(std::move(enabled));
+    set_annotation(object, marks::auto_approval_before, was_absent);
+    return true;
+  }
+  auto& mode = gate->get_object()["mode"];
+  if (mode == "Enable") return false;
+  mode = "Enable";
+  set_annotation(object, marks::auto_approval_before, was_disabled);
+  return true;
+}
+
+bool add_user(json::object& registration, const std::string& user) {
+  auto& users = array_in(registration, "autoApproveUsers");
+  if (std::ranges::find(users, json::value(user)) != users.end()) return false;
+  users.emplace_back(user);
+  return true;
+}
+
+bool approve(json::object& object, const std::string& user) {
+  auto& registration = section(section(object, "spec"), "registrationConfiguration");
+  const bool gate = enable_gate(object, registration);
+  const bool added = add_user(registration, user);
+  return gate || added;
+}
+
+void revert_gate(json::object& object, json::object& registration) {
+  const std::string before{annotation_text(object, marks::auto_approval_before)};
+  if (before.empty()) return;
+  drop_annotation(object, marks::auto_approval_before);
+  auto* configured = registration.if_contains("featureGates");
+  if (configured == nullptr || !configured->is_array()) return;
+  auto& gates = configured->get_array();
+  const auto gate = std::ranges::find_if(gates, is_our_gate);
+  if (gate == gates.end()) return;
+  if (before == was_disabled)
+    gate->get_object()["mode"] = "Disable";
+  else
+    gates.erase(gate);
+  if (gates.empty()) registration.erase("featureGates");
+}
+
+/// Takes the user out; with the last one the gate goes back to what it was before us.
+bool disapprove(json::object& object, const std::string& user) {
+  const auto* configured = kube::find(object, {"spec", "registrationConfiguration", "autoApproveUsers"});
+  if (configured == nullptr || !configured->is_array()) return false;
+  auto& spec = section(object, "spec");
+  auto& registration = section(spec, "registrationConfiguration");
+  auto& users = array_in(registration, "autoApproveUsers");
+  const auto found = std::ranges::find(users, json::value(user));
+  if (found == users.end()) return false;
+  users.erase(found);
+  if (users.empty()) {
+    registration.erase("autoApproveUsers");
+    revert_gate(object, registration);
+  }
+  if (registration.empty()) spec.erase("registrationConfiguration");
+  return true;
+}
+
+}  // namespace
+
+Awaitable<Result<>> approve_automatically(Hub& hub, std::string user) {
+  auto served = co_await serves(hub, ocm::cluster_managers);
+  if (!served) co_return served.error();
+  if (!*served) co_return Result<>{};
+  auto mutate = [&](json::object& object) { return approve(object, user); };
+  auto edited = co_await edit(hub, ocm::cluster_managers, cluster_scoped(cluster_manager), mutate);
+  if (edited) co_return Result<>{};
+  if (edited.error().kind == ErrorKind::not_found)
+    co_return failure(reasons::other, "hub " + hub.name() + " has no ClusterManager " + cluster_manager +
+                                          ", so nobody would approve the clusters that come");
+  co_return edited.error();
+}
+
+Awaitable<Result<>> end_automatic_approval(Hub& hub, std::string user) {
+  auto found = co_await read_if_there(hub, ocm::cluster_managers, cluster_scoped(cluster_manager));
+  if (!found) co_return found.error();
+  if (!*found) co_return Result<>{};
+  auto mutate = [&](json::object& object) { return disapprove(object, user); };
+  co_return co_await edit_if_there(hub, ocm::cluster_managers, **found, mutate);
+}
+
+}  // namespace hubferry::hubagent

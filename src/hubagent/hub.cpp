@@ -1,0 +1,36 @@
+#include "hubferry/hubagent/hub.hpp"
+
+namespace hubferry::hubagent {
+
+namespace {
+
+/// Each costs a connection: far below what a client or a server allows.
+constexpr std::size_t most_small_watches = 32;
+
+HubOptions with_defaults(HubOptions options) {
+  if (options.carried == nullptr)
+    options.carried = std::make_shared<const CarriedResources>(default_carried_resources());
+  return options;
+}
+
+}  // namespace
+
+Hub::Hub(std::string name, std::shared_ptr<kube::Api> api, HubOptions options, kube::Env env)
+    : name_(std::move(name)),
+      api_(std::move(api)),
+      options_(with_defaults(std::move(options))),
+      env_{env.clock, env.random, env.metrics, env.log.named("hubagent").with("hub", name_)},
+      clusters_(*api_, ocm::managed_clusters, {}, ocm::managed_cluster_decoder(), env_),
+      in_flight_(options_.clusters_in_flight),
+      in_flight_gauge_(env_.metrics
+                           .gauge_family("hubferry_hub_clusters_in_flight",
+                                         "Clusters being treated on a hub right now, over all migrations.", {"hub"})
+                           .with({name_})),
+      small_watches_(most_small_watches) {}
+
+async::Awaitable<Slot> Hub::slot() {
+  auto permit = co_await in_flight_.acquire();
+  co_return Slot{std::move(permit), in_flight_gauge_};
+}
+
+}  // namespace hubferry::hubagent

@@ -1,0 +1,91 @@
+#include "hubagent/marks.hpp"
+
+namespace hubferry::hubagent {
+
+namespace {
+
+bool set_in_metadata(json::object& object, std::string_view map, std::string_view name, std::string_view value) {
+  auto& entry = section(section(object, "metadata"), map)[name];
+  if (entry.is_string() && entry.get_string() == value) return false;
+  entry = value;
+  return true;
+}
+
+bool drop_in_metadata(json::object& object, std::string_view map, std::string_view name) {
+  const auto* found = kube::find(object, {"metadata", map});
+  if (found == nullptr || !found->is_object() || !found->get_object().contains(name)) return false;
+  auto& metadata = object["metadata"].get_object();
+  auto& entries = metadata[map].get_object();
+  entries.erase(name);
+  if (entries.empty()) metadata.erase(map);
+  return true;
+}
+
+}  // namespace
+
+json::object& section(json::object& in, std::string_view name) {
+  auto& value = in[name];
+  if (!value.is_object()) value.emplace_object();
+  return value.get_object();
+}
+
+const json::value* label_in(const json::object& object, std::string_view name) {
+  return kube::find(object, {"metadata", "labels", name});
+}
+
+const json::value* annotation_in(const json::object& object, std::string_view name) {
+  return kube::find(object, {"metadata", "annotations", name});
+}
+
+std::string_view annotation_text(const json::object& object, std::string_view name) {
+  return kube::string_at(object, {"metadata", "annotations", name});
+}
+
+bool set_label(json::object& object, std::string_view name, std::string_view value) {
+  return set_in_metadata(object, "labels", name, value);
+}
+
+bool set_annotation(json::object& object, std::string_view name, std::string_view value) {
+  return set_in_metadata(object, "annotations", name, value);
+}
+
+bool drop_label(json::object& object, std::string_view name) {
+  return drop_in_metadata(object, "labels", name);
+}
+
+bool drop_annotation(json::object& object, std::string_view name) {
+  return drop_in_metadata(object, "annotations", name);
+}
+
+bool overlay(json::object& object, const json::object& wanted) {
+  bool changed = false;
+  for (const auto& field : wanted) {
+    auto* present = object.if_contains(field.key());
+    if (present != nullptr && present->is_object() && field.value().is_object()) {
+      changed |= overlay(present->get_object(), field.value().get_object());
+    } else if (present == nullptr || *present != field.value()) {
+      object[field.key()] = field.value();
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+bool is_ours(const MigrationRef& migration, const json::object& object) {
+  return kube::string_at(object, {"metadata", "labels", migration_label}) == migration.uid;
+}
+
+bool is_ours(const MigrationRef& migration, const kube::Object& object) {
+  return is_ours(migration, object.json());
+}
+
+std::string ours_selector(const MigrationRef& migration) {
+  return std::string{migration_label} + "=" + migration.uid;
+}
+
+std::string owner_of(const json::object& object) {
+  const auto uid = kube::string_at(object, {"metadata", "labels", migration_label});
+  return uid.empty() ? "somebody else" : "migration " + std::string{uid};
+}
+
+}  // namespace hubferry::hubagent

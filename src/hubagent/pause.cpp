@@ -1,0 +1,145 @@
+#include "hubagent/pause.hpp"
+
+#include <algorithm>
+
+#include "hubagent/marks.hpp"
+#include "hubferry/ocm/resources.hpp"
+
+namespace hubferry::hubagent {
+
+namespace {
+
+using ocm::names::hive_pause_annotation;
+using ocm::names::metal3_pause_annotation;
+
+bool is_paused(const json::object& object, const PausingKind& kind) {
+  // metal3 holds still for any value, Hive for "true" only.
+  const auto* value = annotation_in(object, kind.annotation);
+  if (value == nullptr) return false;
+  return kind.annotation == std::string_view{metal3_pause_annotation} ||
+         annotation_text(object, kind.annotation) == "true";
+}
+
+/// The BMC Secret is held by the host's controller, which is paused.
+Awaitable<Result<>> free_credentials(const Hub& hub, Object host) {
+  const std::string name{host.string_at({"spec", "bmc", "credentialsName"})};
+  if (name.empty()) co_return Result<>{};
+  const Key key{std::string{host.ns()}, name};
+  auto secret = co_await read_if_there(hub, kube::resources::secrets, key);
+  if (!secret) co_return secret.error();
+  if (!*secret) co_return Result<>{};
+  auto drop_all = [](json::object& object) { return drop_finalizers_ending(object, ""); };
+  co_return co_await edit_if_there(hub, kube::resources::secrets, **secret, drop_all);
+}
+
+}  // namespace
+
+const std::vector<PausingKind>& pausing_kinds() {
+  static const std::vector<PausingKind> kinds{
+      {ocm::cluster_deployments, hive_pause_annotation, "/deprovision"},
+      {ocm::bare_metal_hosts, metal3_pause_annotation, ".metal3.io"},
+      {ocm::data_images, metal3_pause_annotation, ".metal3.io"},
+  };
+  return kinds;
+}
+
+const PausingKind* find_pausing(const Resource& resource) {
+  const auto& kinds = pausing_kinds();
+  const auto found = std::ranges::find(kinds, resource, &PausingKind::resource);
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+Awaitable<Result<std::vector<PausingKind>>> served_pausing_kinds(const Hub& hub) {
+  std::vector<PausingKind> served;
+  for (const auto& kind : pausing_kinds()) {
+    auto is_served = co_await serves(hub, kind.resource);
+    if (!is_served) co_return is_served.error();
+    if (*is_served) served.push_back(kind);
+  }
+  co_return served;
+}
+
+bool pause(json::object& object, const PausingKind& kind, const std::string& uid) {
+  if (is_paused(object, kind)) return false;
+  set_annotation(object, kind.annotation, "true");
+  set_annotation(object, marks::paused_by, uid);
+  return true;
+}
+
+bool end_own_pause(json::object& object, const PausingKind& kind, const std::string& uid) {
+  if (annotation_text(object, marks::paused_by) != uid) return false;
+  drop_annotation(object, marks::paused_by);
+  drop_annotation(object, kind.annotation);
+  return true;
+}
+
+bool drop_finalizers_ending(json::object& object, std::string_view suffix) {
+  const auto* list = kube::find(object, {"metadata", "finalizers"});
+  if (list == nullptr || !list->is_array()) return false;
+  json::array left;
+  for (const auto& finalizer : list->get_array())
+    if (!finalizer.is_string() || !std::string_view{finalizer.get_string()}.ends_with(suffix))
+      left.push_back(finalizer);
+  if (left.size() == list->get_array().size()) return false;
+  auto& metadata = object["metadata"].get_object();
+  if (left.empty())
+    metadata.erase("finalizers");
+  else
+    metadata["finalizers"] = std::move(left);
+  return true;
+}
+
+Awaitable<Result<>> pause_all(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration, std::string ns) {
+  for (const auto& kind : kinds) {
+    auto objects = co_await list(hub, kind.resource, ns);
+    if (!objects) co_return objects.error();
+    auto mutate = [&](json::object& object) { return pause(object, kind, migration.uid); };
+    for (const auto& object : *objects) {
+      auto paused = co_await edit_if_there(hub, kind.resource, object, mutate);
+      if (!paused) co_return paused.error();
+    }
+  }
+  co_return Result<>{};
+}
+
+Awaitable<Result<>> end_own_pauses(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
+                                   std::string ns) {
+  for (const auto& kind : kinds) {
+    auto objects = co_await list(hub, kind.resource, ns);
+    if (!objects) co_return objects.error();
+    auto mutate = [&](json::object& object) { return end_own_pause(object, kind, migration.uid); };
+    for (const auto& object : *objects) {
+      auto resumed = co_await edit_if_there(hub, kind.resource, object, mutate);
+      if (!resumed) co_return resumed.error();
+    }
+  }
+  co_return Result<>{};
+}
+
+Awaitable<Result<>> disarm_one(const Hub& hub, PausingKind kind, MigrationRef migration, Object object) {
+  // In two writes: the controller must have been told to hold still before it loses its finalizer.
+  auto hold = [&](json::object& content) { return pause(content, kind, migration.uid); };
+  auto paused = co_await edit(hub, kind.resource, object, hold);
+  if (!paused && paused.error().kind == ErrorKind::not_found) co_return Result<>{};
+  if (!paused) co_return paused.error();
+  if (kind.resource == ocm::bare_metal_hosts) {
+    auto freed = co_await free_credentials(hub, *paused);
+    if (!freed) co_return freed.error();
+  }
+  auto strip = [&](json::object& content) { return drop_finalizers_ending(content, kind.finalizer_suffix); };
+  co_return co_await edit_if_there(hub, kind.resource, *paused, strip);
+}
+
+Awaitable<Result<>> disarm(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration, std::string ns) {
+  for (const auto& kind : kinds) {
+    auto objects = co_await list(hub, kind.resource, ns);
+    if (!objects) co_return objects.error();
+    for (const auto& object : *objects) {
+      auto disarmed = co_await disarm_one(hub, kind, migration, object);
+      if (!disarmed) co_return disarmed.error();
+    }
+  }
+  co_return Result<>{};
+}
+
+}  // namespace hubferry::hubagent
