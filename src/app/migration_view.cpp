@@ -1,6 +1,7 @@
 #include "app/migration_view.hpp"
 
 #include <algorithm>
+#include <boost/json/parse.hpp>
 
 #include "hubferry/migration/resource.hpp"
 
@@ -137,6 +138,30 @@ MigrationView view_of(const kube::Object& migration) {
   take_problems(migration, "cleanup", view.problems);
   if (const auto* state = migration.find({"status", "state"})) view.states = phase::states_from_json(*state);
   return view;
+}
+
+void add_failures(MigrationView& view, const kube::Object& config_map) {
+  const auto parsed = [&](std::string_view key) {
+    boost::system::error_code bad;
+    auto value = json::parse(std::string{config_map.string_at({"data", key})}, bad);
+    return bad ? json::value{} : value;
+  };
+  const auto names = parsed("failure");
+  const auto details = parsed("failure-details");
+  if (!names.is_array()) return;
+  for (const auto& name : names.get_array()) {
+    if (!name.is_string()) continue;
+    MigrationView::Failure failure{std::string{name.get_string()}, "", "", ""};
+    const bool is_known = std::any_of(view.failures.begin(), view.failures.end(),
+                                      [&](const auto& known) { return known.cluster == failure.cluster; });
+    if (is_known) continue;
+    if (const auto* entry = kube::find(details, {failure.cluster}); entry != nullptr && entry->is_object()) {
+      failure.stage = text_of(entry->get_object(), "stage");
+      failure.reason = text_of(entry->get_object(), "reason");
+      failure.message = text_of(entry->get_object(), "message");
+    }
+    view.failures.push_back(std::move(failure));
+  }
 }
 
 std::string short_duration(async::Duration duration) {

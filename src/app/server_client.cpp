@@ -1,6 +1,5 @@
 #include "app/server_client.hpp"
 
-#include <boost/json/parse.hpp>
 #include <stdexcept>
 
 #include "hubferry/async/task_scope.hpp"
@@ -42,19 +41,6 @@ void throw_for(const kube::Error& error, const kube::Api& api) {
     default:
       throw std::runtime_error("the server " + server + ": " + error.describe());
   }
-}
-
-async::Awaitable<std::vector<std::string>> failed_clusters(kube::Api& api, kube::Key migration) {
-  std::vector<std::string> names;
-  const auto answer = co_await api.get(kube::resources::config_maps, migration);
-  if (!answer) co_return names;
-  const auto text = answer->string_at({"data", "failure"});
-  boost::system::error_code bad;
-  const auto list = kube::json::parse(kube::json::string_view{text.data(), text.size()}, bad);
-  if (bad || !list.is_array()) co_return names;
-  for (const auto& item : list.get_array())
-    if (item.is_string()) names.emplace_back(item.get_string());
-  co_return names;
 }
 
 async::Awaitable<int> unless_stopped(async::Event& stop, async::Awaitable<> task) {

@@ -32,9 +32,6 @@ class ServerClient {
 /// Throws what a person should read about `error`: what the server is, and what to do.
 [[noreturn]] void throw_for(const kube::Error& error, const kube::Api& api);
 
-/// The names of all clusters of a migration that failed, from its ConfigMap. None where there is no such thing.
-async::Awaitable<std::vector<std::string>> failed_clusters(kube::Api& api, kube::Key migration);
-
 /// Runs `task` and returns 0; or, when `stop` is set before it ends, cancels it and returns 130.
 async::Awaitable<int> unless_stopped(async::Event& stop, async::Awaitable<> task);
 

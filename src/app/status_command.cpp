@@ -6,6 +6,7 @@
 
 #include "app/commands.hpp"
 #include "app/flag_values.hpp"
+#include "app/migration_checklist.hpp"
 #include "app/server_client.hpp"
 #include "app/status_text.hpp"
 #include "app/status_watch.hpp"
@@ -78,8 +79,10 @@ async::Awaitable<> show(kube::Api& api, const StatusOptions& options, async::Clo
     co_return;
   }
   if (one) {
-    const auto failed = co_await failed_clusters(api, migrations.front().key());
-    for (const auto& line : migration_details(view_of(migrations.front()), failed, clock.wall_now(), terminal))
+    auto view = view_of(migrations.front());
+    const auto lists = co_await api.get(kube::resources::config_maps, view.key);
+    if (lists) add_failures(view, *lists);
+    for (const auto& line : migration_details(view, migration_checklist(view), clock.wall_now(), terminal))
       out << line << "\n";
     co_return;
   }

@@ -1,6 +1,7 @@
 #include "app/status_text.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 #include "app/text_table.hpp"
 #include "hubferry/migration/resource.hpp"
@@ -86,34 +87,28 @@ void add_timeline(std::vector<std::string>& lines, const MigrationView& migratio
   append(lines, table.lines(terminal, "  "));
 }
 
-std::pair<char, Colour> mark_of(const phase::State& state) {
-  if (state.completed()) return {'x', Colour::green};
-  if (state.failed) return {'!', Colour::red};
-  if (!state.never_ran()) return {'>', Colour::blue};
-  return {' ', Colour::plain};
+Colour colour_of_mark(char mark) {
+  if (mark == 'x') return Colour::green;
+  if (mark == '!') return Colour::red;
+  return mark == '>' ? Colour::blue : Colour::dim;
 }
 
-void add_step(std::vector<std::string>& lines, const std::string& name, const phase::State& state, std::size_t depth,
-              const Terminal& terminal) {
-  const auto [mark, colour] = mark_of(state);
-  const std::string margin(2 + 2 * depth, ' ');
-  std::string text = name;
-  if (state.summary != nullptr)
-    text += " (" + std::to_string(state.summary->done) + " of " + std::to_string(state.summary->total) + ")";
-  if (state.failed && !state.error.empty()) text += ": " + state.error;
-  const auto used = margin.size() + 4;
-  if (terminal.width > 0) text = fitted(text, terminal.width > used + 1 ? terminal.width - used : 1);
-  lines.push_back(margin + painted(std::string{'['} + mark + "]", colour, terminal.colour) + " " + text);
-  for (const auto& [component, component_state] : state.components)
-    add_step(lines, component, component_state, depth + 1, terminal);
-}
-
-void add_steps(std::vector<std::string>& lines, const MigrationView& migration, const Terminal& terminal) {
-  if (migration.states.empty()) return;
+void add_steps(std::vector<std::string>& lines, const std::string& checklist, const Terminal& terminal) {
+  if (checklist.empty()) return;
   add_title(lines, "Steps (x done, > begun, ! failed)", terminal);
-  for (const auto& phase : phases_in_order())
-    if (const auto known = migration.states.find(phase); known != migration.states.end())
-      add_step(lines, phase, known->second, 0, terminal);
+  std::istringstream steps{checklist};
+  for (std::string step; std::getline(steps, step);) {
+    const auto mark = step.find('[');
+    const std::string text = fitted("  " + step, terminal.width);
+    const bool is_marked = mark != std::string::npos && mark + 5 <= text.size();
+    if (!is_marked) {
+      lines.push_back(text);
+      continue;
+    }
+    lines.push_back(text.substr(0, mark + 2) +
+                    painted(text.substr(mark + 2, 3), colour_of_mark(step[mark + 1]), terminal.colour) +
+                    text.substr(mark + 5));
+  }
 }
 
 void add_conditions(std::vector<std::string>& lines, const MigrationView& migration, async::WallTime now,
@@ -126,17 +121,11 @@ void add_conditions(std::vector<std::string>& lines, const MigrationView& migrat
   append(lines, table.lines(terminal, "  "));
 }
 
-void add_failures(std::vector<std::string>& lines, const MigrationView& migration,
-                  const std::vector<std::string>& all_failed, const Terminal& terminal) {
+void add_failures(std::vector<std::string>& lines, const MigrationView& migration, const Terminal& terminal) {
+  if (migration.failures.empty()) return;
   TextTable table{{"CLUSTER", "STAGE", "REASON", "MESSAGE"}};
   for (const auto& failure : migration.failures)
     table.add({{failure.cluster, Colour::red}, failure.stage, failure.reason, failure.message});
-  for (const auto& name : all_failed) {
-    const bool told = std::any_of(migration.failures.begin(), migration.failures.end(),
-                                  [&](const auto& failure) { return failure.cluster == name; });
-    if (!told) table.add({{name, Colour::red}, "", "", ""});
-  }
-  if (table.empty()) return;
   add_title(lines, "Failed clusters", terminal);
   append(lines, table.lines(terminal, "  "));
 }
@@ -186,7 +175,7 @@ std::vector<std::string> migration_table(std::vector<MigrationView> migrations, 
   return table.lines(terminal);
 }
 
-std::vector<std::string> migration_details(const MigrationView& migration, const std::vector<std::string>& all_failed,
+std::vector<std::string> migration_details(const MigrationView& migration, const std::string& checklist,
                                            async::WallTime now, const Terminal& terminal) {
   std::vector<std::string> lines;
   const auto add = [&](const std::string& name, const std::string& text, Colour colour = Colour::plain) {
@@ -208,9 +197,9 @@ std::vector<std::string> migration_details(const MigrationView& migration, const
   if (const auto news = message(migration); !news.empty()) add("Message", news);
   for (const auto& problem : migration.problems) add("Problem", problem, Colour::yellow);
   add_timeline(lines, migration, now, terminal);
-  add_steps(lines, migration, terminal);
+  add_failures(lines, migration, terminal);
+  add_steps(lines, checklist, terminal);
   add_conditions(lines, migration, now, terminal);
-  add_failures(lines, migration, all_failed, terminal);
   return lines;
 }
 

@@ -18,8 +18,8 @@ std::vector<std::string> migration_table(std::vector<MigrationView> migrations, 
                                          async::WallTime now, const Terminal& terminal);
 
 /// One migration in full: where it stands, when it was where, what was done, and which clusters failed why.
-/// `all_failed` are the names of all clusters that failed, of which the migration itself may tell only the first.
-std::vector<std::string> migration_details(const MigrationView& migration, const std::vector<std::string>& all_failed,
+/// `checklist`: see migration_checklist().
+std::vector<std::string> migration_details(const MigrationView& migration, const std::string& checklist,
                                            async::WallTime now, const Terminal& terminal);
 
 /// One line for a log: "default/move-three Registering 12/50 (message)".

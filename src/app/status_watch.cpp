@@ -3,7 +3,7 @@
 #include <boost/json/serialize.hpp>
 #include <ostream>
 
-#include "app/server_client.hpp"
+#include "app/migration_checklist.hpp"
 #include "app/yaml_text.hpp"
 #include "hubferry/migration/resource.hpp"
 
@@ -100,7 +100,9 @@ async::Awaitable<> StatusWatch::read_failures() {
   if (migration == nullptr) co_return;
   const auto failed = view_of(*migration).clusters.failed + view_of(*migration).clusters.rolled_back;
   if (failed == failed_known_ || failed == 0) co_return;
-  failed_ = co_await failed_clusters(api_, *options_.only);
+  auto lists = co_await api_.get(kube::resources::config_maps, *options_.only);
+  if (!lists) co_return;
+  lists_ = *lists;
   failed_known_ = failed;
 }
 
@@ -110,10 +112,13 @@ void StatusWatch::draw() {
   const auto now = env_.clock.wall_now();
   if (options_.only) {
     const auto migration = migrations_.get(*options_.only);
-    if (migration == nullptr)
+    if (migration == nullptr) {
       area_.draw({"The migration " + kube::to_string(*options_.only) + " is gone."});
-    else
-      area_.draw(migration_details(view_of(*migration), failed_, now, screen));
+      return;
+    }
+    auto view = view_of(*migration);
+    add_failures(view, lists_);
+    area_.draw(migration_details(view, migration_checklist(view, true), now, screen));
     return;
   }
   std::vector<MigrationView> views;

@@ -48,8 +48,8 @@ class StatusWatch {
   LiveArea area_;
   kube::Cache<kube::Object> migrations_;
   async::Notify changed_;
-  std::vector<std::string> failed_;  // names, of the one migration
-  std::int64_t failed_known_ = -1;   // how many there were when they were read
+  kube::Object lists_;              // the ConfigMap of the one migration
+  std::int64_t failed_known_ = -1;  // how many clusters had failed when it was read
   bool over_ = false;
   int code_ = 0;
 };

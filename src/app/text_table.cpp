@@ -32,6 +32,7 @@ std::vector<std::string> TextTable::lines(const Terminal& terminal, const std::s
       text += std::string(widths[column] - columns(cell) + gap, ' ');
       used += widths[column] + gap;
     }
+    text.erase(text.find_last_not_of(' ') + 1);
     return text;
   };
   std::vector<std::string> result;

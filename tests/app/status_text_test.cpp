@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "app/migration_checklist.hpp"
 #include "migration_samples.hpp"
 
 namespace hubferry::app {
@@ -98,21 +99,27 @@ TEST(StatusText, WideTellsMore) {
 }
 
 TEST(StatusText, OneMigrationInFull) {
-  const auto text = joined(migration_details(view("m", registering_status), {"c4", "c9"}, now, Terminal{}));
+  auto migration = view("m", registering_status);
+  const kube::json::object lists{
+      {"data", kube::json::object{{"failure", R"(["c4","c9","c8"])"},
+                                  {"failure-details", R"({"c9": {"stage": "Registering", "reason": "Timeout"}})"}}}};
+  add_failures(migration, kube::Object{lists});
+  const auto text =
+      joined(migration_details(migration, "[x] Validating: check\n  [!] hubs -- no answer\n", now, Terminal{}));
   for (const auto* part :
        {"Migration:  default/m\n", "Hubs:       hub1 -> hub2\n", "Phase:      Registering for 10s\n",
         "Clusters:   1 of 4 migrated, 2 migrating, 1 failed\n", "ETA:        ~20s\n",
         "Created:    2030-01-01T00:00:00Z (20s ago)\n", "  Validating    00:00:02   2s",
-        "  Registering   00:00:10   10s    now\n", "  [x] Validating\n    [x] hubs\n    [!] source: no answer\n",
-        "  [>] Registering\n", "  ClusterRegistered   False    Waiting",
-        "  c4        Deploying   ClusterConflict   exists there\n", "  c9        -           -                 -\n"})
+        "  Registering   00:00:10   10s    now\n", "  [x] Validating: check\n    [!] hubs -- no answer\n",
+        "  ClusterRegistered   False    Waiting", "  c4        Deploying     ClusterConflict   exists there\n",
+        "  c9        Registering   Timeout           -\n", "  c8        -             -                 -\n"})
     EXPECT_THAT(text, HasSubstr(part)) << text;
 }
 
 TEST(StatusText, AnEndedMigrationTellsHowLongItTook) {
-  EXPECT_THAT(migration_details(view("m", completed_status), {}, now, Terminal{}),
+  EXPECT_THAT(migration_details(view("m", completed_status), "", now, Terminal{}),
               Contains("Phase:      Completed, took 70s"));
-  const auto failed = joined(migration_details(view("m", failed_status), {}, now, Terminal{}));
+  const auto failed = joined(migration_details(view("m", failed_status), "", now, Terminal{}));
   EXPECT_THAT(failed, HasSubstr("Problem:    rollback, remove helpers: the target does not answer"));
   EXPECT_THAT(failed, Not(HasSubstr("Failed clusters")));
 }
@@ -121,7 +128,26 @@ TEST(StatusText, ColoursAreForTerminals) {
   const Terminal colourful{.interactive = true, .colour = true, .width = 100, .height = 50};
   EXPECT_THAT(joined(migration_table({view("a", completed_status)}, {}, now, colourful)),
               HasSubstr("\x1b[32mCompleted\x1b[0m"));
-  EXPECT_THAT(joined(migration_details(view("a", registering_status), {}, now, Terminal{})), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(joined(migration_details(view("a", registering_status), "[x] a\n", now, Terminal{})),
+              Not(HasSubstr("\x1b")));
+}
+
+TEST(StatusText, TheChecklistIsTheControllersOwn) {
+  const auto text = migration_checklist(view("m", registering_status));
+  EXPECT_THAT(text, HasSubstr("[x] Validating"));
+  EXPECT_THAT(text, HasSubstr("[>] Registering"));
+  EXPECT_THAT(text, HasSubstr("\n  [x] hubs"));
+  EXPECT_THAT(text, HasSubstr("\n[ ] Cleaning"));
+  EXPECT_THAT(text, Not(HasSubstr("Rollbacking"))) << "not before something fails";
+  const auto brief = migration_checklist(view("m", registering_status), true);
+  EXPECT_THAT(brief, Not(HasSubstr("\n  [x] hubs")));
+  EXPECT_THAT(brief, HasSubstr("\n  [ ] arrivals"));
+}
+
+TEST(StatusText, MarksAreColouredOnATerminal) {
+  const Terminal colourful{.interactive = true, .colour = true, .width = 100, .height = 50};
+  EXPECT_THAT(joined(migration_details(view("a", ""), "[x] a\n  [ ] b\n", now, colourful)),
+              HasSubstr("  \x1b[32m[x]\x1b[0m a\n    \x1b[2m[ ]\x1b[0m b\n"));
 }
 
 TEST(StatusText, ALineForTheLog) {

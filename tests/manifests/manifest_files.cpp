@@ -88,7 +88,8 @@ json::object alert_rules() {
 
 std::vector<Query> all_queries() {
   std::vector<Query> queries;
-  for (const auto& group : alert_rules().at("groups").as_array())
+  const auto rules = alert_rules();
+  for (const auto& group : rules.at("groups").as_array())
     for (const auto& rule : group.at("rules").as_array())
       queries.push_back(
           {"alert " + std::string{rule.at("alert").as_string()}, std::string{rule.at("expr").as_string()}});

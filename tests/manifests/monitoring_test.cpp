@@ -38,7 +38,8 @@ TEST(Alerts, FireWhenTheyShould) {
 }
 
 TEST(Alerts, EachSaysWhatIsWrongAndWhatToDo) {
-  for (const auto& group : alert_rules().at("groups").as_array())
+  const auto rules = alert_rules();
+  for (const auto& group : rules.at("groups").as_array())
     for (const auto& rule : group.at("rules").as_array()) {
       EXPECT_TRUE(rule.at("labels").as_object().contains("severity"));
       EXPECT_TRUE(rule.at("annotations").as_object().contains("summary"));
