@@ -49,7 +49,7 @@ ClientMetrics::ClientMetrics(obs::Metrics& metrics, std::string host)
                                       "Looking up the server's name, by host.", {"host"}, seconds_buckets(), max_series)
                     .with({host_})) {
   // So that the series is there before the first trouble.
-  retries_.with({code_text(0), "get", host_});
+  retries_.with({code_text(0), "GET", host_});
 }
 
 ClientMetrics::OfVerb& ClientMetrics::of_verb(std::string_view verb) {
