@@ -151,7 +151,7 @@ async::Awaitable<kube::Result<>> write_ledger(kube::Api& api, const Migration& m
     auto& labels = metadata["labels"];
     if (!labels.is_object()) labels.emplace_object();
     auto& label = labels.get_object()[hubagent::migration_label];
-    const json::value uid{migration.object.uid()};
+    const json::value uid(migration.object.uid());
     if (label != uid) {
       label = uid;
       changed = true;

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "hubferry/async/clock.hpp"
+#include "hubferry/async/event.hpp"
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/transport/hubs.hpp"
+
+namespace hubferry::migration::test {
+
+using async::Awaitable;
+using async::Duration;
+using hubagent::ClusterNames;
+using hubagent::MigrationRef;
+using hubagent::Outcome;
+using namespace std::chrono_literals;
+
+/// A cluster as one hub has it.
+struct FakeCluster {
+  bool accepted = true;
+  bool available = true;
+  std::string migrating;   // uid of the migration that has it in hand
+  std::string created_by;  // uid of the migration that brought it here; empty: it was here before
+  std::string reached;     // by which bootstrap identity's user it came
+  async::WallTime seen{};  // its last sign of life
+  bool marked = false;     // carries the marks of a move
+  int content = 0;         // what must be the same on both hubs
+};
+
+struct FakeHub {
+  std::string name;
+  bool exists = true;
+  bool available = true;
+  bool is_hub = true;
+  bool reachable = true;
+  std::string url = "https://hub.example:6443";
+  std::map<std::string, FakeCluster> clusters;
+  std::map<std::string, ClusterNames> placements;
+  std::map<std::string, std::string> kubeconfigs;       // by migration: on a source
+  std::map<std::string, std::set<std::string>> rights;  // by migration: users that may register, on a target
+  std::set<std::string> accounts;                       // users with a token, on a target
+};
+
+/// How orders go wrong: by order ("source.release"), or by order and cluster ("source.release c1").
+struct FakeFault {
+  std::optional<kube::Error> error = {};
+  bool hang = false;
+  int times = 1'000'000;
+};
+
+/// Two or more hubs and their clusters in memory, with agents that do what real ones do. Clusters move as klusterlets
+/// do: let go by the source, they knock at the target with what the source gave them, and are Available after a while;
+/// they return when they are accepted again and the target does not want them any more.
+/// On virtual time. fleet() must run beside the orders.
+class FakeHubs final : public transport::Hubs {
+ public:
+  explicit FakeHubs(async::Clock& clock);
+  ~FakeHubs() override;
+
+  FakeHub& add(const std::string& name);
+  FakeHub& hub(const std::string& name) { return *hubs_.at(name); }
+  void add_cluster(const std::string& hub, const std::string& cluster);
+
+  /// The clusters' agents, until cancelled.
+  Awaitable<> fleet();
+
+  Awaitable<transport::HubInfo> find(std::string hub) override;
+  kube::Result<std::shared_ptr<hubagent::Source>> source(const std::string& hub) override;
+  kube::Result<std::shared_ptr<hubagent::Target>> target(const std::string& hub) override;
+
+  static kube::Error unreachable(const std::string& hub);
+  static kube::Error forbidden();
+
+  async::Clock& clock;
+  std::map<std::string, FakeFault> faults;
+  Duration travel_time = 20s;                    // from being let go to being Available elsewhere
+  std::map<std::string, Duration> travel_times;  // of single clusters; never arrives: 1000h
+  std::vector<std::string> orders;               // "hub1 source.release", in the order of their arrival
+  /// Called with the number of each order's beginning and end: for tests that end the world there.
+  std::function<void()> on_order;
+
+  [[nodiscard]] std::size_t count(const std::string& order) const;
+
+ private:
+  friend class FakeSource;
+  friend class FakeTarget;
+  struct Agents;
+
+  /// Notes the order, takes a moment, and fails or hangs where it should.
+  Awaitable<kube::Result<>> begin(FakeHub& hub, std::string order);
+  /// Whether that cluster fails, as told.
+  std::optional<hubagent::ClusterFailure> cluster_fault(const std::string& order, const std::string& cluster);
+  Awaitable<> follow(FakeHub& from, std::string cluster);
+  void changed();
+
+  std::map<std::string, std::unique_ptr<FakeHub>> hubs_;
+  std::map<std::string, std::shared_ptr<hubagent::Source>> sources_;
+  std::map<std::string, std::shared_ptr<hubagent::Target>> targets_;
+  async::WaitList changes_;
+  async::TaskScope* fleet_scope_ = nullptr;
+  std::set<std::string> travelling_;
+};
+
+}  // namespace hubferry::migration::test

@@ -1,0 +1,292 @@
+#include "migration_test.hpp"
+
+/// What goes wrong from Initializing to Cleaning, and how it is undone.
+namespace hubferry::migration::test {
+namespace {
+
+kube::Error odd() {
+  return {kube::ErrorKind::invalid, 422, "Invalid", "something odd", {}};
+}
+
+struct HubFault {
+  const char* order;
+  const char* condition;
+};
+
+/// Every order up to Deploying, refused for good or never answered.
+class HubFaultTest : public MigrationTest, public testing::WithParamInterface<std::tuple<HubFault, bool>> {};
+
+TEST_P(HubFaultTest, FailsTheStageAndEverythingIsAsBefore) {
+  const auto [fault, hangs] = GetParam();
+  if (hangs) {
+    hubs.faults[fault.order].hang = true;
+  } else {
+    hubs.faults[fault.order].error = FakeHubs::forbidden();
+  }
+  given("m1", {"a", "b"});
+  live_until("m1", "Failed");
+  EXPECT_THAT(condition("m1", fault.condition), HasSubstr(hangs ? "False Timeout" : "False Error"));
+  EXPECT_THAT(condition("m1", "ResourceRolledBack"), HasSubstr("True ResourceRolledBack: 2 clusters are back"));
+  expect_moved("m1", {}, {"a", "b", "c"});
+  EXPECT_EQ(clusters("m1", "failed"), 2);
+  EXPECT_EQ(clusters("m1", "rolledBack"), 2);
+  EXPECT_THAT(listed("m1", "failure"), testing::ElementsAre("a", "b"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, HubFaultTest,
+                         testing::Combine(testing::Values(HubFault{"target.issue_token", "ResourceInitialized"},
+                                                          HubFault{"target.initialize", "ResourceInitialized"},
+                                                          HubFault{"source.initialize", "ResourceInitialized"},
+                                                          HubFault{"source.collect", "ResourceDeployed"},
+                                                          HubFault{"target.deploy", "ResourceDeployed"}),
+                                          testing::Bool()));
+
+class StagesTest : public MigrationTest {};
+
+TEST_F(StagesTest, OneClusterThatCannotBePreparedTakesAllBack) {
+  hubs.faults["source.initialize b"] = {.error = odd()};
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Failed");
+    co_await sleep(1s);
+  });
+  EXPECT_THAT(condition("m1", "ResourceInitialized"), HasSubstr("1 cluster cannot be prepared: b: something odd"));
+  EXPECT_EQ(events("InitializingFailed").size(), 1u);
+  expect_moved("m1", {}, {"a", "b", "c"});
+}
+
+TEST_F(StagesTest, ATargetWithoutAnAddressFailsInInitializing) {
+  hubs.hub("hub2").url.clear();
+  given("m1", {"a"});
+  live_until("m1", "Failed");
+  EXPECT_THAT(condition("m1", "ResourceInitialized"), HasSubstr("managedClusterClientConfigs"));
+  expect_moved("m1", {}, {"a", "b", "c"});
+}
+
+TEST_F(StagesTest, AClusterThatCannotBeDeployedStaysAndTheOthersMove) {
+  hubs.faults["target.deploy b"] = {.error = odd()};
+  given("m1", {"a", "b", "c"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Failed");
+    co_await sleep(1s);
+  });
+  expect_moved("m1", {"a", "c"}, {"b"});
+  EXPECT_EQ(clusters("m1", "migrated"), 2);
+  EXPECT_EQ(clusters("m1", "failed"), 1);
+  EXPECT_EQ(clusters("m1", "rolledBack"), 1);
+  EXPECT_THAT(condition("m1", "ResourceDeployed"), HasSubstr("1 clusters stay on hub 'hub1': b: something odd"));
+  EXPECT_THAT(events("DeployingFailed").at(0), HasSubstr("cluster b: something odd"));
+  const auto object = migration("m1");
+  const auto& failure = object.find({"status", "clusters", "failures"})->as_array().at(0);
+  EXPECT_EQ(failure.at("name"), "b");
+  EXPECT_EQ(failure.at("stage"), "Deploying");
+}
+
+TEST_F(StagesTest, AClusterThatCannotBeCollectedStaysAndTheOthersMove) {
+  hubs.faults["source.collect a"] = {.error = odd()};
+  given("m1", {"a", "b"});
+  live_until("m1", "Failed");
+  expect_moved("m1", {"b"}, {"a", "c"});
+}
+
+TEST_F(StagesTest, WhenNoClusterCanBeDeployedAllGoBack) {
+  hubs.faults["target.deploy a"] = {.error = odd()};
+  given("m1", {"a"});
+  live_until("m1", "Failed");
+  EXPECT_THAT(condition("m1", "ResourceDeployed"), HasSubstr("False Error: no cluster's resources reached"));
+  expect_moved("m1", {}, {"a", "b", "c"});
+  EXPECT_EQ(hubs.count("hub1 source.release"), 0u);
+}
+
+TEST_F(StagesTest, AHubThatIsAwayForAMinuteDelaysOnly) {
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Initializing");
+    hubs.hub("hub2").reachable = false;
+    co_await sleep(1min);
+    hubs.hub("hub2").reachable = true;
+    co_await reaches("m1", "Completed");
+  });
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
+
+TEST_F(StagesTest, WhoDoesNotArriveIsBroughtBackAndTheOthersStay) {
+  hubs.travel_times["b"] = 1000h;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Rollbacking");
+    hubs.travel_times.clear();
+    EXPECT_GE(loop.clock().now() - async::TimePoint{}, 12min);
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_THAT(condition("m1", "ClusterRegistered"), HasSubstr("False Timeout: 1 cluster of 2 are Available"));
+  EXPECT_THAT(listed("m1", "success"), testing::ElementsAre("a"));
+  EXPECT_THAT(listed("m1", "failure"), testing::ElementsAre("b"));
+  EXPECT_EQ(hubs.hub("hub1").clusters.count("a"), 0u);
+  EXPECT_EQ(hubs.hub("hub2").clusters.count("b"), 0u);
+  EXPECT_TRUE(hubs.hub("hub1").clusters.at("b").accepted);
+  // Let go at the start and after each third.
+  EXPECT_EQ(hubs.count("hub1 source.release"), 3u);
+}
+
+TEST_F(StagesTest, WhoArrivesLateStaysAndTheMigrationIsCompleted) {
+  hubs.travel_times["b"] = 12min + 5s;
+  hubs.faults["target.arrived"] = {.error = FakeHubs::unreachable("hub2"), .times = 3};
+  given("m1", {"a", "b"});
+  live_until("m1", "Completed");
+  expect_moved("m1", {"a", "b"}, {"c"});
+  EXPECT_THAT(condition("m1", "ClusterRegistered"), HasSubstr("True ClusterRegistered: all 2 clusters"));
+  EXPECT_EQ(clusters("m1", "failed"), 0);
+}
+
+// The spec's sixth decision.
+TEST_F(StagesTest, TheSourceIsRestoredWhenTheTargetIsLostForGood) {
+  hubs.travel_time = 1000h;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    co_await sleep(1min);
+    hubs.hub("hub2").reachable = false;
+    co_await reaches("m1", "Rollbacking");
+    co_await holds([&] { return hubs.count("hub1 source.roll_back") > 0; });
+    for (auto& [name, cluster] : hubs.hub("hub1").clusters) cluster.available = true;
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_EQ(available_on("hub1"), (std::set<std::string>{"a", "b", "c"}));
+  for (auto& [name, cluster] : hubs.hub("hub1").clusters) EXPECT_TRUE(cluster.accepted) << name;
+  EXPECT_TRUE(hubs.hub("hub1").kubeconfigs.empty());
+  EXPECT_THAT(condition("m1", "ResourceRolledBack"),
+              testing::AllOf(HasSubstr("False Timeout"), HasSubstr("hub 'hub2' could not be asked"),
+                             HasSubstr("migration-request: rollback")));
+  EXPECT_EQ(clusters("m1", "rolledBack"), 2);
+}
+
+TEST_F(StagesTest, TheCredentialIsWithdrawnBeforeTheSourceIsRestored) {
+  hubs.faults["source.collect"] = {.error = FakeHubs::forbidden()};
+  given("m1", {"a"});
+  live_until("m1", "Failed");
+  const auto at = [&](const char* order) { return std::ranges::find(hubs.orders, order) - hubs.orders.begin(); };
+  EXPECT_LT(at("hub2 target.remove_helpers"), at("hub1 source.roll_back"));
+}
+
+TEST_F(StagesTest, ARollbackThatFailsForOneClusterTellsWhichAndWhatToDo) {
+  hubs.faults["source.collect"] = {.error = FakeHubs::forbidden()};
+  hubs.faults["source.roll_back b"] = {.error = odd()};
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Failed");
+    co_await sleep(1s);
+  });
+  EXPECT_THAT(
+      condition("m1", "ResourceRolledBack"),
+      testing::AllOf(HasSubstr("False Error"), HasSubstr("b: something odd"), HasSubstr("bring b back by hand")));
+  EXPECT_EQ(clusters("m1", "rolledBack"), 1);
+  EXPECT_FALSE(hubs.hub("hub1").clusters.at("a").marked);
+  EXPECT_GE(events("RollbackingFailed").size(), 1u);
+}
+
+TEST_F(StagesTest, ARollbackOneClusterOfWhichNeverReturnsStillCountsTheOthers) {
+  hubs.travel_time = 1000h;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Rollbacking");
+    co_await holds([&] { return hubs.count("hub1 source.roll_back") > 0; });
+    hubs.hub("hub1").clusters.at("a").available = true;
+    hubs.hub("hub1").clusters.at("b").available = false;
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_EQ(clusters("m1", "rolledBack"), 1);
+  EXPECT_THAT(condition("m1", "ResourceRolledBack"), HasSubstr("not back: b"));
+}
+
+class CleaningTest : public MigrationTest {};
+
+struct CleanFault {
+  const char* order;
+};
+class CleaningFaultTest : public MigrationTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(CleaningFaultTest, IsAWarningAndTheMigrationIsCompleted) {
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    hubs.faults[GetParam()].error = FakeHubs::forbidden();
+    co_await reaches("m1", "Completed");
+    co_await sleep(1s);
+  });
+  EXPECT_THAT(condition("m1", "ResourceCleaned"),
+              testing::AllOf(HasSubstr("False Error: [Warning"), HasSubstr("the manager may not do that")));
+  EXPECT_EQ(events("CleaningFailed").size(), 1u);
+  EXPECT_EQ(clusters("m1", "migrated"), 2);
+  EXPECT_EQ(available_on("hub2"), (std::set<std::string>{"a", "b"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, CleaningFaultTest,
+                         testing::Values("target.clean", "source.clean", "source.remove_helpers",
+                                         "target.remove_helpers"));
+
+TEST_F(CleaningTest, ATimeoutIsAWarningToo) {
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    hubs.faults["source.clean"].hang = true;
+    co_await reaches("m1", "Completed");
+  });
+  EXPECT_THAT(condition("m1", "ResourceCleaned"), HasSubstr("False Timeout: [Warning"));
+}
+
+// Decision 7: no proof, no deletion.
+TEST_F(CleaningTest, AClusterWhoseContentDiffersIsNotRemovedFromTheSource) {
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    hubs.hub("hub2").clusters.at("b").content += 1;
+    co_await reaches("m1", "Completed");
+  });
+  EXPECT_EQ(hubs.hub("hub1").clusters.count("a"), 0u);
+  EXPECT_EQ(hubs.hub("hub1").clusters.count("b"), 1u);
+  EXPECT_THAT(condition("m1", "MigrationVerified"),
+              testing::AllOf(HasSubstr("False"), HasSubstr("its content differs")));
+  EXPECT_THAT(condition("m1", "ResourceCleaned"), HasSubstr("[Warning"));
+}
+
+TEST_F(CleaningTest, AClusterThatLeftAgainIsNotRemovedFromTheSource) {
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Cleaning");
+    hubs.hub("hub2").clusters.at("b").available = false;
+    co_await reaches("m1", "Completed");
+  });
+  EXPECT_EQ(hubs.hub("hub1").clusters.count("a"), 0u);
+  EXPECT_EQ(hubs.hub("hub1").clusters.count("b"), 1u);
+}
+
+// Scenario 98 of the peer: its ConfigMap gone, it deletes everything.
+TEST_F(CleaningTest, WithoutItsListsTheTargetIsAskedWhoArrived) {
+  hubs.faults["source.clean"] = {.error = FakeHubs::unreachable("hub1"), .times = 1};
+  hubs.travel_times["b"] = 1000h;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Rollbacking");
+    co_await reaches("m1", "Cleaning");
+    auto removed = co_await global.api().remove(kube::resources::config_maps, Key{"default", "m1"});
+    EXPECT_TRUE(removed);
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_EQ(hubs.hub("hub1").clusters.count("b"), 1u);
+  EXPECT_TRUE(hubs.hub("hub2").clusters.at("a").available);
+}
+
+TEST_F(CleaningTest, AFailedClusterMakesItFailedHoweverTheCleanupEnds) {
+  hubs.faults["target.deploy b"] = {.error = odd()};
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    hubs.faults["source.clean"].error = FakeHubs::forbidden();
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_THAT(condition("m1", "ResourceCleaned"), HasSubstr("[Warning"));
+}
+
+}  // namespace
+}  // namespace hubferry::migration::test

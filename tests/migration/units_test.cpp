@@ -1,0 +1,268 @@
+#include <gmock/gmock.h>
+
+#include <boost/json/parse.hpp>
+
+#include "hubferry/async/virtual_loop.hpp"
+#include "migration/admission.hpp"
+#include "migration/rollback_plan.hpp"
+#include "migration/status_text.hpp"
+#include "migration/timeouts.hpp"
+#include "migration/validation.hpp"
+
+/// The parts of the controller that need nobody.
+namespace hubferry::migration::test {
+namespace {
+
+using namespace std::chrono_literals;
+using hubagent::Stage;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+Migration with_spec(std::string_view spec, std::string_view status = "{}") {
+  kube::json::object object{
+      {"metadata", kube::json::object{{"name", "m1"}, {"namespace", "ns"}, {"uid", "u1"}, {"generation", 3}}},
+      {"spec", boost::json::parse({spec.data(), spec.size()})},
+      {"status", boost::json::parse({status.data(), status.size()})}};
+  return Migration{phase::KubeResource{kube::Object{std::move(object)}}};
+}
+
+const auto sound = R"({"from": "hub1", "to": "hub2", "includedManagedClusters": ["b", "a", "b"]})";
+
+TEST(MigrationRequest, ASoundOneHasNoProblems) {
+  EXPECT_THAT(request_problems(with_spec(sound)), IsEmpty());
+  EXPECT_THAT(*with_spec(sound).listed_clusters(), ElementsAre("a", "b"));
+}
+
+TEST(MigrationRequest, AllProblemsAreToldAtOnce) {
+  const auto problems = request_problems(with_spec(R"({"from": "hub1", "to": "hub1", "includedManagedClusters": [],
+                    "supportedConfigs": {"stageTimeout": "soon"}})"));
+  ASSERT_THAT(problems, SizeIs(3));
+  EXPECT_EQ(problems[0].reason, "HubClusterInvalid");
+  EXPECT_THAT(problems[0].message, HasSubstr("both 'hub1'"));
+  EXPECT_THAT(problems[1].message, HasSubstr("names no cluster"));
+  EXPECT_THAT(problems[2].message, HasSubstr("'soon' cannot be read"));
+}
+
+TEST(MigrationRequest, NeitherListNorPlacementOrBothIsAProblem) {
+  EXPECT_THAT(joined(request_problems(with_spec(R"({"from": "a", "to": "b"})"))), HasSubstr("exactly one of"));
+  EXPECT_THAT(joined(request_problems(with_spec(R"({"from": "a", "to": "b", "includedManagedClusters": ["c"],
+                                                    "includedManagedClustersPlacementRef": "p"})"))),
+              HasSubstr("exactly one of"));
+  EXPECT_THAT(request_problems(with_spec(R"({"from": "a", "to": "b", "includedManagedClustersPlacementRef": "p"})")),
+              IsEmpty());
+}
+
+TEST(MigrationRequest, EmptyNamesAreProblems) {
+  EXPECT_THAT(joined(request_problems(with_spec(R"({"includedManagedClusters": ["", ""]})"))),
+              testing::AllOf(HasSubstr("spec.from names no hub"), HasSubstr("spec.to names no hub"),
+                             HasSubstr("names no cluster")));
+}
+
+TEST(StageTimeout, IsTheDefaultUnlessTheMigrationBringsASoundOne) {
+  EXPECT_EQ(stage_timeout(with_spec(sound), phases::validating), 5min);
+  EXPECT_EQ(stage_timeout(with_spec(sound), phases::registering), 12min);
+  EXPECT_EQ(stage_timeout(with_spec(sound), phases::rollbacking), 12min);
+  EXPECT_EQ(stage_timeout(with_spec(sound), phases::cleaning), 10min);
+  EXPECT_EQ(stage_timeout(with_spec(R"({"supportedConfigs": {"stageTimeout": "1h30m"}})"), phases::cleaning), 90min);
+  for (const auto* bad : {R"("never")", R"("-5m")", R"("0s")", R"("")", "7", "{}"}) {
+    const auto migration = with_spec(std::string{R"({"supportedConfigs": {"stageTimeout": )"} + bad + "}}");
+    EXPECT_TRUE(timeout_problem(migration)) << bad;
+    EXPECT_EQ(stage_timeout(migration, phases::deploying), 5min) << bad;
+  }
+}
+
+TEST(StageTimeout, IsCountedFromTheStageAndSurvivesAClockThatWasSetBack) {
+  async::VirtualLoop loop;
+  const auto now = loop.clock().wall_now();
+  EXPECT_EQ(stage_deadline(now - 2min, 5min, loop.clock()), loop.clock().now() + 3min);
+  EXPECT_EQ(stage_deadline(now - 1h, 5min, loop.clock()), loop.clock().now() - 55min);
+  EXPECT_EQ(stage_deadline(now + 1h, 5min, loop.clock()), loop.clock().now() + 5min);
+}
+
+TEST(Ledger, ComesBackFromItsConfigMapAsItWas) {
+  Ledger ledger;
+  ledger.all = {"a", "b", "c", "d"};
+  ledger.succeed("a");
+  ledger.succeed("d");
+  ledger.fail("b", {"Deploying", "Error", "a \"quoted\" sentence"});
+  ledger.rolled_back = {"b"};
+  ledger.unverified = {"a"};
+  ledger.cleaned = {"d"};
+  EXPECT_EQ(ledger_from_data(to_data(ledger)), ledger);
+  EXPECT_EQ(to_data(ledger).at("all-clusters"), R"(["a","b","c","d"])");
+  EXPECT_EQ(to_data(ledger).at("success"), R"(["a","d"])");
+  EXPECT_EQ(to_data(ledger).at("failure"), R"(["b"])");
+}
+
+TEST(Ledger, GarbageIsEmpty) {
+  EXPECT_EQ(ledger_from_data({}), Ledger{});
+  EXPECT_EQ(ledger_from_data({{"all-clusters", "[1, {}"}, {"success", "{}"}, {"failure", 7}}), Ledger{});
+}
+
+TEST(Ledger, ALateArrivalIsNoFailureAnyMore) {
+  Ledger ledger;
+  ledger.all = {"a", "b"};
+  ledger.fail("a", {"Registering", "Timeout", "late"});
+  ledger.succeed("a");
+  EXPECT_THAT(ledger.failures, IsEmpty());
+  ledger.fail("a", {"Registering", "Timeout", "again"});
+  EXPECT_THAT(ledger.failures, IsEmpty());
+  EXPECT_THAT(ledger.under_way(), ElementsAre("b"));
+  EXPECT_THAT(ledger.to_roll_back(), ElementsAre("b"));
+  EXPECT_THAT(ledger.to_clean(), ElementsAre("a"));
+}
+
+TEST(StatusText, CountsAddUpToTheTotal) {
+  auto migration = with_spec(sound);
+  Ledger ledger;
+  ledger.all = {"a", "b", "c"};
+  ledger.succeed("a");
+  ledger.fail("b", {"Deploying", "Error", std::string(1000, 'x')});
+  put_counts(migration, ledger, true);
+  const auto& counts = migration.status.at("clusters");
+  EXPECT_EQ(counts.at("total").to_number<int>(), 3);
+  EXPECT_EQ(counts.at("migrating").to_number<int>(), 1);
+  EXPECT_EQ(counts.at("pending").to_number<int>(), 0);
+  EXPECT_EQ(counts.at("progress"), "1/3");
+  EXPECT_LE(counts.at("failures").at(0).at("message").as_string().size(), longest_failure_shown + 3);
+}
+
+TEST(StatusText, ListsNameTheFirstFewAndCountTheRest) {
+  EXPECT_EQ(some_names({"a"}), "a");
+  EXPECT_EQ(some_names({"a", "b", "c"}), "a, b and c");
+  EXPECT_EQ(some_names({"a", "b", "c"}, 2), "a, b and 1 more");
+  EXPECT_EQ(some_names({}), "");
+  EXPECT_EQ(count_clusters(1), "1 cluster");
+}
+
+// An identical condition is not a change: nothing is written for it.
+TEST(StatusText, AConditionThatSaysTheSameIsNotTouched) {
+  auto migration = with_spec(sound);
+  const async::WallTime first{1h};
+  set_condition(migration, conditions::started, kube::ConditionStatus::no, "Waiting", "for m0", first);
+  const auto before = migration.status;
+  set_condition(migration, conditions::started, kube::ConditionStatus::no, "Waiting", "for m0", first + 1h);
+  EXPECT_EQ(migration.status, before);
+  set_condition(migration, conditions::started, kube::ConditionStatus::no, "Waiting", "for m9", first + 1h);
+  const auto& condition = migration.status.at("conditions").at(0);
+  EXPECT_EQ(condition.at("lastTransitionTime"), "1970-01-01T01:00:00Z");
+  EXPECT_EQ(condition.at("lastUpdateTime"), "1970-01-01T02:00:00Z");
+  EXPECT_EQ(condition.at("observedGeneration").to_number<int>(), 3);
+}
+
+Contender contender(std::string uid, int age, ClusterNames clusters, bool active = false) {
+  return {uid, {"ns", uid}, std::to_string(1000 - age), "hub1", "hub2", std::move(clusters), active};
+}
+
+auto obstacles(const std::vector<Contender>& contenders, std::size_t most = 10) {
+  std::vector<const Contender*> all;
+  for (const auto& entry : contenders) all.push_back(&entry);
+  return find_obstacles(all, most);
+}
+
+TEST(Admission, StrangersRunAtOnce) {
+  EXPECT_THAT(obstacles({contender("m1", 3, {"a"}), contender("m2", 2, {"b"}), contender("m3", 1, {"c"}, true)}),
+              IsEmpty());
+}
+
+TEST(Admission, AClusterOfAnActiveMigrationIsWaitedFor) {
+  const auto found = obstacles({contender("old", 9, {"a"}), contender("young", 1, {"a"}, true)});
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found.at("old"), "waiting for migration ns/young, which has cluster a");
+}
+
+// Else a large migration could be overtaken for ever by small ones.
+TEST(Admission, NobodyOvertakesAnOlderOneThatWaits) {
+  const auto found =
+      obstacles({contender("m1", 9, {"a"}, true), contender("m2", 5, {"a", "b"}), contender("m3", 1, {"b"})});
+  EXPECT_THAT(found.at("m2"), HasSubstr("ns/m1"));
+  EXPECT_THAT(found.at("m3"), HasSubstr("ns/m2"));
+}
+
+TEST(Admission, NoMoreThanAllowedRunAndTheOldestGoFirst) {
+  const auto found = obstacles({contender("m1", 1, {"a"}), contender("m2", 5, {"b"}), contender("m3", 3, {"c"})}, 2);
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_THAT(found.at("m1"), HasSubstr("no more run at once"));
+}
+
+TEST(Admission, OneNameInTwoNamespacesSharesNoHub) {
+  Contender one = contender("u1", 2, {"a"}, true);
+  one.key = {"x", "same"};
+  Contender two = contender("u2", 1, {"b"});
+  two.key = {"y", "same"};
+  two.from = "hub3";
+  EXPECT_THAT(obstacles({one, two}).at("u2"), HasSubstr("same name"));
+  two.to = "hub4";
+  EXPECT_THAT(obstacles({one, two}), IsEmpty());
+}
+
+TEST(Admission, WhoeverClaimsAClusterSecondWaitsAgain) {
+  Admission admission{10};
+  auto first = with_spec(R"({"from": "hub1", "to": "hub2", "includedManagedClustersPlacementRef": "p"})");
+  kube::json::object copy = first.object.json();
+  copy["metadata"].as_object()["uid"] = "u2";
+  copy["metadata"].as_object()["name"] = "m2";
+  const Migration second{phase::KubeResource{kube::Object{copy}}};
+  admission.see(first);
+  admission.see(second);
+  for (const auto* uid : {"u1", "u2"}) {
+    EXPECT_FALSE(admission.obstacle(uid));
+    admission.begin(uid);
+  }
+  EXPECT_FALSE(admission.claim("u1", {"a", "b"}));
+  EXPECT_THAT(admission.claim("u2", {"b", "c"}).value_or(""), HasSubstr("ns/m1, which has cluster b"));
+  EXPECT_TRUE(admission.obstacle("u2"));
+  admission.forget("u1");
+  EXPECT_FALSE(admission.obstacle("u2"));
+}
+
+TEST(RollbackPlan, EachClusterIsBroughtBackFromWhereItGot) {
+  auto migration = with_spec(sound);
+  Ledger ledger;
+  ledger.all = {"a", "b", "c", "d"};
+  ledger.succeed("d");
+  ledger.fail("a", {"Deploying", "Error", ""});
+  ledger.fail("b", {"Registering", "Timeout", ""});
+  EXPECT_THAT(plan_rollback(migration, ledger), IsEmpty());
+  migration.set_rollback_stage(Stage::registering);
+  const auto plan = plan_rollback(migration, ledger);
+  EXPECT_THAT(plan.at(Stage::deploying), ElementsAre("a"));
+  EXPECT_THAT(plan.at(Stage::registering), ElementsAre("b", "c"));
+  ledger.rolled_back = {"a", "b", "c"};
+  EXPECT_THAT(plan_rollback(migration, ledger), IsEmpty());
+}
+
+TEST(RollbackPlan, AnIncompleteRollbackTellsWhatToDo) {
+  auto migration = with_spec(sound);
+  migration.set_rollback_stage(Stage::registering);
+  Ledger ledger;
+  ledger.all = {"a", "b"};
+  ledger.rolled_back = {"a"};
+  const auto verdict = judge_rollback(migration, ledger, {{"source", "hub 'hub1': no answer within 12m0s."}});
+  EXPECT_FALSE(verdict.success);
+  EXPECT_EQ(verdict.reason, "Timeout");
+  EXPECT_THAT(verdict.message, testing::AllOf(HasSubstr("To bring b back by hand"), HasSubstr("hubAcceptsClient"),
+                                              HasSubstr("migration-request: rollback")));
+}
+
+TEST(RequestedRollback, OnlyAFailedMigrationWithTheVeryWordBeginsAgain) {
+  const auto asked = [](std::string_view phase, std::string_view word) {
+    kube::json::object annotations{{names::request_annotation, word}};
+    kube::json::object object{
+        {"metadata", kube::json::object{{"name", "m"}, {"uid", "u"}, {"annotations", annotations}}},
+        {"status", kube::json::object{{"phase", phase}, {"rollbackStage", "Registering"}}}};
+    Migration migration{phase::KubeResource{kube::Object{object}}};
+    return begin_requested_rollback(migration, async::WallTime{1h}) && migration.phase() == phases::rollbacking &&
+           migration.entered(phases::rollbacking) == async::WallTime{1h};
+  };
+  EXPECT_TRUE(asked("Failed", "rollback"));
+  EXPECT_FALSE(asked("Failed", "Rollback"));
+  EXPECT_FALSE(asked("Completed", "rollback"));
+  EXPECT_FALSE(asked("Registering", "rollback"));
+  EXPECT_FALSE(asked("Rollbacking", "rollback"));
+}
+
+}  // namespace
+}  // namespace hubferry::migration::test

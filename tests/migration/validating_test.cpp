@@ -1,0 +1,151 @@
+#include "migration_test.hpp"
+
+namespace hubferry::migration::test {
+namespace {
+
+class ValidatingTest : public MigrationTest {
+ protected:
+  /// Nothing was touched, and the resource says why.
+  void expect_rejected(const std::string& name, const std::string& reason, const std::string& text) {
+    live([&]() -> Awaitable<> {
+      co_await reaches(name, "Failed");
+      co_await sleep(1s);
+    });
+    EXPECT_THAT(condition(name, "ResourceValidated"), testing::AllOf(HasSubstr("False " + reason), HasSubstr(text)));
+    for (const auto& order : hubs.orders)
+      EXPECT_TRUE(order.ends_with("validate") || order.ends_with("resolve_placement")) << order;
+    expect_moved(name, {}, {"a", "b", "c"});
+  }
+};
+
+TEST_F(ValidatingTest, AnEmptyListIsRejected) {
+  given("m1", {}, {{"includedManagedClusters", json::array{}}});
+  expect_rejected("m1", "ResourceInvalid", "names no cluster");
+}
+
+TEST_F(ValidatingTest, AMoveToTheSameHubIsRejected) {
+  given("m1", {"a"}, {{"to", "hub1"}});
+  expect_rejected("m1", "HubClusterInvalid", "both 'hub1'");
+}
+
+TEST_F(ValidatingTest, AnUnparsableTimeoutIsRejected) {
+  given("m1", {"a"}, {{"supportedConfigs", json::object{{"stageTimeout", "forever"}}}});
+  expect_rejected("m1", "ResourceInvalid", "stageTimeout");
+}
+
+TEST_F(ValidatingTest, AnUnknownSourceIsRejected) {
+  given("m1", {"a"}, {{"from", "nowhere"}});
+  expect_rejected("m1", "HubClusterInvalid", "hub 'nowhere' does not exist");
+}
+
+TEST_F(ValidatingTest, AnUnknownTargetIsRejected) {
+  given("m1", {"a"}, {{"to", "nowhere"}});
+  expect_rejected("m1", "HubClusterInvalid", "hub 'nowhere' does not exist");
+}
+
+TEST_F(ValidatingTest, AHubThatIsNotAvailableIsRejected) {
+  hubs.hub("hub2").available = false;
+  given("m1", {"a"});
+  expect_rejected("m1", "HubClusterInvalid", "hub 'hub2' is not Available");
+}
+
+TEST_F(ValidatingTest, AClusterThatIsNoHubIsRejected) {
+  hubs.hub("hub2").is_hub = false;
+  given("m1", {"a"});
+  expect_rejected("m1", "HubClusterInvalid", "hub 'hub2' is a cluster, but no hub");
+}
+
+TEST_F(ValidatingTest, AllClustersThatCannotMoveAreToldAtOnce) {
+  hubs.hub("hub2").clusters["b"] = {};
+  given("m1", {"a", "b", "missing"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Failed");
+    co_await sleep(1s);
+  });
+  EXPECT_THAT(condition("m1", "ResourceValidated"),
+              testing::AllOf(HasSubstr("False Error: 2 of 3 clusters cannot move"), HasSubstr("ClusterNotFound"),
+                             HasSubstr("b is on hub2 already")));
+  EXPECT_THAT(listed("m1", "failure"), testing::ElementsAre("b", "missing"));
+  EXPECT_EQ(events("ValidatingFailed").size(), 2u);
+  EXPECT_EQ(clusters("m1", "failed"), 2);
+  EXPECT_EQ(clusters("m1", "pending"), 1);
+  hubs.hub("hub2").clusters.erase("b");
+  expect_moved("m1", {}, {"a", "b", "c"});
+}
+
+TEST_F(ValidatingTest, ManyFailedClustersMakeOneEvent) {
+  ClusterNames names;
+  for (int index = 0; index < 30; ++index) names.push_back("missing-" + std::to_string(index));
+  given("m1", names);
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Failed");
+    co_await sleep(1s);
+  });
+  ASSERT_EQ(events("ValidatingFailed").size(), 1u);
+  EXPECT_THAT(events("ValidatingFailed").at(0), HasSubstr("30 clusters failed"));
+}
+
+TEST_F(ValidatingTest, APlacementIsCheckedOnTheTargetToo) {
+  hubs.hub("hub1").placements["edge"] = {"a"};
+  hubs.hub("hub2").clusters["a"] = {};
+  given("m1", {}, {{"includedManagedClustersPlacementRef", "edge"}});
+  live_until("m1", "Failed");
+  EXPECT_THAT(condition("m1", "ResourceValidated"), HasSubstr("False ClusterConflict"));
+  EXPECT_TRUE(hubs.hub("hub2").clusters.contains("a"));
+}
+
+TEST_F(ValidatingTest, AnUnknownPlacementIsRejected) {
+  given("m1", {}, {{"includedManagedClustersPlacementRef", "unknown"}});
+  expect_rejected("m1", "Error", "there is no placement unknown");
+}
+
+TEST_F(ValidatingTest, APlacementThatSelectsNothingIsRejected) {
+  hubs.hub("hub1").placements["edge"] = {};
+  given("m1", {}, {{"includedManagedClustersPlacementRef", "edge"}});
+  expect_rejected("m1", "ClusterNotFound", "placement 'edge' selects no cluster");
+}
+
+TEST_F(ValidatingTest, AHubThatNeverAnswersIsAskedAgainAndThenGivenUp) {
+  hubs.faults["source.validate"] = {.error = {}, .hang = true};
+  given("m1", {"a"});
+  expect_rejected("m1", "Timeout", "hub 'hub1' could not be asked: no answer within 5m");
+  EXPECT_EQ(hubs.count("hub1 source.validate"), 3u);
+  EXPECT_GE(loop.clock().now() - async::TimePoint{}, 5min);
+}
+
+TEST_F(ValidatingTest, AHubThatAnswersLateIsWaitedFor) {
+  hubs.faults["source.validate"] = {.error = FakeHubs::unreachable("hub1"), .times = 4};
+  given("m1", {"a"});
+  live_until("m1", "Completed");
+  expect_moved("m1", {"a"}, {"b", "c"});
+}
+
+TEST_F(ValidatingTest, AHubThatRefusesIsNotAskedAgain) {
+  hubs.faults["source.validate"] = {.error = FakeHubs::forbidden()};
+  given("m1", {"a"});
+  expect_rejected("m1", "Error", "the manager may not do that");
+  EXPECT_EQ(hubs.count("hub1 source.validate"), 1u);
+}
+
+TEST_F(ValidatingTest, ItsOwnTimeoutReplacesTheStages) {
+  hubs.faults["source.validate"] = {.error = {}, .hang = true};
+  given("m1", {"a"}, {{"supportedConfigs", json::object{{"stageTimeout", "30s"}}}});
+  expect_rejected("m1", "Timeout", "no answer within 30s");
+  EXPECT_LT(loop.clock().now() - async::TimePoint{}, 2min);
+}
+
+TEST_F(ValidatingTest, AConfigMapOfSomebodyElseIsNeverOverwritten) {
+  auto put = [&]() -> Awaitable<> {
+    json::object map{{"metadata", json::object{{"name", "m1"}, {"namespace", "default"}}},
+                     {"data", json::object{{"mine", "yes"}}}};
+    auto created = co_await global.api().create(kube::resources::config_maps, map);
+    EXPECT_TRUE(created);
+  };
+  loop.run(put());
+  given("m1", {"a"});
+  expect_rejected("m1", "ConfigMapConflict", "ConfigMap default/m1 is not this migration's");
+  EXPECT_EQ(global.object(kube::resources::config_maps, {"default", "m1"})->string_at({"data", "mine"}), "yes");
+}
+
+}  // namespace
+}  // namespace hubferry::migration::test
