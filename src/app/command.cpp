@@ -84,6 +84,18 @@ void Command::add_number(double& target, std::string name, std::string help) {
        .short_name = ""});
 }
 
+void Command::add_choice(std::string& target, std::string name, std::string short_name, std::string placeholder,
+                         std::vector<std::string> choices, std::string help) {
+  const auto apply = [&target, choices](const std::string& text) { target = parse_choice(text, choices); };
+  add({.name = std::move(name),
+       .placeholder = std::move(placeholder),
+       .help = std::move(help),
+       .default_text = target,
+       .apply = apply,
+       .short_name = std::move(short_name),
+       .choices = std::move(choices)});
+}
+
 void Command::add_duration(async::Duration& target, std::string name, std::string help) {
   add({.name = std::move(name),
        .placeholder = "DURATION",

@@ -26,6 +26,8 @@ struct Flag {
   std::string short_name;  // "o"
   /// apply() is called for every time that the flag is given; the last one wins otherwise.
   bool repeatable = false;
+  /// What it can be set to, where that is a short list: for shell completion.
+  std::vector<std::string> choices = {};
 
   [[nodiscard]] bool is_switch() const { return placeholder.empty(); }
   /// "HUBFERRY_LOG_LEVEL".
@@ -38,6 +40,7 @@ struct Argument {
   std::string help;
   bool required = false;
   std::function<void(const std::string& text)> apply;
+  std::vector<std::string> choices = {};  // as a Flag's
 };
 
 /// A subcommand: what it takes, what it says about itself, and what it does.
@@ -56,6 +59,9 @@ class Command {
   void add_text(std::string& target, std::string name, std::string placeholder, std::string help);
   void add_integer(int& target, std::string name, int least, int most, std::string help);
   void add_number(double& target, std::string name, std::string help);
+  /// One of `choices`.
+  void add_choice(std::string& target, std::string name, std::string short_name, std::string placeholder,
+                  std::vector<std::string> choices, std::string help);
   /// Must be above zero.
   void add_duration(async::Duration& target, std::string name, std::string help);
   void add_argument(Argument argument) { arguments_.push_back(std::move(argument)); }

@@ -30,6 +30,9 @@ class CommandLine {
     return commands_.emplace_back(std::move(name), std::move(summary));
   }
 
+  [[nodiscard]] const std::string& program() const { return program_; }
+  [[nodiscard]] const std::list<Command>& commands() const { return commands_; }
+
   /// `arguments` are without the program's name.
   int run(std::vector<std::string> arguments, const Surroundings& surroundings) const;
 

@@ -17,7 +17,8 @@ void LogFlags::add_to(Command& command) {
                    [this](const std::string& text) {
                      level = *obs::parse_level(parse_choice(text, {"debug", "info", "warn", "error"}));
                    },
-               .short_name = ""});
+               .short_name = "",
+               .choices = {"debug", "info", "warn", "error"}});
   command.add(
       {.name = "log-format",
        .placeholder = "FORMAT",
@@ -25,7 +26,8 @@ void LogFlags::add_to(Command& command) {
        .default_text = std::string(to_string(format)),
        .apply =
            [this](const std::string& text) { format = *obs::parse_log_format(parse_choice(text, {"json", "text"})); },
-       .short_name = ""});
+       .short_name = "",
+       .choices = {"json", "text"}});
 }
 
 obs::LogSink::Options LogFlags::sink_options() const {

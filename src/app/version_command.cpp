@@ -3,7 +3,6 @@
 #include <ostream>
 
 #include "app/commands.hpp"
-#include "app/flag_values.hpp"
 #include "hubferry/obs/build_info.hpp"
 
 namespace hubferry::app {
@@ -34,12 +33,7 @@ void print_text(std::ostream& out) {
 void add_version_command(CommandLine& line, std::ostream& out) {
   auto& command = line.add("version", "print which hubferry this is");
   const auto format = std::make_shared<std::string>("text");
-  command.add({.name = "output",
-               .placeholder = "FORMAT",
-               .help = "text or json.",
-               .default_text = *format,
-               .apply = [format](const std::string& text) { *format = parse_choice(text, {"text", "json"}); },
-               .short_name = "o"});
+  command.add_choice(*format, "output", "o", "FORMAT", {"text", "json"}, "text or json.");
   command.example("hubferry version -o json", "for scripts");
   command.on_run([format, &out] {
     (*format == "json" ? print_json : print_text)(out);

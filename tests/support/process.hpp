@@ -87,6 +87,14 @@ class Process {
     return err_.text;
   }
 
+  /// The same for its standard output.
+  const std::string& await_output_text(std::string_view text) {
+    read_while([&] { return out_.text.find(text) == std::string::npos && !ended_and_drained(); }, text);
+    if (out_.text.find(text) == std::string::npos)
+      throw std::runtime_error("it ended without '" + std::string(text) + "':\n" + out_.text + err_.text);
+    return out_.text;
+  }
+
   [[nodiscard]] const std::string& out() const { return out_.text; }
   [[nodiscard]] const std::string& err() const { return err_.text; }
 

@@ -47,7 +47,10 @@ ClientMetrics::ClientMetrics(obs::Metrics& metrics, std::string host)
       lookups_(&metrics
                     .histogram_family("rest_client_dns_resolution_duration_seconds",
                                       "Looking up the server's name, by host.", {"host"}, seconds_buckets(), max_series)
-                    .with({host_})) {}
+                    .with({host_})) {
+  // So that the series is there before the first trouble.
+  retries_.with({code_text(0), "GET", host_});
+}
 
 ClientMetrics::OfVerb& ClientMetrics::of_verb(std::string_view verb) {
   const auto known = verbs_.find(verb);

@@ -1,0 +1,23 @@
+# docker build -t hubferry:0.1.0 .
+#
+# Debian 12 for both stages: the binary links OpenSSL, zlib, yaml-cpp and prometheus-cpp as that release has them, and
+# their security fixes come with a rebuild on a fresh base. The image holds the binary and these libraries, no compiler.
+FROM debian:12-slim AS build
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends clang-19 lld-19 meson ninja-build pkg-config python3 git \
+      libboost1.81-dev libssl-dev zlib1g-dev prometheus-cpp-dev libyaml-cpp-dev libcli11-dev
+WORKDIR /hubferry
+COPY . .
+RUN CC=clang-19 CXX=clang++-19 CC_LD=lld-19 CXX_LD=lld-19 \
+      meson setup /build --wrap-mode=nofallback --prefix=/usr -Dtests=false -Dperf=false \
+ && ninja -C /build hubferry \
+ && DESTDIR=/image meson install -C /build --no-rebuild --strip
+
+FROM debian:12-slim
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends ca-certificates libssl3 zlib1g libyaml-cpp0.7 libprometheus-cpp-core1.0 \
+ && rm -rf /var/lib/apt/lists/*
+COPY --from=build /image/usr/bin/hubferry /usr/bin/hubferry
+USER 65532:65532
+ENTRYPOINT ["/usr/bin/hubferry"]
+CMD ["manager", "--leader-elect"]

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hubferry/async/clock.hpp"
+#include "hubferry/kube/error.hpp"
+#include "hubferry/kube/resource.hpp"
+#include "hubferry/transport/hubs.hpp"
+
+namespace hubferry::app {
+
+/// What a migration asks for.
+struct PlanRequest {
+  std::string from;
+  std::string to;
+  std::optional<std::vector<std::string>> clusters;
+  std::string placement;
+};
+
+/// Reads the request from a ManagedClusterMigration. Throws std::runtime_error that names the field.
+PlanRequest plan_request_of(const kube::json::object& migration);
+
+/// Why something could not succeed.
+struct PlanProblem {
+  std::string hub;      // empty: it is the request itself
+  std::string cluster;  // empty: it concerns all of them
+  std::string reason;
+  std::string message;
+};
+
+/// One object that would be copied.
+struct PlannedObject {
+  std::string api_version;
+  std::string kind;
+  std::string ns;
+  std::string name;
+  std::size_t bytes = 0;
+  bool with_status = false;
+};
+
+struct PlannedCluster {
+  std::string name;
+  std::vector<PlannedObject> objects;
+};
+
+/// What a migration would do.
+struct Plan {
+  PlanRequest request;
+  std::vector<PlannedCluster> clusters;  // by name
+  std::vector<PlanProblem> problems;
+  async::Duration reading{0};  // how long it took to read what would be copied
+
+  [[nodiscard]] bool can_succeed() const { return problems.empty() && !clusters.empty(); }
+  [[nodiscard]] std::size_t objects() const;
+  [[nodiscard]] std::size_t bytes() const;
+  /// The objects by kind: "Secret (v1)".
+  [[nodiscard]] std::map<std::string, std::size_t> kinds() const;
+  /// The problems of one cluster.
+  [[nodiscard]] std::vector<const PlanProblem*> problems_of(const std::string& cluster) const;
+};
+
+/// Does the target serve that kind?
+using Serves = std::function<async::Awaitable<kube::Result<bool>>(kube::Resource)>;
+
+/// Finds out what a migration would do, as the controller would, and changes nothing: both hubs are only read.
+/// Problems are part of the plan, all at once. Cancellation: terminal.
+async::Awaitable<Plan> make_plan(transport::Hubs& hubs, PlanRequest request, Serves target_serves, async::Clock& clock);
+
+}  // namespace hubferry::app

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hubferry/async/event.hpp"
+#include "hubferry/async/loops.hpp"
+#include "hubferry/kube/config.hpp"
+#include "hubferry/kube/env.hpp"
+#include "hubferry/kube/http_api.hpp"
+
+namespace hubferry::app {
+
+/// A connection to one API server for a command that a person waits for: it gives up sooner than a controller, and
+/// logs nothing.
+class ServerClient {
+ public:
+  explicit ServerClient(kube::ClientConfig config);
+
+  kube::Api& api() { return *api_; }
+  kube::Env env() { return {clock_, random_, metrics_, {}}; }
+
+ private:
+  async::RealClock clock_;
+  async::Random random_ = async::Random::from_entropy();
+  obs::Metrics metrics_;
+  async::LoopPool loops_{1};
+  std::unique_ptr<kube::Api> api_;
+};
+
+/// Throws what a person should read about `error`: what the server is, and what to do.
+[[noreturn]] void throw_for(const kube::Error& error, const kube::Api& api);
+
+/// Runs `task` and returns 0; or, when `stop` is set before it ends, cancels it and returns 130.
+async::Awaitable<int> unless_stopped(async::Event& stop, async::Awaitable<> task);
+
+}  // namespace hubferry::app

@@ -1,0 +1,132 @@
+#include "app/status_watch.hpp"
+
+#include <boost/json/serialize.hpp>
+#include <ostream>
+
+#include "app/migration_checklist.hpp"
+#include "app/yaml_text.hpp"
+#include "hubferry/migration/resource.hpp"
+
+namespace hubferry::app {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+kube::CacheOptions cache_options(const StatusWatchOptions& options) {
+  kube::CacheOptions cache;
+  cache.ns = options.only ? options.only->ns : options.ns;
+  if (options.only) cache.field_selector = "metadata.name=" + options.only->name;
+  return cache;
+}
+
+/// A burst of events is one picture.
+constexpr auto shortest_pause = 50ms;
+
+}  // namespace
+
+StatusWatch::StatusWatch(kube::Api& api, StatusWatchOptions options, kube::Env env, std::function<Terminal()> terminal,
+                         std::ostream& out)
+    : api_(api),
+      options_(std::move(options)),
+      env_(env),
+      terminal_(std::move(terminal)),
+      out_(out),
+      in_place_(terminal_().interactive && (options_.output == "table" || options_.output == "wide")),
+      area_(out, terminal_()),
+      migrations_(api, migration::managed_cluster_migrations, cache_options(options_), kube::object_decoder(), env) {}
+
+async::Awaitable<int> StatusWatch::run(async::Event& stop) {
+  auto body = [this, &stop](async::TaskScope& scope) -> async::Awaitable<> {
+    scope.spawn(migrations_.run());
+    scope.spawn(follow(scope));
+    if (in_place_) scope.spawn(tick());
+    co_await stop.wait();
+    scope.stop();
+  };
+  co_await async::with_scope(body);
+  co_return code_;
+}
+
+async::Awaitable<> StatusWatch::follow(async::TaskScope& scope) {
+  co_await migrations_.wait_synced();
+  const auto subscription = migrations_.subscribe(
+      [this](const kube::Key& key, const auto&, const auto& now) { on_change(key, now); }, kube::Replay::existing);
+  changed_.notify();
+  for (;;) {
+    co_await changed_.wait();
+    if (in_place_) {
+      co_await read_failures();
+      draw();
+    }
+    if (over_) break;
+    co_await env_.clock.sleep_for(shortest_pause);
+  }
+  scope.stop();
+}
+
+async::Awaitable<> StatusWatch::tick() {
+  for (;;) {
+    co_await env_.clock.sleep_for(1s);
+    changed_.notify();
+  }
+}
+
+void StatusWatch::on_change(const kube::Key& key, const std::shared_ptr<const kube::Object>& now) {
+  if (!in_place_) print_change(key, now.get());
+  if (options_.only && key == *options_.only) {
+    const auto view = now != nullptr ? view_of(*now) : MigrationView{};
+    over_ = now == nullptr || view.has_ended();
+    code_ = over_ && !view.has_succeeded() ? 1 : 0;
+  }
+  changed_.notify();
+}
+
+void StatusWatch::print_change(const kube::Key& key, const kube::Object* now) {
+  if (options_.output == "json" && now != nullptr) {
+    out_ << kube::json::serialize(now->json()) << "\n";
+  } else if (options_.output == "yaml" && now != nullptr) {
+    out_ << "---\n" << to_yaml(now->json());
+  } else if (options_.output == "table" || options_.output == "wide") {
+    const auto line = now != nullptr ? migration_line(view_of(*now)) : kube::to_string(key) + " is gone";
+    out_ << async::format_time(env_.clock.wall_now()) << " " << line << "\n";
+  }
+  out_.flush();
+}
+
+async::Awaitable<> StatusWatch::read_failures() {
+  if (!options_.only) co_return;
+  const auto migration = migrations_.get(*options_.only);
+  if (migration == nullptr) co_return;
+  const auto failed = view_of(*migration).clusters.failed + view_of(*migration).clusters.rolled_back;
+  if (failed == failed_known_ || failed == 0) co_return;
+  auto lists = co_await api_.get(kube::resources::config_maps, *options_.only);
+  if (!lists) co_return;
+  lists_ = *lists;
+  failed_known_ = failed;
+}
+
+void StatusWatch::draw() {
+  const auto screen = terminal_();
+  area_.resize(screen);
+  const auto now = env_.clock.wall_now();
+  if (options_.only) {
+    const auto migration = migrations_.get(*options_.only);
+    if (migration == nullptr) {
+      area_.draw({"The migration " + kube::to_string(*options_.only) + " is gone."});
+      return;
+    }
+    auto view = view_of(*migration);
+    add_failures(view, lists_);
+    area_.draw(migration_details(view, migration_checklist(view, true), now, screen));
+    return;
+  }
+  std::vector<MigrationView> views;
+  migrations_.for_each([&](const kube::Key&, const auto& migration) { views.push_back(view_of(*migration)); });
+  if (views.empty())
+    area_.draw({"There are no migrations yet."});
+  else
+    area_.draw(migration_table(std::move(views), {options_.output == "wide", options_.ns.empty()}, now, screen));
+}
+
+}  // namespace hubferry::app

@@ -1,0 +1,129 @@
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "app/server_client.hpp"
+#include "hubferry/migration/resource.hpp"
+#include "migration_samples.hpp"
+#include "sim/served_test.hpp"
+#include "support/process.hpp"
+#include "support/real_loop.hpp"
+
+namespace hubferry::app {
+namespace {
+
+using test::Process;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+/// `hubferry status` as people start it, against a simulated global hub.
+class StatusProcess : public testing::Test {
+ protected:
+  std::unique_ptr<Process> status(const std::vector<std::string>& arguments) {
+    std::vector<std::string> command{test::hubferry_binary(), "status", "--kubeconfig=" + config_};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return std::make_unique<Process>(command);
+  }
+  void install() {
+    auto created = loop_.run(api_.create(kube::resources::custom_resource_definitions, migration_definition()));
+    ASSERT_TRUE(created) << created.error();
+    while (!loop_.run(api_.serves(migration::managed_cluster_migrations)).value()) std::this_thread::yield();
+  }
+  void add(const std::string& name, const std::string& state, const std::string& ns = "default") {
+    if (ns != "default") {
+      kube::json::object space{{"metadata", kube::json::object{{"name", ns}}}};
+      loop_.run(api_.create(kube::resources::namespaces, space)).value();
+    }
+    loop_.run(api_.create(migration::managed_cluster_migrations, migration_object(name, "", ns))).value();
+    if (!state.empty()) set(name, state, ns);
+  }
+  void set(const std::string& name, const std::string& state, const std::string& ns = "default") {
+    kube::json::object patch{{"status", kube::json::parse(state)}};
+    loop_.run(api_.merge_patch(migration::managed_cluster_migrations, {ns, name}, patch, "status")).value();
+  }
+
+  sim::Served served_;
+  sim::Folder folder_;
+  std::string config_ = folder_.write("kubeconfig", served_.door().kubeconfig_for(sim::admin())).string();
+  ServerClient client_{kube::load_kubeconfig(config_)};
+  kube::Api& api_ = client_.api();
+  test::RealLoop loop_;
+};
+
+TEST_F(StatusProcess, ListsThemAndShowsOne) {
+  install();
+  add("m", registering_status);
+  add("n", completed_status, "elsewhere");
+  const auto all = status({});
+  EXPECT_EQ(all->wait(), 0) << all->err();
+  EXPECT_THAT(all->out(),
+              AllOf(StartsWith("NAMESPACE"), HasSubstr("default"), HasSubstr("elsewhere"), Not(HasSubstr("\x1b"))));
+  const auto few = status({"-n", "elsewhere"});
+  EXPECT_EQ(few->wait(), 0);
+  EXPECT_THAT(few->out(), AllOf(StartsWith("NAME "), Not(HasSubstr("Registering"))));
+  const auto one = status({"n"});
+  EXPECT_EQ(one->wait(), 0);
+  EXPECT_THAT(one->out(), StartsWith("Migration:  elsewhere/n\n"));
+  const auto yaml = status({"n", "-o", "yaml"});
+  EXPECT_EQ(yaml->wait(), 0);
+  EXPECT_THAT(yaml->out(), HasSubstr("\n  phase: Completed\n"));
+  const auto list = status({"-A", "-o=json"});
+  EXPECT_EQ(list->wait(), 0);
+  EXPECT_EQ(kube::json::parse(list->out()).at("items").as_array().size(), 2U);
+}
+
+TEST_F(StatusProcess, MistakesAreSentences) {
+  const auto none = status({});
+  EXPECT_EQ(none->wait(), 1);
+  EXPECT_THAT(none->err(), AllOf(HasSubstr("knows no ManagedClusterMigrations"), HasSubstr("kubectl apply -k")));
+  install();
+  const auto empty = status({});
+  EXPECT_EQ(empty->wait(), 0);
+  EXPECT_EQ(empty->out(), "There are no migrations.\n");
+  add("move", "");
+  const auto missing = status({"mvoe"});
+  EXPECT_EQ(missing->wait(), 1);
+  EXPECT_EQ(missing->err(), "hubferry status: there is no migration 'mvoe' (did you mean move?)\n");
+  add("move", "", "elsewhere");
+  const auto twice = status({"move"});
+  EXPECT_EQ(twice->wait(), 1);
+  EXPECT_THAT(twice->err(), HasSubstr("default, elsewhere; choose one with --namespace"));
+  const auto misspelt = status({"-o", "xml"});
+  EXPECT_EQ(misspelt->wait(), 2);
+}
+
+TEST_F(StatusProcess, AServerThatIsNotThereIsNamed) {
+  config_ = folder_
+                .write("nowhere",
+                       "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+                       "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
+                       "users: [{name: u, user: {}}]\ncurrent-context: c\n")
+                .string();
+  const auto lost = status({});
+  EXPECT_EQ(lost->wait(), 1);
+  EXPECT_THAT(lost->err(), HasSubstr("cannot reach the server http://127.0.0.1:1"));
+}
+
+TEST_F(StatusProcess, AWatchFollowsTheMigrationAndEndsWithIt) {
+  install();
+  add("m", registering_status);
+  const auto watch = status({"m", "--watch"});
+  watch->await_output_text("Registering 1/4");
+  set("m", completed_status);
+  EXPECT_EQ(watch->wait(), 0);
+  EXPECT_THAT(watch->out(), HasSubstr("Completed 4/4"));
+}
+
+TEST_F(StatusProcess, CtrlCEndsAWatchInOrder) {
+  install();
+  add("m", registering_status);
+  const auto watch = status({"--watch"});
+  watch->await_output_text("Registering 1/4");
+  watch->signal(SIGINT);
+  EXPECT_EQ(watch->wait(), 0);
+}
+
+}  // namespace
+}  // namespace hubferry::app

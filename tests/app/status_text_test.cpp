@@ -1,0 +1,160 @@
+#include "app/status_text.hpp"
+
+#include <gmock/gmock.h>
+
+#include "app/migration_checklist.hpp"
+#include "migration_samples.hpp"
+
+namespace hubferry::app {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const auto now = async::parse_time("2030-01-01T00:00:20Z");
+
+MigrationView view(const std::string& name, const std::string& status) {
+  return view_of(kube::Object{migration_object(name, status)});
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string all;
+  for (const auto& line : lines) all += line + "\n";
+  return all;
+}
+
+TEST(MigrationView, ReadsWhatIsThere) {
+  const auto migration = view("m", registering_status);
+  EXPECT_EQ(migration.phase, "Registering");
+  EXPECT_EQ(migration.clusters.total, 4);
+  EXPECT_EQ(migration.clusters.migrated, 1);
+  ASSERT_EQ(migration.failures.size(), 1U);
+  EXPECT_EQ(migration.failures[0].reason, "ClusterConflict");
+  ASSERT_NE(migration.news(), nullptr);
+  EXPECT_EQ(migration.news()->message, "waiting for 2 clusters") << "an update is news even without a transition";
+}
+
+TEST(MigrationView, BearsAnObjectThatNobodyHasTouched) {
+  const auto migration = view("m", "");
+  EXPECT_EQ(migration.phase, "");
+  EXPECT_EQ(migration.clusters.total, 4) << "as many as the spec lists";
+  EXPECT_EQ(migration.news(), nullptr);
+  EXPECT_FALSE(migration.time_left(now));
+}
+
+TEST(MigrationView, BearsGarbageInTheStatus) {
+  const auto migration = view("m", R"({"phase": 7, "clusters": [], "conditions": [1, {"type": 2}], "state": "x",
+                                       "startTime": "yesterday", "rollback": {"a": 1}})");
+  EXPECT_EQ(migration.phase, "");
+  EXPECT_EQ(migration.conditions.size(), 1U);
+  EXPECT_FALSE(migration.started);
+  EXPECT_THAT(migration.problems, IsEmpty());
+}
+
+TEST(MigrationView, TheTimelineFollowsTheClock) {
+  std::vector<std::string> seen;
+  for (const auto& span : view("m", registering_status).timeline())
+    seen.push_back(span.phase + " " + (span.end ? short_duration(*span.end - *span.start) : "open"));
+  EXPECT_THAT(seen, ElementsAre("Pending 2s", "Validating 2s", "Deploying 6s", "Registering open"));
+}
+
+// One cluster in ten seconds: the other two need twenty more. The failed one is waited for no longer.
+TEST(MigrationView, TheRestIsExpectedAtTheRateSoFar) {
+  EXPECT_EQ(view("m", registering_status).time_left(now), 20s);
+  EXPECT_FALSE(view("m", completed_status).time_left(now));
+}
+
+TEST(ShortDuration, IsWrittenAsKubectlDoes) {
+  EXPECT_EQ(short_duration(-1s), "0s");
+  EXPECT_EQ(short_duration(119s), "119s");
+  EXPECT_EQ(short_duration(200s), "3m20s");
+  EXPECT_EQ(short_duration(180s), "3m");
+  EXPECT_EQ(short_duration(75min), "75m");
+  EXPECT_EQ(short_duration(5h + 10min), "5h10m");
+  EXPECT_EQ(short_duration(30h), "30h");
+  EXPECT_EQ(short_duration(72h), "3d");
+}
+
+TEST(StatusText, ATableOfAllMigrationsInOrder) {
+  const auto lines =
+      migration_table({view("z", registering_status), view("a", completed_status), view("n", "")}, {}, now, Terminal{});
+  EXPECT_THAT(
+      lines,
+      ElementsAre("NAMESPACE   NAME   PHASE         FROM   TO     CLUSTERS   AGE   ETA    MESSAGE",
+                  "default     a      Completed     hub1   hub2   4/4        20s   -      all is done",
+                  "default     n      New           hub1   hub2   0/4        20s   -      -",
+                  "default     z      Registering   hub1   hub2   1/4        20s   ~20s   waiting for 2 clusters"));
+}
+
+TEST(StatusText, WideTellsMore) {
+  const auto lines = migration_table({view("a", failed_status)}, {.wide = true, .namespaces = false}, now, Terminal{});
+  EXPECT_THAT(
+      lines,
+      ElementsAre("NAME   PHASE    FROM   TO     CLUSTERS   FAILED   ROLLED-BACK   TOOK   AGE   ETA   REASON   MESSAGE",
+                  "a      Failed   hub1   hub2   0/4        0        4             70s    20s   -     -        -"));
+}
+
+TEST(StatusText, OneMigrationInFull) {
+  auto migration = view("m", registering_status);
+  const kube::json::object lists{
+      {"data", kube::json::object{{"failure", R"(["c4","c9","c8"])"},
+                                  {"failure-details", R"({"c9": {"stage": "Registering", "reason": "Timeout"}})"}}}};
+  add_failures(migration, kube::Object{lists});
+  const auto text =
+      joined(migration_details(migration, "[x] Validating: check\n  [!] hubs -- no answer\n", now, Terminal{}));
+  for (const auto* part :
+       {"Migration:  default/m\n", "Hubs:       hub1 -> hub2\n", "Phase:      Registering for 10s\n",
+        "Clusters:   1 of 4 migrated, 2 migrating, 1 failed\n", "ETA:        ~20s\n",
+        "Created:    2030-01-01T00:00:00Z (20s ago)\n", "  Validating    00:00:02   2s",
+        "  Registering   00:00:10   10s    now\n", "  [x] Validating: check\n    [!] hubs -- no answer\n",
+        "  ClusterRegistered   False    Waiting", "  c4        Deploying     ClusterConflict   exists there\n",
+        "  c9        Registering   Timeout           -\n", "  c8        -             -                 -\n"})
+    EXPECT_THAT(text, HasSubstr(part)) << text;
+}
+
+TEST(StatusText, AnEndedMigrationTellsHowLongItTook) {
+  EXPECT_THAT(migration_details(view("m", completed_status), "", now, Terminal{}),
+              Contains("Phase:      Completed, took 70s"));
+  const auto failed = joined(migration_details(view("m", failed_status), "", now, Terminal{}));
+  EXPECT_THAT(failed, HasSubstr("Problem:    rollback, remove helpers: the target does not answer"));
+  EXPECT_THAT(failed, Not(HasSubstr("Failed clusters")));
+}
+
+TEST(StatusText, ColoursAreForTerminals) {
+  const Terminal colourful{.interactive = true, .colour = true, .width = 100, .height = 50};
+  EXPECT_THAT(joined(migration_table({view("a", completed_status)}, {}, now, colourful)),
+              HasSubstr("\x1b[32mCompleted\x1b[0m"));
+  EXPECT_THAT(joined(migration_details(view("a", registering_status), "[x] a\n", now, Terminal{})),
+              Not(HasSubstr("\x1b")));
+}
+
+TEST(StatusText, TheChecklistIsTheControllersOwn) {
+  const auto text = migration_checklist(view("m", registering_status));
+  EXPECT_THAT(text, HasSubstr("[x] Validating"));
+  EXPECT_THAT(text, HasSubstr("[>] Registering"));
+  EXPECT_THAT(text, HasSubstr("\n  [x] hubs"));
+  EXPECT_THAT(text, HasSubstr("\n[ ] Cleaning"));
+  EXPECT_THAT(text, Not(HasSubstr("Rollbacking"))) << "not before something fails";
+  const auto brief = migration_checklist(view("m", registering_status), true);
+  EXPECT_THAT(brief, Not(HasSubstr("\n  [x] hubs")));
+  EXPECT_THAT(brief, HasSubstr("\n  [ ] arrivals"));
+}
+
+TEST(StatusText, MarksAreColouredOnATerminal) {
+  const Terminal colourful{.interactive = true, .colour = true, .width = 100, .height = 50};
+  EXPECT_THAT(joined(migration_details(view("a", ""), "[x] a\n  [ ] b\n", now, colourful)),
+              HasSubstr("  \x1b[32m[x]\x1b[0m a\n    \x1b[2m[ ]\x1b[0m b\n"));
+}
+
+TEST(StatusText, ALineForTheLog) {
+  EXPECT_EQ(migration_line(view("m", registering_status)),
+            "default/m Registering 1/4, 1 failed: waiting for 2 clusters");
+  EXPECT_EQ(migration_line(view("m", "")), "default/m New 0/4");
+}
+
+}  // namespace
+}  // namespace hubferry::app

@@ -1,0 +1,175 @@
+#include "app/status_watch.hpp"
+
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+#include "hubferry/migration/resource.hpp"
+#include "migration_samples.hpp"
+#include "sim/sim_test.hpp"
+
+namespace hubferry::app {
+namespace {
+
+using namespace std::chrono_literals;
+using sim::Awaitable;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+/// A server with migrations, on virtual time.
+class StatusWatchTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto install = [&]() -> Awaitable<> {
+      co_await api_.create(kube::resources::custom_resource_definitions, migration_definition());
+    };
+    loop_.run(install());
+    loop_.run_ready();
+    put("m", "");
+  }
+
+  void put(std::string name, std::string status) {
+    auto write = [&]() -> Awaitable<> {
+      auto created = co_await api_.create(migration::managed_cluster_migrations, migration_object(name, ""));
+      EXPECT_TRUE(created);
+      if (!status.empty()) co_await set_status(name, status);
+    };
+    loop_.run(write());
+  }
+  Awaitable<> set_status(std::string name, std::string status) {
+    kube::json::object patch{{"status", kube::json::parse(status)}};
+    auto written = co_await api_.merge_patch(migration::managed_cluster_migrations, {"default", name}, patch, "status");
+    EXPECT_TRUE(written);
+  }
+
+  /// Watches while `script` runs; then the user presses Ctrl-C, unless the watch has ended by itself.
+  int watch(StatusWatchOptions options, Terminal terminal, std::function<Awaitable<>()> script) {
+    int code = -1;
+    auto everything = [&]() -> Awaitable<> {
+      StatusWatch shown{api_, options, env_, [terminal] { return terminal; }, out_};
+      auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+        auto run_script = [](std::function<Awaitable<>()> steps, async::Event& stop) -> Awaitable<> {
+          co_await steps();
+          stop.set();
+        };
+        scope.spawn(run_script(script, stop_));
+        code = co_await shown.run(stop_);
+        scope.stop();
+      };
+      co_await async::with_scope(body);
+    };
+    loop_.run(everything());
+    return code;
+  }
+
+  async::VirtualLoop loop_;
+  async::Random random_{7};
+  obs::Metrics metrics_;
+  kube::Env env_{loop_.clock(), random_, metrics_, obs::Logger{}};
+  sim::Server server_{sim::Options{}, env_};
+  kube::Api& api_ = server_.api();
+  async::Event stop_;
+  std::ostringstream out_;
+};
+
+const Terminal pipe_end{};
+const Terminal screen{.interactive = true, .colour = false, .width = 100, .height = 40};
+
+TEST_F(StatusWatchTest, PrintsALineForEachChangeWhereThereIsNoTerminal) {
+  const auto script = [&]() -> Awaitable<> {
+    co_await loop_.clock().sleep_for(5s);
+    co_await set_status("m", registering_status);
+    co_await loop_.clock().sleep_for(5s);
+    co_await api_.remove(migration::managed_cluster_migrations, {"default", "m"});
+    co_await loop_.clock().sleep_for(5s);
+  };
+  EXPECT_EQ(watch({}, pipe_end, script), 0);
+  EXPECT_EQ(out_.str(),
+            "2030-01-01T00:00:00Z default/m New 0/4\n"
+            "2030-01-01T00:00:05Z default/m Registering 1/4, 1 failed: waiting for 2 clusters\n"
+            "2030-01-01T00:00:10Z default/m is gone\n");
+}
+
+TEST_F(StatusWatchTest, RedrawsInPlaceOnATerminalAndLetsClocksRun) {
+  const auto script = [&]() -> Awaitable<> {
+    co_await set_status("m", registering_status);
+    co_await loop_.clock().sleep_for(1min);
+  };
+  EXPECT_EQ(watch({}, screen, script), 0);
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("\x1b[2A\r\x1b[J"), HasSubstr("1/4        59s")));
+}
+
+TEST_F(StatusWatchTest, FollowsOneMigrationToItsGoodEnd) {
+  put("other", "");
+  const auto script = [&]() -> Awaitable<> {
+    co_await loop_.clock().sleep_for(5s);
+    co_await set_status("m", completed_status);
+    co_await loop_.clock().sleep_for(1h);
+    ADD_FAILURE() << "the watch should have ended by itself";
+  };
+  EXPECT_EQ(watch({.ns = "", .only = kube::Key{"default", "m"}, .output = "table"}, pipe_end, script), 0);
+  EXPECT_THAT(out_.str(), AllOf(EndsWith("default/m Completed 4/4: all is done\n"), Not(HasSubstr("other"))));
+}
+
+TEST_F(StatusWatchTest, AFailedOrDeletedMigrationEndsTheWatchWith1) {
+  const auto fail = [&]() -> Awaitable<> {
+    co_await set_status("m", failed_status);
+    co_await loop_.clock().sleep_for(1h);
+  };
+  const StatusWatchOptions one{.ns = "", .only = kube::Key{"default", "m"}, .output = "table"};
+  EXPECT_EQ(watch(one, screen, fail), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("Failed, took 70s"));
+
+  put("gone", "");
+  const auto remove = [&]() -> Awaitable<> {
+    co_await loop_.clock().sleep_for(5s);
+    co_await api_.remove(migration::managed_cluster_migrations, {"default", "gone"});
+    co_await loop_.clock().sleep_for(1h);
+  };
+  EXPECT_EQ(watch({.ns = "", .only = kube::Key{"default", "gone"}, .output = "table"}, screen, remove), 1);
+  EXPECT_THAT(out_.str(), EndsWith("The migration default/gone is gone.\n"));
+}
+
+// The names of failed clusters beyond what fits into the status are in a ConfigMap, which is read when there are new
+// ones.
+TEST_F(StatusWatchTest, ShowsFailedClustersFromTheConfigMap) {
+  const auto script = [&]() -> Awaitable<> {
+    kube::json::object lists{{"metadata", kube::json::object{{"name", "m"}, {"namespace", "default"}}},
+                             {"data", kube::json::object{{"failure", R"(["c4","c77"])"}}}};
+    co_await api_.create(kube::resources::config_maps, lists);
+    co_await set_status("m", registering_status);
+    co_await loop_.clock().sleep_for(5s);
+  };
+  watch({.ns = "", .only = kube::Key{"default", "m"}, .output = "table"}, screen, script);
+  EXPECT_THAT(out_.str(), HasSubstr("  c77"));
+}
+
+TEST_F(StatusWatchTest, JsonIsOneObjectALine) {
+  const auto script = [&]() -> Awaitable<> {
+    co_await loop_.clock().sleep_for(5s);
+    co_await set_status("m", completed_status);
+    co_await loop_.clock().sleep_for(5s);
+  };
+  watch({.ns = "", .only = {}, .output = "json"}, screen, script);
+  std::istringstream lines{out_.str()};
+  std::vector<std::string> phases;
+  for (std::string line; std::getline(lines, line);)
+    phases.emplace_back(kube::string_at(kube::json::parse(line).as_object(), {"status", "phase"}));
+  EXPECT_THAT(phases, testing::ElementsAre("", "Completed"));
+}
+
+// Nobody is asked again and again: after the first list there is one watch.
+TEST_F(StatusWatchTest, DoesNotPoll) {
+  const auto script = [&]() -> Awaitable<> {
+    co_await loop_.clock().sleep_for(1s);
+    server_.forget_requests();
+    co_await loop_.clock().sleep_for(2min);
+  };
+  watch({}, screen, script);
+  EXPECT_TRUE(server_.requests().empty()) << server_.timeline();
+}
+
+}  // namespace
+}  // namespace hubferry::app

@@ -1,0 +1,126 @@
+#include "app/terminal.hpp"
+
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+#include "app/text_table.hpp"
+#include "app/yaml_text.hpp"
+
+namespace hubferry::app {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const Terminal pipe_end{};
+const Terminal narrow{.interactive = true, .colour = false, .width = 20, .height = 4};
+const Terminal colourful{.interactive = true, .colour = true, .width = 80, .height = 24};
+
+TEST(TerminalText, FitsByCharactersNotBytes) {
+  EXPECT_EQ(fitted("Größenwahn", 5), "Größ…");
+  EXPECT_EQ(fitted("Größe", 5), "Größe");
+  EXPECT_EQ(fitted("anything", 0), "anything");
+  EXPECT_EQ(fitted("ab", 1), "…");
+  EXPECT_EQ(fitted("", 3), "");
+}
+
+// A condition's message comes from somebody else: it must not move the cursor or paint the screen.
+TEST(TerminalText, TakesTheSteeringOutOfForeignText) {
+  EXPECT_EQ(fitted("a\x1b[2Jb\nc\x7f", 0), "a [2Jb c ");
+  EXPECT_EQ(fitted("bad \xff byte", 0), "bad \xEF\xBF\xBD byte");
+}
+
+TEST(TerminalText, PaintsOnlyWhereColourIsOn) {
+  EXPECT_EQ(painted("x", Colour::red, false), "x");
+  EXPECT_EQ(painted("x", Colour::red, true), "\x1b[31mx\x1b[0m");
+  EXPECT_EQ(painted("x", Colour::plain, true), "x");
+}
+
+TEST(TerminalText, ClippingCountsNoColours) {
+  const auto text = painted("abc", Colour::red, true) + "def";
+  EXPECT_EQ(clipped(text, 0), text);
+  EXPECT_EQ(clipped(text, 6), text);
+  EXPECT_EQ(clipped(text, 2), "\x1b[31mab\x1b[0m") << "the colour is ended";
+  EXPECT_EQ(clipped("äöü", 2), "äö");
+}
+
+TEST(LiveArea, ReplacesWhatItDrew) {
+  std::ostringstream out;
+  LiveArea area{out, narrow};
+  area.draw({"one", "two"});
+  area.draw({"three"});
+  EXPECT_EQ(out.str(), "one\ntwo\n\x1b[2A\r\x1b[Jthree\n");
+}
+
+TEST(LiveArea, NeverDrawsMoreThanTheScreenHolds) {
+  std::ostringstream out;
+  LiveArea area{out, narrow};
+  area.draw({"1", "2", "3", "4", "5"});
+  EXPECT_EQ(out.str(), "1\n2\n… and 3 more lines\n");
+  out.str("");
+  area.draw({std::string(30, 'x')});
+  EXPECT_EQ(out.str(), "\x1b[3A\r\x1b[J" + std::string(20, 'x') + "\n") << "a line that wraps would count as two";
+}
+
+TEST(LiveArea, PrintsLinesAboveItself) {
+  std::ostringstream out;
+  LiveArea area{out, narrow};
+  area.draw({"live"});
+  out.str("");
+  area.print_above({"news"});
+  EXPECT_EQ(out.str(), "\x1b[1A\r\x1b[Jnews\nlive\n");
+  area.keep();
+  out.str("");
+  area.draw({"next"});
+  EXPECT_EQ(out.str(), "next\n");
+}
+
+TEST(TextTable, AlignsColumnsAndCutsTheLastOne) {
+  TextTable table{{"NAME", "MESSAGE"}};
+  table.add({"a", "short"});
+  table.add({"longer", "a message that is too long"});
+  table.add({"", ""});
+  EXPECT_THAT(table.lines(pipe_end),
+              ElementsAre("NAME     MESSAGE", "a        short", "longer   a message that is too long", "-        -"));
+  EXPECT_THAT(table.lines(narrow),
+              ElementsAre("NAME     MESSAGE", "a        short", "longer   a message …", "-        -"));
+}
+
+TEST(TextTable, ColoursTakeNoRoom) {
+  TextTable table{{"A", "B"}};
+  table.add({{"x", Colour::green}, "y"});
+  EXPECT_EQ(table.lines(colourful)[1], "\x1b[32mx\x1b[0m   y");
+}
+
+TEST(YamlText, QuotesWhatYamlWouldMistake) {
+  const kube::json::object object{{"name", "plain text"},
+                                  {"number", "12"},
+                                  {"truth", "true"},
+                                  {"answer", "No"},
+                                  {"empty", ""},
+                                  {"colon", "a: b"},
+                                  {"real", 12},
+                                  {"yes", true},
+                                  {"none", nullptr},
+                                  {"list", kube::json::array{}},
+                                  {"fields", kube::json::object{}},
+                                  {"lines", "a\nb"}};
+  EXPECT_EQ(
+      to_yaml(object),
+      "name: plain text\nnumber: \"12\"\ntruth: \"true\"\nanswer: \"No\"\nempty: \"\"\ncolon: \"a: b\"\nreal: 12\n"
+      "\"yes\": true\nnone: null\nlist: []\nfields: {}\nlines: \"a\\nb\"\n");
+}
+
+TEST(YamlText, NestsObjectsAndLists) {
+  const kube::json::object object{
+      {"items", kube::json::array{kube::json::object{{"a", 1}, {"b", kube::json::array{"x", "y"}}},
+                                  kube::json::array{1, 2}, "z"}},
+      {"deep", kube::json::object{{"er", kube::json::object{{"still", true}}}}}};
+  EXPECT_EQ(to_yaml(object),
+            "items:\n- a: 1\n  b:\n  - x\n  - \"y\"\n- - 1\n  - 2\n- z\ndeep:\n  er:\n    still: true\n");
+  EXPECT_EQ(to_yaml("only"), "only\n");
+}
+
+}  // namespace
+}  // namespace hubferry::app

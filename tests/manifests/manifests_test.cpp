@@ -1,0 +1,221 @@
+#include <gmock/gmock.h>
+
+#include <map>
+#include <set>
+
+#include "app/commands.hpp"
+#include "hubferry/sim/crds.hpp"
+#include "manifest_files.hpp"
+#include "sim/yaml.hpp"
+#include "support/process.hpp"
+
+namespace hubferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::IsSubsetOf;
+using testing::Not;
+using testing::UnorderedElementsAreArray;
+
+std::vector<std::string> labels(const std::vector<Manifest>& manifests) {
+  std::vector<std::string> all;
+  for (const auto& manifest : manifests) all.push_back(manifest.label());
+  return all;
+}
+
+TEST(Manifests, EveryObjectHasAKindAndAName) {
+  const auto all = all_manifests();
+  EXPECT_GT(all.size(), 20U);
+  for (const auto& manifest : all) {
+    EXPECT_NE(manifest.api_version(), "") << manifest.file;
+    EXPECT_NE(manifest.kind(), "") << manifest.file;
+    EXPECT_NE(manifest.name(), "") << manifest.file;
+  }
+}
+
+TEST(Manifests, EveryFileIsListedByItsKustomization) {
+  for (const auto& folder : kustomizations()) {
+    const auto listed = resources_of(folder);
+    for (const auto& path : listed) EXPECT_TRUE(fs::exists(path)) << path;
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (entry.path().extension() == ".yaml" && entry.path().filename() != "kustomization.yaml")
+        EXPECT_THAT(listed, Contains(entry.path())) << "in " << folder;
+  }
+}
+
+/// Since 1.21 `resources` may name folders. Debian 12's kubectl is older.
+bool kubectl_follows_folders() {
+  Process probe{{"kubectl", "kustomize", (manifests_folder() / "base").string()}};
+  return probe.wait() == 0 || probe.err().find("must be a file") == std::string::npos;
+}
+
+TEST(Manifests, KubectlBuildsEveryKustomization) {
+  const bool follows_folders = kubectl_follows_folders();
+  for (const auto& folder : kustomizations()) {
+    const auto listed = resources_of(folder);
+    const bool has_folders =
+        std::any_of(listed.begin(), listed.end(), [](const auto& path) { return fs::is_directory(path); });
+    if (has_folders && !follows_folders) continue;
+    Process kubectl{{"kubectl", "kustomize", folder.string()}};
+    EXPECT_EQ(kubectl.wait(), 0) << folder << kubectl.err();
+    std::vector<Manifest> built;
+    for (auto& document : sim::parse_yaml_documents(kubectl.out(), "kubectl's output"))
+      built.push_back({folder, document.as_object()});
+    auto expected = labels(flattened(folder));
+    if (folder.filename() == "monitoring") expected.emplace_back("ConfigMap hubferry-system/hubferry-dashboard");
+    EXPECT_THAT(labels(built), UnorderedElementsAreArray(expected)) << folder;
+  }
+}
+
+TEST(Manifests, TheBaseRunsTheImageThatTheDockerfileMakes) {
+  const auto kustomization = read_manifests(manifests_folder() / "base/kustomization.yaml").at(0).content;
+  const auto& image = kustomization.at("images").at(0);
+  EXPECT_EQ(image.at("name"), "hubferry");
+  EXPECT_THAT(text_of(source_root() / "Dockerfile"),
+              HasSubstr("docker build -t hubferry:" + std::string{image.at("newTag").as_string()}));
+}
+
+/// Kinds of Kubernetes itself and of the Prometheus operator; others must have a CRD that we know.
+TEST(Manifests, NamesOnlyKindsThatThereAre) {
+  std::set<std::string> known{"v1 Namespace",
+                              "v1 ServiceAccount",
+                              "v1 Service",
+                              "v1 Secret",
+                              "v1 ConfigMap",
+                              "apps/v1 Deployment",
+                              "policy/v1 PodDisruptionBudget",
+                              "networking.k8s.io/v1 NetworkPolicy",
+                              "rbac.authorization.k8s.io/v1 Role",
+                              "rbac.authorization.k8s.io/v1 RoleBinding",
+                              "rbac.authorization.k8s.io/v1 ClusterRole",
+                              "rbac.authorization.k8s.io/v1 ClusterRoleBinding",
+                              "apiextensions.k8s.io/v1 CustomResourceDefinition",
+                              "monitoring.coreos.com/v1 ServiceMonitor",
+                              "monitoring.coreos.com/v1 PrometheusRule"};
+  for (const auto& definition : sim::crds()) {
+    const auto& spec = definition.at("spec");
+    for (const auto& version : spec.at("versions").as_array())
+      known.insert(std::string{spec.at("group").as_string()} + "/" + std::string{version.at("name").as_string()} + " " +
+                   std::string{spec.at("names").at("kind").as_string()});
+  }
+  for (const auto& manifest : all_manifests())
+    EXPECT_TRUE(known.contains(manifest.api_version() + " " + manifest.kind())) << manifest.file << manifest.label();
+}
+
+TEST(Rights, NobodyGetsEverythingOrMoreThanTheyHave) {
+  for (const auto& manifest : all_manifests()) {
+    if (manifest.kind() != "Role" && manifest.kind() != "ClusterRole") continue;
+    for (const auto& rule : manifest.content.at("rules").as_array()) {
+      for (const auto* part : {"apiGroups", "resources", "verbs"})
+        for (const auto& word : rule.at(part).as_array())
+          EXPECT_THAT(word.as_string(),
+                      testing::AllOf(Not(HasSubstr("*")), testing::Ne("escalate"), testing::Ne("impersonate")))
+              << manifest.label();
+      const auto& verbs = rule.at("verbs").as_array();
+      const bool binds = std::find(verbs.begin(), verbs.end(), "bind") != verbs.end();
+      EXPECT_TRUE(!binds || rule.as_object().contains("resourceNames")) << manifest.label() << ": bind only by name";
+    }
+  }
+}
+
+TEST(Rights, EveryBindingNamesARoleAndAnAccountBesideIt) {
+  for (const auto& folder : {manifests_folder() / "base", manifests_folder() / "hub-rbac"}) {
+    const auto all = labels(flattened(folder));
+    for (const auto& manifest : flattened(folder)) {
+      if (!manifest.kind().ends_with("RoleBinding")) continue;
+      const auto& role = manifest.content.at("roleRef");
+      const std::string ns = role.at("kind") == "Role" ? manifest.ns() + "/" : "";
+      EXPECT_THAT(all, Contains(std::string{role.at("kind").as_string()} + " " + ns +
+                                std::string{role.at("name").as_string()}));
+      for (const auto& subject : manifest.content.at("subjects").as_array())
+        EXPECT_THAT(all, Contains("ServiceAccount " + std::string{subject.at("namespace").as_string()} + "/" +
+                                  std::string{subject.at("name").as_string()}));
+    }
+  }
+}
+
+json::object pod_spec() {
+  return find_manifest("Deployment", "hubferry-manager").content.at("spec").at("template").at("spec").as_object();
+}
+
+// What the Pod Security Standard "restricted" asks for, and a root file system that cannot be written.
+TEST(Deployment, IsAsRestrictedAsItsNamespaceDemands) {
+  const auto pod = pod_spec();
+  EXPECT_EQ(pod.at("securityContext").at("runAsNonRoot"), true);
+  EXPECT_EQ(pod.at("securityContext").at("seccompProfile").at("type"), "RuntimeDefault");
+  const auto& container = pod.at("containers").at(0);
+  const auto& security = container.at("securityContext");
+  EXPECT_EQ(security.at("allowPrivilegeEscalation"), false);
+  EXPECT_EQ(security.at("readOnlyRootFilesystem"), true);
+  EXPECT_EQ(security.at("capabilities").at("drop"), json::array{"ALL"});
+  EXPECT_FALSE(pod.contains("hostNetwork"));
+  EXPECT_FALSE(pod.contains("volumes"));
+  EXPECT_TRUE(container.at("resources").at("limits").as_object().contains("memory"));
+  const auto space = find_manifest("Deployment", "hubferry-manager").ns();
+  for (const auto& manifest : flattened(manifests_folder() / "base"))
+    if (manifest.kind() == "Namespace" && manifest.name() == space)
+      EXPECT_EQ(manifest.content.at("metadata").at("labels").at("pod-security.kubernetes.io/enforce"), "restricted");
+}
+
+TEST(Deployment, StartsTheManagerWithFlagsThatItKnows) {
+  app::CommandLine line{"hubferry", ""};
+  app::add_manager_command(line);
+  std::map<std::string, const app::Flag*> flags;
+  for (const auto& flag : line.commands().front().flags()) flags["--" + flag.name] = &flag;
+  const auto pod = pod_spec();
+  const auto& arguments = pod.at("containers").at(0).at("args").as_array();
+  EXPECT_EQ(arguments.at(0), "manager");
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const std::string text{arguments[i].as_string()};
+    const auto equals = text.find('=');
+    ASSERT_TRUE(flags.contains(text.substr(0, equals))) << text;
+    EXPECT_NO_THROW(
+        flags[text.substr(0, equals)]->apply(equals == std::string::npos ? "true" : text.substr(equals + 1)));
+  }
+}
+
+TEST(Deployment, PortsProbesAndServiceAgree) {
+  const auto pod = pod_spec();
+  const auto& container = pod.at("containers").at(0);
+  std::map<std::string, std::int64_t> ports;
+  for (const auto& port : container.at("ports").as_array())
+    ports[std::string{port.at("name").as_string()}] = port.at("containerPort").as_int64();
+  EXPECT_EQ(ports, (std::map<std::string, std::int64_t>{{"metrics", 8080}, {"health", 8081}}));
+  EXPECT_EQ(container.at("livenessProbe").at("httpGet").at("port"), "health");
+  EXPECT_EQ(container.at("readinessProbe").at("httpGet").at("path"), "/readyz");
+  EXPECT_EQ(find_manifest("Service", "hubferry-metrics").content.at("spec").at("ports").at(0).at("targetPort"),
+            "metrics");
+  const auto selector =
+      find_manifest("Deployment", "hubferry-manager").content.at("spec").at("selector").at("matchLabels");
+  EXPECT_EQ(find_manifest("Service", "hubferry-metrics").content.at("spec").at("selector"), selector);
+  EXPECT_EQ(
+      find_manifest("PodDisruptionBudget", "hubferry-manager").content.at("spec").at("selector").at("matchLabels"),
+      selector);
+  EXPECT_EQ(find_manifest("NetworkPolicy", "hubferry-manager").content.at("spec").at("podSelector").at("matchLabels"),
+            selector);
+}
+
+TEST(Image, HasEveryLibraryThatTheBinaryLinks) {
+  // What Debian's base image and the C++ runtime bring; the latter comes with any of the other packages.
+  std::set<std::string> packages{"libc6", "libstdc++6", "libgcc-s1"};
+  const auto dockerfile = text_of(source_root() / "Dockerfile");
+  std::istringstream words{dockerfile.substr(dockerfile.rfind("FROM "))};
+  for (std::string word; words >> word;) packages.insert(word);
+  Process script{
+      {"sh", "-c",
+       "ldd \"$0\" | sed -n 's/.*=> \\(\\/[^ ]*\\).*/\\1/p' | while read -r file; do "
+       "(dpkg -S \"$file\" || dpkg -S \"/usr$file\" || dpkg -S \"${file#/usr}\") 2>/dev/null | head -1; done",
+       hubferry_binary()}};
+  EXPECT_EQ(script.wait(), 0);
+  std::istringstream lines{script.out()};
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count)
+    EXPECT_TRUE(packages.contains(line.substr(0, line.find(':')))) << line;
+  EXPECT_GT(count, 5U) << script.out();
+}
+
+}  // namespace
+}  // namespace hubferry::test
