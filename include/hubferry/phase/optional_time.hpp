@@ -22,6 +22,9 @@ class OptionalTime {
   [[nodiscard]] constexpr async::WallTime value_or(async::WallTime otherwise) const {
     return has_value() ? time_ : otherwise;
   }
+  constexpr operator std::optional<async::WallTime>() const {  // NOLINT(google-explicit-constructor)
+    return has_value() ? std::optional{time_} : std::nullopt;
+  }
   constexpr void reset() { time_ = none; }
 
   bool operator==(const OptionalTime&) const = default;
