@@ -38,7 +38,7 @@ struct Hub {
     sim::Options options;
     options.name = name;
     options.record_requests = record;
-    options.history = 2'000;
+    options.history = 500;
     return options;
   }
 
