@@ -45,6 +45,7 @@ class AgentCore {
   [[nodiscard]] Duration connection_timeout() const {
     return store.connection_timeout().value_or(options.connection_timeout);
   }
+  [[nodiscard]] bool multiple_hubs() const { return store.multiple_hubs().value_or(options.multiple_hubs); }
   void set_secret(HubSecret secret);
   void became_available();
   void view_changed();

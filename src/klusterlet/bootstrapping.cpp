@@ -136,7 +136,7 @@ Awaitable<> register_with_hub(AgentCore& agent, kube::Api& api) {
       all.stop();
     };
     scope.spawn(unless_changed(agent, scope));
-    if (agent.options.multiple_hubs) scope.spawn(unless_refused(agent, api, scope));
+    if (agent.multiple_hubs()) scope.spawn(unless_refused(agent, api, scope));
     scope.spawn(keep_cluster(agent, api));
     co_await obtain_credential(agent, api);
     scope.stop();
@@ -153,7 +153,7 @@ Awaitable<phase::ReconcileState> bootstrap(AgentContext& context, AgentRecord&, 
   // With the bootstrap credential only: what we hold of another hub is nobody's business here.
   const auto api = agent.connect(agent.chosen->config);
   const auto deadline =
-      agent.options.multiple_hubs ? async::later(agent.env.clock.now(), agent.connection_timeout()) : async::never;
+      agent.multiple_hubs() ? async::later(agent.env.clock.now(), agent.connection_timeout()) : async::never;
   const bool in_time = co_await wait_until(agent.env.clock, deadline, register_with_hub(agent, *api));
   if (!in_time)
     agent.leave = Leave{LeaveReason::bootstrap_timeout, "the hub did not complete the registration within " +

@@ -17,7 +17,7 @@ struct Choice {
 Choice read_choice(AgentCore& agent) {
   Choice choice;
   choice.bootstraps = agent.store.bootstraps();
-  if (!agent.options.multiple_hubs && choice.bootstraps.size() > 1) choice.bootstraps.resize(1);
+  if (!agent.multiple_hubs() && choice.bootstraps.size() > 1) choice.bootstraps.resize(1);
   const auto now = agent.env.clock.now();
   std::erase_if(agent.demoted_until, [&](const auto& entry) { return entry.second <= now; });
   for (const auto& bootstrap : choice.bootstraps) {
