@@ -48,7 +48,7 @@ void clean_managed_cluster(json::object& object) {
   drop_annotation(object, ocm::names::migrating_annotation);
   drop_annotation(object, ocm::names::klusterlet_config_annotation);
   // Whoever had switched automatic import off before wants it off there too; ours is set anew by the target.
-  if (annotation_text(object, ocm::names::disable_auto_import_annotation) == migrating)
+  if (!migrating.empty() && annotation_text(object, ocm::names::disable_auto_import_annotation) == migrating)
     drop_annotation(object, ocm::names::disable_auto_import_annotation);
   auto& spec = section(object, "spec");
   spec.erase("managedClusterClientConfigs");

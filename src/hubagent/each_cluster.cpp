@@ -1,5 +1,7 @@
 #include "hubagent/each_cluster.hpp"
 
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/post.hpp>
 #include <set>
 
 #include "hubferry/async/task_scope.hpp"
@@ -42,6 +44,8 @@ Awaitable<Result<Outcome>> for_each_cluster(Hub& hub, ClusterNames clusters, Tre
     for (std::size_t index = 0; index < round.clusters.size(); ++index) {
       auto slot = co_await hub.slot();
       scope.spawn(treat_one(round, treat, index, std::move(slot), scope));
+      // Where many slots are free at once, another order takes the next.
+      co_await async::asio::post(async::asio::deferred);
     }
   };
   co_await async::with_scope(std::move(hand_out));

@@ -63,18 +63,22 @@ Awaitable<Result<>> remove_contents(const Undoing& undoing, std::string cluster)
   co_return Result<>{};
 }
 
-/// Deletes the ManagedCluster if it is ours; the answer says what is left of it.
-Awaitable<Result<std::optional<Object>>> remove_cluster(const Undoing& undoing, Stage stage, std::string cluster) {
-  auto& hub = undoing.hub;
-  auto found = co_await read_if_there(hub, ocm::managed_clusters, cluster_scoped(cluster));
+/// The ManagedCluster, if it is ours; with an agent on it turned away.
+Awaitable<Result<std::optional<Object>>> find_cluster(const Undoing& undoing, Stage stage, std::string cluster) {
+  auto found = co_await read_if_there(undoing.hub, ocm::managed_clusters, cluster_scoped(cluster));
   if (!found) co_return found.error();
   if (!*found || !is_ours(undoing.migration, **found)) co_return std::optional<Object>{};
-  if (stage == Stage::registering) {
-    auto refused = co_await turn_away(hub, undoing.migration, **found);
-    if (!refused && refused.error().kind == ErrorKind::not_found) co_return std::optional<Object>{};
-    if (!refused) co_return refused.error();
-  }
-  co_return co_await remove(hub, ocm::managed_clusters, **found);
+  if (stage != Stage::registering) co_return found;
+  auto refused = co_await turn_away(undoing.hub, undoing.migration, **found);
+  if (refused) co_return std::optional<Object>{*refused};
+  if (refused.error().kind == ErrorKind::not_found) co_return std::optional<Object>{};
+  co_return refused.error();
+}
+
+/// Deletes the ManagedCluster; the answer says what is left of it.
+Awaitable<Result<std::optional<Object>>> remove_cluster(const Undoing& undoing, std::optional<Object> cluster) {
+  if (!cluster) co_return std::optional<Object>{};
+  co_return co_await remove(undoing.hub, ocm::managed_clusters, *cluster);
 }
 
 /// Deletes the namespace if it is ours, and tells its uid.
@@ -90,10 +94,13 @@ Awaitable<Result<std::string>> remove_namespace(const Undoing& undoing, std::str
 Awaitable<Result<>> roll_back_one(Undoing& undoing, Stage stage, std::string cluster, Slot slot) {
   auto& hub = undoing.hub;
   const Key key = cluster_scoped(cluster);
-  auto rest = co_await remove_cluster(undoing, stage, cluster);
-  if (!rest) co_return rest.error();
+  auto found = co_await find_cluster(undoing, stage, cluster);
+  if (!found) co_return found.error();
+  // Before the cluster: with it the hub deletes the namespace, and nothing in it must be deprovisioned then.
   auto emptied = co_await remove_contents(undoing, cluster);
   if (!emptied) co_return emptied.error();
+  auto rest = co_await remove_cluster(undoing, *found);
+  if (!rest) co_return rest.error();
   slot.release();
   if (*rest) {
     const std::string uid{(*rest)->uid()};

@@ -1,6 +1,7 @@
 #include "sim/core.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/post.hpp>
 
 #include "sim/names.hpp"
@@ -83,8 +84,9 @@ Core::Core(Options options, async::Clock& clock, async::Random source)
 void Core::record(const User& user, std::string_view verb, const kube::Resource& resource,
                   const std::string& subresource, const kube::Key& key, std::string outcome) {
   if (!options_.record_requests) return;
-  requests.push_back(
-      {clock_.now(), user.name, std::string{verb}, resource.display_name(), subresource, key, std::move(outcome)});
+  static std::atomic<std::uint64_t> next_sequence = 0;
+  requests.push_back({clock_.now(), user.name, std::string{verb}, resource.display_name(), subresource, key,
+                      std::move(outcome), next_sequence++});
 }
 
 std::string Core::timestamp() const {

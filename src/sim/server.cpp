@@ -1,9 +1,23 @@
 #include "hubferry/sim/server.hpp"
 
+#include <algorithm>
+
 #include "sim/core.hpp"
 #include "sim/direct_api.hpp"
 
 namespace hubferry::sim {
+
+namespace {
+
+void append_line(std::string& text, const RequestRecord& record) {
+  text += async::format_duration(record.at.time_since_epoch()) + " " + record.user + " " + record.verb + " " +
+          record.resource;
+  if (!record.subresource.empty()) text += "/" + record.subresource;
+  if (!record.key.ns.empty() || !record.key.name.empty()) text += " " + kube::to_string(record.key);
+  text += ": " + record.outcome + "\n";
+}
+
+}  // namespace
 
 User admin() {
   return {"kubernetes-admin", {"system:masters", "system:authenticated"}, {}};
@@ -88,12 +102,19 @@ void Server::forget_requests() {
 
 std::string Server::timeline() const {
   std::string text;
-  for (const auto& record : core_->requests) {
-    text += async::format_duration(record.at.time_since_epoch()) + " " + record.user + " " + record.verb + " " +
-            record.resource;
-    if (!record.subresource.empty()) text += "/" + record.subresource;
-    if (!record.key.ns.empty() || !record.key.name.empty()) text += " " + kube::to_string(record.key);
-    text += ": " + record.outcome + "\n";
+  for (const auto& record : core_->requests) append_line(text, record);
+  return text;
+}
+
+std::string merged_timeline(const std::vector<const Server*>& servers) {
+  std::vector<std::pair<const RequestRecord*, const Server*>> all;
+  for (const auto* server : servers)
+    for (const auto& record : server->requests()) all.emplace_back(&record, server);
+  std::ranges::sort(all, {}, [](const auto& entry) { return entry.first->sequence; });
+  std::string text;
+  for (const auto& [record, server] : all) {
+    text += server->name() + " ";
+    append_line(text, *record);
   }
   return text;
 }

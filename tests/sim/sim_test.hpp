@@ -57,6 +57,12 @@ inline json::object config_map(std::string_view name, std::string_view ns = "def
   return {{"metadata", json::object{{"name", name}, {"namespace", ns}}}, {"data", json::object{{"a", "1"}}}};
 }
 
+inline Options server_named(std::string name) {
+  Options options;
+  options.name = std::move(name);
+  return options;
+}
+
 /// A server on virtual time with the kind Widget.
 class SimTest : public testing::Test {
  protected:

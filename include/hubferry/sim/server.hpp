@@ -28,13 +28,13 @@ User admin();
 struct Options {
   std::string name = "sim";
   /// Generated names, uids, faults. Absent: drawn from the environment's generator.
-  std::optional<std::uint64_t> seed;
+  std::optional<std::uint64_t> seed{};
   /// How many changes of each kind a watch can go back.
   std::size_t history = 10'000;
   /// How many events may wait for a slow watcher before the server closes its watch.
   std::size_t watch_buffer = 10'000;
   /// What every request takes; faults add to it.
-  Latency latency;
+  Latency latency{};
   async::Duration bookmark_interval = std::chrono::seconds{60};
   /// The field manager of those who name none.
   std::string field_manager = "hubferry";
@@ -50,7 +50,8 @@ struct RequestRecord {
   std::string resource;  // plural.group
   std::string subresource;
   kube::Key key;
-  std::string outcome;  // "ok rv=17", "409 Conflict", "reset"
+  std::string outcome;         // "ok rv=17", "409 Conflict", "reset"
+  std::uint64_t sequence = 0;  // among the records of all servers of this process
 };
 
 /// A simulated Kubernetes API server: an in-memory store with the behaviour that controllers rely on, reached by
@@ -112,5 +113,8 @@ class Server {
   std::shared_ptr<Core> core_;
   std::unique_ptr<kube::Api> admin_;
 };
+
+/// The timelines of several servers as one, in the order in which things happened; each line names its server.
+std::string merged_timeline(const std::vector<const Server*>& servers);
 
 }  // namespace hubferry::sim

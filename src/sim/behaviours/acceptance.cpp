@@ -40,7 +40,7 @@ class Acceptance final : public HubController {
     });
     // A namespace that went is made anew; a denial waits until the last work has gone.
     follow(hub.namespaces, [this](const Key& key, const auto&, const auto& now) {
-      if (now == nullptr) queue_.add(key);
+      if (now == nullptr || now->is_being_deleted()) queue_.add(key);
     });
     follow(hub.works, [this](const Key& key, const auto&, const auto& now) {
       if (now == nullptr && !hub_.has_works(key.ns)) queue_.add(cluster_key(key.ns));
@@ -130,7 +130,11 @@ class Acceptance final : public HubController {
         {"metadata", json::object{{"name", name}, {"labels", json::object{{ocm::names::cluster_name_label, name}}}}}};
     auto made = co_await ensure(hub_.api, resources::namespaces, std::move(space));
     if (!made) co_return made.error();
-    if (made->object.is_being_deleted()) co_return still_going("namespace " + name);
+    if (made->object.is_being_deleted()) {
+      auto released = co_await release_work_binding(name);  // it would hold the namespace for ever
+      if (!released) co_return released.error();
+      co_return still_going("namespace " + name);
+    }
     auto role = co_await ensure(hub_.api, resources::cluster_roles, agent_permissions::accepted_role(name));
     if (!role) co_return role.error();
     auto bound = co_await ensure(hub_.api, resources::cluster_role_bindings, agent_permissions::role_binding(name));

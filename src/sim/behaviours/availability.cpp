@@ -43,6 +43,9 @@ class Availability final : public HubController {
       if (old != nullptr && now != nullptr && available_status(*old) != available_status(*now)) tell(*now);
       if (now != nullptr && (old == nullptr || matters(*old, *now))) queue_.add(key);
     });
+    follow(hub.namespaces, [this](const Key& key, const auto& old, const auto& now) {
+      if (old == nullptr && now != nullptr) queue_.add(key);
+    });
     follow(hub.leases, [this](const Key& key, const auto&, const auto&) { queue_.add(cluster_key(key.ns)); });
   }
 
@@ -78,14 +81,10 @@ class Availability final : public HubController {
                                                  {"labels", json::object{{ocm::names::cluster_name_label, cluster}}}}},
                        {"spec", json::object{{"holderIdentity", ocm::names::cluster_lease},
                                              {"renewTime", async::format_micro_time(hub_.env.clock.wall_now())}}}};
+    const auto space = hub_.namespaces.get(cluster_key(cluster));
+    if (space == nullptr || space->is_being_deleted()) co_return Done{};  // its arrival wakes us
     auto made = co_await ensure_exists(hub_.api, kube::resources::leases, std::move(lease));
-    // Without its namespace the cluster is on its way out, or in: whoever makes the namespace will wake us again.
-    if (!made && made.error().kind == kube::ErrorKind::not_found &&
-        hub_.namespaces.get(cluster_key(cluster)) == nullptr)
-      queue_.add_after(cluster_key(cluster), std::chrono::seconds{1});
-    else if (!made)
-      co_return made.error();
-    co_return Done{};
+    co_return made;
   }
 
   Awaitable<Done> say_unknown(Object cluster) {

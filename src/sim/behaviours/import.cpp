@@ -89,6 +89,9 @@ class Import final : public HubController {
         if (std::ranges::find(named, key.name) != named.end()) add_users_of(config_key.name);
       });
     });
+    follow(hub.namespaces, [this](const Key& key, const auto& old, const auto& now) {
+      if (old == nullptr && now != nullptr) queue_.add(key);
+    });
     follow(hub.works, [this](const Key& key, const auto&, const auto& now) {
       if (now == nullptr && key.name == key.ns + "-klusterlet") queue_.add(cluster_key(key.ns));
     });
@@ -102,6 +105,8 @@ class Import final : public HubController {
   Awaitable<Done> reconcile(Key key) override {
     const auto cluster = hub_.clusters.get(key);
     if (cluster == nullptr || !is_importable(*cluster)) co_return Done{};
+    const auto space = hub_.namespaces.get(key);
+    if (space == nullptr || space->is_being_deleted()) co_return Done{};  // its arrival wakes us
     const auto secrets = secrets_for(*cluster);
     json::array manifests;
     for (const auto& secret : secrets) manifests.push_back(secret_manifest(secret));

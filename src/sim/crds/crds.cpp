@@ -1,5 +1,6 @@
 #include "hubferry/sim/crds.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "hubferry/async/deadline.hpp"
@@ -37,16 +38,25 @@ const std::vector<kube::json::object>& crds() {
 }
 
 async::Awaitable<> install_crds(kube::Api& api, kube::Env env) {
+  return install_crds(api, CrdSelection{}, std::move(env));
+}
+
+async::Awaitable<> install_crds(kube::Api& api, CrdSelection selection, kube::Env env) {
+  std::vector<kube::json::object> wanted;
+  for (const auto& definition : crds()) {
+    const auto kind = kube::string_at(definition, {"spec", "names", "kind"});
+    if (std::ranges::find(selection.without, kind) == selection.without.end()) wanted.push_back(definition);
+  }
   kube::Cache<kube::Object> served{api, kube::resources::custom_resource_definitions, {}, kube::object_decoder(), env};
   const auto deadline = async::later(env.clock.now(), patience);
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
     scope.spawn(served.run());
-    for (const auto& definition : crds()) {
+    for (const auto& definition : wanted) {
       auto made = co_await api.create(kube::resources::custom_resource_definitions, definition);
       if (!made && made.error().kind != kube::ErrorKind::already_exists)
         throw std::runtime_error("cannot install a CustomResourceDefinition: " + made.error().describe());
     }
-    for (const auto& definition : crds()) {
+    for (const auto& definition : wanted) {
       kube::Key key{{}, std::string{kube::string_at(definition, {"metadata", "name"})}};
       co_await served.wait_for(key, is_established, deadline);
     }

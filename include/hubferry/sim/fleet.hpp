@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hubferry/kube/api.hpp"
+#include "hubferry/kube/env.hpp"
+
+namespace hubferry::sim {
+
+/// Managed clusters as a hub knows them after years of use: which, and with what beside them.
+struct FleetPlan {
+  std::size_t clusters = 0;
+  std::string prefix = "cluster-";
+  std::size_t first = 1;  // cluster-00001
+  std::uint64_t seed = 1;
+  /// The shares of clusters that Hive installed (ClusterDeployment, its Secrets), and of those on bare metal
+  /// (BareMetalHosts, their BMC Secrets, firmware settings, ImageClusterInstall).
+  double installed = 0.1;
+  double bare_metal = 0.1;
+  /// How many clusters are written at once.
+  std::size_t parallel = 16;
+};
+
+/// One cluster's objects, in the order in which they are created.
+struct FleetObject {
+  kube::Resource resource;
+  kube::json::object object;
+  kube::json::object status;  // empty: none is written
+};
+
+/// The names of the plan's clusters, in order.
+std::vector<std::string> fleet_names(const FleetPlan& plan);
+
+/// All objects of one cluster of the plan: its namespace, ManagedCluster (joined and available), KlusterletAddonConfig,
+/// Secrets and ConfigMaps, and what belongs to its sort. The same plan, index and time give the same objects.
+std::vector<FleetObject> fleet_objects(const FleetPlan& plan, std::size_t index, async::WallTime now);
+
+/// Creates them all; objects that are there already stay as they are. The hub's behaviours add the rest (permissions,
+/// leases, import), and agents keep the clusters alive.
+/// Errors: throws std::runtime_error that names the first object that could not be made.
+kube::Awaitable<> create_fleet(kube::Api& hub, FleetPlan plan, kube::Env env);
+
+}  // namespace hubferry::sim

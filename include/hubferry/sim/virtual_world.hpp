@@ -1,0 +1,55 @@
+#pragma once
+
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/async/virtual_loop.hpp"
+#include "hubferry/sim/world.hpp"
+
+namespace hubferry::sim {
+
+/// A World on virtual time, with all that it needs: built and running from the start.
+///
+///     VirtualWorld world{{.hubs = {"hub1", "hub2"}, .clusters = 10, .seed = 7}};
+///     world.spawn(controller.run());
+///     world.run_for(1h);
+///     EXPECT_TRUE(…) << world.timeline();
+///
+/// What is spawned is cancelled and joined before the servers go.
+class VirtualWorld {
+ public:
+  explicit VirtualWorld(WorldOptions options);
+  VirtualWorld(const VirtualWorld&) = delete;
+  VirtualWorld& operator=(const VirtualWorld&) = delete;
+  ~VirtualWorld();
+
+  void spawn(async::Awaitable<> task) { scope_.spawn(std::move(task)); }
+  /// Runs `task` to its end, letting time pass as needed.
+  template <typename T>
+  T run(async::Awaitable<T> task) {
+    return loop_.run(std::move(task));
+  }
+  void run_for(async::Duration span) { loop_.run_for(span); }
+  /// Cancels what was spawned, servers' behaviours included, and waits for its end. The destructor does it too; call
+  /// it before anything that the tasks use goes.
+  void stop();
+
+  async::VirtualLoop& loop() { return loop_; }
+  async::VirtualClock& clock() { return loop_.clock(); }
+  [[nodiscard]] const kube::Env& env() const { return env_; }
+
+  World& world() { return world_; }
+  Server& server(const std::string& name) { return world_.server(name); }
+  Server& global() { return world_.global(); }
+  kube::Api& api(const std::string& name) { return world_.api(name); }
+  Network& network() { return world_.network(); }
+  [[nodiscard]] std::string timeline() const { return world_.timeline(); }
+
+ private:
+  async::VirtualLoop loop_;
+  async::Random random_;
+  obs::Metrics metrics_;
+  kube::Env env_;
+  World world_;
+  async::TaskScope scope_;
+};
+
+}  // namespace hubferry::sim

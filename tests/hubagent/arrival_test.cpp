@@ -1,0 +1,172 @@
+#include "hub_test.hpp"
+
+namespace hubferry::hubagent {
+namespace {
+
+using namespace ocm::names;
+
+class ArrivalTest : public HubTest {
+ protected:
+  /// Our ManagedCluster on the target, as deploy leaves it.
+  Awaitable<> deploy(std::string name) {
+    json::object object;
+    object["apiVersion"] = ocm::managed_clusters.api_version();
+    object["kind"] = "ManagedCluster";
+    object["metadata"] = json::object{{"name", name}};
+    object["spec"] = json::object{{"hubAcceptsClient", true}};
+    Bundle bundle;
+    bundle.clusters.push_back({name, {}});
+    bundle.clusters[0].objects.push_back({std::move(object), false});
+    auto outcome = co_await hub2_->target->deploy(migration_, std::move(bundle));
+    EXPECT_TRUE(outcome && outcome->failed.empty());
+  }
+  /// What the cluster's agent writes when it comes.
+  Awaitable<> report(std::string name, std::string is_available, async::WallTime since) {
+    json::object status;
+    status["conditions"] = json::array{condition(joined, "True", async::format_time(since)),
+                                       condition(available, is_available, async::format_time(since))};
+    json::object body;
+    body["status"] = std::move(status);
+    auto patched =
+        co_await hub2_->server.api().merge_patch(ocm::managed_clusters, {{}, name}, std::move(body), "status");
+    EXPECT_TRUE(patched);
+  }
+  Awaitable<> beat(std::string name) {
+    json::object lease;
+    lease["metadata"] = json::object{{"name", cluster_lease}, {"namespace", name}};
+    lease["spec"] = json::object{{"renewTime", async::format_micro_time(clock_.wall_now())}};
+    co_await put(*hub2_, kube::resources::leases, lease);
+  }
+  Awaitable<> put_work(std::string name, std::string applied) {
+    json::object work;
+    work["metadata"] = json::object{{"name", name + "-klusterlet"}, {"namespace", name}};
+    work["spec"] = json::object{};
+    work["status"] =
+        json::object{{"conditions", json::array{condition("Applied", applied, async::format_time(clock_.wall_now()))}}};
+    co_await put(*hub2_, ocm::manifest_works, work);
+  }
+  Awaitable<> await_all(ClusterNames names) {
+    auto result = co_await hub2_->target->await_arrivals(migration_, names, since_, [&](const std::string& name) {
+      arrivals_.push_back(name + " after " + async::format_duration(clock_.now() - begin_));
+    });
+    EXPECT_TRUE(result) << result.error();
+  }
+
+  const async::WallTime since_ = clock_.wall_now();
+  const async::TimePoint begin_ = clock_.now();
+  std::vector<std::string> arrivals_;
+};
+
+TEST_F(ArrivalTest, ClustersAreSeenTheMomentTheyAreAvailable) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) co_await deploy(name);
+    auto agents = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(10s);
+      co_await report("c2", "True", clock_.wall_now());
+      co_await clock_.sleep_for(10s);
+      co_await report("c1", "False", clock_.wall_now());
+      co_await clock_.sleep_for(10s);
+      co_await report("c1", "True", clock_.wall_now());
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(agents());
+      co_await await_all({"c1", "c2", "c1"});
+    };
+    co_await async::with_scope(both);
+    EXPECT_THAT(arrivals_, ElementsAre("c2 after 10s", "c1 after 30s"));
+    auto here = co_await hub2_->target->arrived(migration_, {"c1", "c2", "c3"}, since_);
+    CO_ASSERT_TRUE(here);
+    EXPECT_THAT(*here, ElementsAre("c1", "c2"));
+  });
+}
+
+// A cluster of that name that is not the one we sent is none of ours, however Available it is.
+TEST_F(ArrivalTest, OnlyOurOwnCounts) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub2_, "c1");
+    co_await report("c1", "True", clock_.wall_now());
+    auto here = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
+    CO_ASSERT_TRUE(here);
+    EXPECT_THAT(*here, IsEmpty());
+  });
+}
+
+TEST_F(ArrivalTest, ASignOfLifeAfterTheCutOverIsWanted) {
+  run([&]() -> Awaitable<> {
+    co_await deploy("c1");
+    co_await report("c1", "True", since_ - 1h);
+    auto stale = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
+    CO_ASSERT_TRUE(stale);
+    EXPECT_THAT(*stale, IsEmpty());
+    auto wake = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(10s);
+      co_await beat("c1");
+      // The hub notices the beat, as it does when the condition was Unknown.
+      co_await patch(*hub2_, ocm::managed_clusters, {{}, "c1"}, R"({"metadata": {"annotations": {"a": "b"}}})");
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(wake());
+      co_await await_all({"c1"});
+    };
+    co_await async::with_scope(both);
+    EXPECT_THAT(arrivals_, ElementsAre("c1 after 10s"));
+    auto here = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
+    CO_ASSERT_TRUE(here);
+    EXPECT_THAT(*here, ElementsAre("c1"));
+  });
+}
+
+TEST_F(ArrivalTest, WhereThereIsAKlusterletWorkItMustHaveBeenApplied) {
+  run([&]() -> Awaitable<> {
+    co_await deploy("c1");
+    co_await put_work("c1", "False");
+    co_await report("c1", "True", clock_.wall_now());
+    auto not_yet = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
+    CO_ASSERT_TRUE(not_yet);
+    EXPECT_THAT(*not_yet, IsEmpty());
+    auto apply = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(100s);
+      json::object body;
+      body["status"] = json::object{
+          {"conditions", json::array{condition("Applied", "True", async::format_time(clock_.wall_now()))}}};
+      co_await hub2_->server.api().merge_patch(ocm::manifest_works, {"c1", "c1-klusterlet"}, std::move(body), "status");
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(apply());
+      co_await await_all({"c1"});
+    };
+    co_await async::with_scope(both);
+    EXPECT_THAT(arrivals_, ElementsAre("c1 after 1m40s"));
+  });
+}
+
+TEST_F(ArrivalTest, WaitingCanBeCancelledAndCostsNoRequests) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) co_await deploy(name);
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(await_all({"c1", "c2"}));
+      co_await clock_.sleep_for(1min);
+      const auto requests = hub2_->server.requests().size();
+      co_await clock_.sleep_for(3min);
+      EXPECT_EQ(hub2_->server.requests().size(), requests);
+      scope.stop();
+    };
+    co_await async::with_scope(both);
+    EXPECT_THAT(arrivals_, IsEmpty());
+  });
+}
+
+TEST_F(ArrivalTest, AHubThatIsGoneIsAnError) {
+  run([&]() -> Awaitable<> {
+    co_await deploy("c1");
+    hub2_->server.outage(true);
+    auto waited = co_await hub2_->target->await_arrivals(migration_, {"c1"}, since_, [](const std::string&) {});
+    CO_ASSERT_TRUE(!waited);
+    EXPECT_EQ(waited.error().kind, ErrorKind::unreachable);
+    auto here = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
+    EXPECT_FALSE(here);
+  });
+}
+
+}  // namespace
+}  // namespace hubferry::hubagent

@@ -1,0 +1,126 @@
+#include "hub_test.hpp"
+
+namespace hubferry::hubagent {
+namespace {
+
+using namespace ocm::names;
+
+class CleanTest : public HubTest {
+ protected:
+  Awaitable<> put_addon(std::string ns, bool leaving) {
+    json::object addon;
+    addon["metadata"] = json::object{{"name", "observability-addon"},
+                                     {"namespace", ns},
+                                     {"finalizers", json::array{"observability.open-cluster-management.io/cleanup"}}};
+    co_await put(*hub1_, ocm::observability_addons, addon);
+    if (leaving) co_await hub1_->server.api().remove(ocm::observability_addons, {ns, "observability-addon"});
+  }
+};
+
+TEST_F(CleanTest, TheSourceForgetsAClusterWithoutAnythingBeingDeprovisioned) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) {
+      co_await put_cluster(*hub1_, name);
+      co_await put_machinery(*hub1_, name);
+      co_await put_addon(name, name == std::string_view{"c1"});
+    }
+    co_await patch(*hub1_, kube::resources::secrets, {"c1", "bmc"}, R"({"metadata": {"finalizers": ["metal3.io/x"]}})");
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"},
+                   R"({"metadata": {"finalizers": ["cluster.open-cluster-management.io/api-resource-cleanup"]}})");
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    CO_ASSERT_TRUE(begun);
+    const auto untouched = content_of(hub1_->server);
+    std::optional<async::TimePoint> ended;
+    auto clean = [&]() -> Awaitable<> {
+      auto outcome = co_await hub1_->source->clean(migration_, {"c1"});
+      EXPECT_TRUE(outcome && outcome->failed.empty());
+      ended = clock_.now();
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(clean());
+      co_await clock_.sleep_for(1min);
+      EXPECT_TRUE(cluster(*hub1_, "c1").is_being_deleted());
+      EXPECT_FALSE(ended) << "it is not gone yet";
+      co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"}, R"({"metadata": {"finalizers": null}})");
+    };
+    co_await async::with_scope(both);
+    EXPECT_TRUE(ended.has_value());
+    EXPECT_THAT(differences(untouched, content_of(hub1_->server)),
+                UnorderedElementsAre("-ManagedCluster c1", "-ObservabilityAddon c1/observability-addon",
+                                     "~BareMetalHost c1/host", "~ClusterDeployment c1/c1", "~Secret c1/bmc"));
+    EXPECT_EQ(sorted_text(object(*hub1_, ocm::bare_metal_hosts, {"c1", "host"})->at("metadata").at("finalizers")),
+              "[\"keep.me/this\",]");
+    EXPECT_EQ(object(*hub1_, ocm::cluster_deployments, {"c1", "c1"}).find({"metadata", "finalizers"}), nullptr);
+    EXPECT_EQ(object(*hub1_, ocm::cluster_deployments, {"c1", "c1"}).annotation(hive_pause_annotation), "true");
+    auto again = co_await hub1_->source->clean(migration_, {"c1"});
+    CO_ASSERT_TRUE(again);
+    EXPECT_THAT(again->done, ElementsAre("c1"));
+  });
+}
+
+// No proof that it is ours means it is not deleted.
+TEST_F(CleanTest, AClusterThatIsNotInOurHandsIsNotDeleted) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
+    auto theirs = co_await hub1_->source->initialize(other_, {"c2"}, kubeconfig_);
+    CO_ASSERT_TRUE(theirs);
+    const auto before = content_of(hub1_->server);
+    auto outcome = co_await hub1_->source->clean(migration_, {"c1", "c2"});
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(reasons_of(*outcome), ElementsAre("c1: ClusterConflict", "c2: ClusterConflict"));
+    EXPECT_THAT(differences(before, content_of(hub1_->server)), IsEmpty());
+  });
+}
+
+TEST_F(CleanTest, HelpersGoAndNothingElse) {
+  const auto before = content_of(hub1_->server);
+  run([&]() -> Awaitable<> {
+    auto begun = co_await hub1_->source->initialize(migration_, {}, kubeconfig_);
+    CO_ASSERT_TRUE(begun);
+    EXPECT_THAT(differences(before, content_of(hub1_->server)),
+                UnorderedElementsAre("+KlusterletConfig migration-move", "+Secret multicluster-engine/bootstrap-move"));
+    auto others = co_await hub1_->source->remove_helpers(other_);
+    EXPECT_TRUE(others);
+    EXPECT_TRUE(exists(*hub1_, ocm::klusterlet_configs, {{}, "migration-move"}));
+    auto removed = co_await hub1_->source->remove_helpers(migration_);
+    EXPECT_TRUE(removed);
+    auto again = co_await hub1_->source->remove_helpers(migration_);
+    EXPECT_TRUE(again);
+  });
+  EXPECT_THAT(differences(before, content_of(hub1_->server)), IsEmpty());
+}
+
+TEST_F(CleanTest, TheTargetTakesTheMarksOffAndLeavesTheUsersOwn) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) {
+      co_await put_cluster(*hub1_, name);
+      co_await put_machinery(*hub1_, name);
+    }
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c2"},
+                   R"({"metadata": {"annotations": {"import.open-cluster-management.io/disable-auto-import": ""}}})");
+    co_await patch(*hub1_, ocm::bare_metal_hosts, {"c2", "host"},
+                   R"({"metadata": {"annotations": {"baremetalhost.metal3.io/paused": ""}}})");
+    auto bundle = co_await collected(*hub1_, {"c1", "c2"});
+    co_await hub2_->target->deploy(migration_, bundle);
+    auto outcome = co_await hub2_->target->clean(migration_, {"c1", "c2", "gone"});
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(outcome->done, ElementsAre("c1", "c2"));
+    EXPECT_THAT(reasons_of(*outcome), ElementsAre("gone: ClusterNotFound"));
+    EXPECT_EQ(cluster(*hub2_, "c1").find({"metadata", "annotations", disable_auto_import_annotation}), nullptr);
+    EXPECT_NE(cluster(*hub2_, "c2").find({"metadata", "annotations", disable_auto_import_annotation}), nullptr);
+    EXPECT_EQ(object(*hub2_, ocm::bare_metal_hosts, {"c1", "host"}).find({"metadata", "annotations"}), nullptr);
+    EXPECT_NE(object(*hub2_, ocm::bare_metal_hosts, {"c2", "host"})
+                  .find({"metadata", "annotations", metal3_pause_annotation}),
+              nullptr);
+    auto verified = co_await hub2_->target->verify(migration_, bundle);
+    CO_ASSERT_TRUE(verified);
+    EXPECT_THAT(verified->done, ElementsAre("c1", "c2"));
+    const auto version = hub2_->server.resource_version();
+    auto again = co_await hub2_->target->clean(migration_, {"c1", "c2"});
+    EXPECT_TRUE(again && again->failed.empty());
+    EXPECT_EQ(hub2_->server.resource_version(), version);
+  });
+}
+
+}  // namespace
+}  // namespace hubferry::hubagent

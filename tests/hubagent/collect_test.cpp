@@ -1,0 +1,198 @@
+#include "hub_test.hpp"
+
+namespace hubferry::hubagent {
+namespace {
+
+using namespace ocm::names;
+
+class CollectTest : public HubTest {
+ protected:
+  Awaitable<> put_large(std::string name, std::size_t bytes) {
+    co_await put_cluster(*hub1_, name);
+    json::object secret;
+    secret["metadata"] = json::object{{"name", name + "-metadata-json"}, {"namespace", name}};
+    secret["stringData"] = nullptr;
+    secret.erase("stringData");
+    secret["data"] = json::object{{"blob", std::string(bytes, 'A')}};
+    co_await put(*hub1_, kube::resources::secrets, secret);
+  }
+};
+
+TEST_F(CollectTest, WhatOthersReferToComesFirstAndOnce) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    co_await put_machinery(*hub1_, "c1");
+    // Referred to twice, and selected by its label too.
+    co_await patch(*hub1_, kube::resources::secrets, {"c1", "bmc"},
+                   R"({"metadata": {"labels": {"siteconfig.open-cluster-management.io/preserve": ""}}})");
+    auto second = parsed(R"({"metadata": {"name": "second", "namespace": "c1"},
+                             "spec": {"bmc": {"address": "a", "credentialsName": "bmc"}}})");
+    co_await put(*hub1_, ocm::bare_metal_hosts, second);
+    auto missing = parsed(R"({"metadata": {"name": "third", "namespace": "c1"},
+                              "spec": {"bmc": {"address": "a", "credentialsName": "nowhere"}}})");
+    co_await put(*hub1_, ocm::bare_metal_hosts, missing);
+    auto bundle = co_await collected(*hub1_, {"c1"});
+    CO_ASSERT_EQ(bundle.clusters.size(), 1U);
+    EXPECT_THAT(names_in(bundle.clusters[0]),
+                ElementsAre("Secret bmc", "ConfigMap extra", "Secret pull", "Secret c1-admin-password",
+                            "ManagedCluster c1", "BareMetalHost host", "BareMetalHost second", "BareMetalHost third",
+                            "ImageClusterInstall c1", "ClusterDeployment c1"));
+    EXPECT_NE(kube::find(bundle.clusters[0].objects[1].object, {"binaryData", "b"}), nullptr);
+  });
+}
+
+TEST_F(CollectTest, SecretsAndConfigMapsAreChosenByTheirMarks) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    for (const char* name : {"waved", "kept", "plain", "c1-admin-kubeconfig", "c1-seed-reconfiguration"})
+      co_await put_secret(*hub1_, "c1", name);
+    co_await patch(*hub1_, kube::resources::secrets, {"c1", "waved"},
+                   R"({"metadata": {"annotations": {"siteconfig.open-cluster-management.io/sync-wave": "1"}}})");
+    co_await patch(*hub1_, kube::resources::secrets, {"c1", "kept"},
+                   R"({"metadata": {"labels": {"siteconfig.open-cluster-management.io/preserve": ""}}})");
+    for (const char* name : {"kept", "plain"}) {
+      json::object map;
+      map["metadata"] = json::object{{"name", name}, {"namespace", "c1"}};
+      co_await put(*hub1_, kube::resources::config_maps, map);
+    }
+    co_await patch(*hub1_, kube::resources::config_maps, {"c1", "kept"},
+                   R"({"metadata": {"labels": {"siteconfig.open-cluster-management.io/preserve": "all"}}})");
+    auto bundle = co_await collected(*hub1_, {"c1"});
+    CO_ASSERT_EQ(bundle.clusters.size(), 1U);
+    EXPECT_THAT(names_in(bundle.clusters[0]),
+                ElementsAre("Secret c1-admin-kubeconfig", "Secret c1-seed-reconfiguration", "Secret kept",
+                            "Secret waved", "ConfigMap kept", "ManagedCluster c1"));
+  });
+}
+
+// Cleaned of what belongs to its hub; and the same before and after a migration has laid hands on it, since what was
+// sent is compared with what is collected again later.
+TEST_F(CollectTest, ObjectsAreCleanedTheSameWayAtAnyTime) {
+  run([&]() -> Awaitable<> {
+    auto rich = managed_cluster("c1");
+    auto& metadata = rich["metadata"].as_object();
+    metadata["annotations"] =
+        json::object{{"kubectl.kubernetes.io/last-applied-configuration", "{}"}, {"mine", "kept"}};
+    metadata["finalizers"] = json::array{"somebody/else"};
+    rich["spec"].as_object()["managedClusterClientConfigs"] = json::array{parsed(R"({"url": "https://a"})")};
+    rich["spec"].as_object()["taints"] = json::array{parsed(R"({"key": "mine", "effect": "NoSelect"})")};
+    co_await put_namespace(*hub1_, "c1");
+    json::object owner{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"name", "c1"}};
+    owner["uid"] = object(*hub1_, kube::resources::namespaces, {{}, "c1"}).uid();
+    metadata["ownerReferences"] = json::array{std::move(owner)};
+    co_await put(*hub1_, ocm::managed_clusters, rich);
+    co_await put_machinery(*hub1_, "c1");
+    auto before = co_await collected(*hub1_, {"c1"});
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    auto released = co_await hub1_->source->release(migration_, {"c1"});
+    CO_ASSERT_TRUE(begun && released);
+    // As the hub does when the cluster stays away.
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"},
+                   R"({"spec": {"taints": [{"key": "mine", "effect": "NoSelect"},
+                      {"key": "cluster.open-cluster-management.io/unreachable", "effect": "NoSelect"}]}})");
+    auto after = co_await collected(*hub1_, {"c1"});
+    CO_ASSERT_EQ(before.clusters.size(), 1U);
+    CO_ASSERT_EQ(after.clusters.size(), 1U);
+    CO_ASSERT_EQ(before.clusters[0].objects.size(), after.clusters[0].objects.size());
+    for (std::size_t i = 0; i < before.clusters[0].objects.size(); ++i) {
+      const auto& sent = before.clusters[0].objects[i];
+      EXPECT_EQ(sorted_text(sent.object), sorted_text(after.clusters[0].objects[i].object));
+      for (const auto& field : sent.object.at("metadata").as_object())
+        EXPECT_THAT((std::vector<std::string>{"name", "namespace", "labels", "annotations"}),
+                    testing::Contains(std::string{field.key()}));
+      const bool travels = sent.object.at("kind") == "BareMetalHost" || sent.object.at("kind") == "ClusterDeployment" ||
+                           sent.object.at("kind") == "ImageClusterInstall";
+      EXPECT_EQ(sent.object.contains("status"), travels);
+      EXPECT_EQ(sent.with_status, travels);
+    }
+    const auto& sent = before.clusters[0].objects[4].object;
+    CO_ASSERT_EQ(sent.at("kind"), "ManagedCluster");
+    EXPECT_EQ(sorted_text(sent),
+              sorted_text(parsed(R"({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+                "metadata": {"name": "c1", "labels": {"vendor": "OpenShift"}, "annotations": {"mine": "kept"}},
+                "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": 60,
+                         "taints": [{"key": "mine", "effect": "NoSelect"}]}})")));
+  });
+}
+
+// Who holds a host still, or keeps import off, wants it so on the other hub as well.
+TEST_F(CollectTest, TheUsersOwnPausesTravel) {
+  run([&]() -> Awaitable<> {
+    auto held = managed_cluster("c1");
+    held["metadata"].as_object()["annotations"] = json::object{{disable_auto_import_annotation, ""}};
+    co_await put_namespace(*hub1_, "c1");
+    co_await put(*hub1_, ocm::managed_clusters, held);
+    auto host = parsed(R"({"metadata": {"name": "h", "namespace": "c1",
+                           "annotations": {"baremetalhost.metal3.io/paused": ""}}, "spec": {"online": true}})");
+    co_await put(*hub1_, ocm::bare_metal_hosts, host);
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    CO_ASSERT_TRUE(begun);
+    auto bundle = co_await collected(*hub1_, {"c1"});
+    const auto& objects = bundle.clusters.at(0).objects;
+    EXPECT_NE(kube::find(objects.at(0).object, {"metadata", "annotations", disable_auto_import_annotation}), nullptr);
+    EXPECT_NE(kube::find(objects.at(1).object, {"metadata", "annotations", metal3_pause_annotation}), nullptr);
+  });
+}
+
+TEST_F(CollectTest, BundlesHoldWholeClustersUpToTheLimit) {
+  run([&]() -> Awaitable<> {
+    ClusterNames names;
+    for (const auto* name : {"a", "b", "c", "d", "e"}) {
+      co_await put_large(name, 350UL * 1024);
+      names.emplace_back(name);
+    }
+    co_await put_large("giant", 900UL * 1024);
+    names.emplace_back("giant");
+    std::vector<std::size_t> sizes;
+    std::size_t at_once = 0;
+    std::size_t most = 0;
+    BundleSink sink = [&](Bundle bundle) -> Awaitable<> {
+      most = std::max(most, ++at_once);
+      sizes.push_back(bundle.clusters.size());
+      co_await clock_.sleep_for(10s);
+      --at_once;
+    };
+    auto outcome = co_await hub1_->source->collect(migration_, names, sink);
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->done.size(), 6U);
+    EXPECT_EQ(at_once, 0U) << "collect() ends after its last sink";
+    EXPECT_LE(most, 3U);
+    EXPECT_THAT(sizes, UnorderedElementsAre(2U, 2U, 1U, 1U));
+  });
+}
+
+TEST_F(CollectTest, AMissingClusterFailsAloneAndUnservedKindsAreSkipped) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    for (const char* name : {"baremetalhosts.metal3.io", "clusterdeployments.hive.openshift.io"})
+      co_await hub1_->server.api().remove(kube::resources::custom_resource_definitions, {{}, name});
+    co_await clock_.sleep_for(1s);
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    EXPECT_TRUE(begun) << begun.error();
+    ClusterNames sent;
+    BundleSink sink = [&](Bundle bundle) -> Awaitable<> {
+      for (const auto& cluster : bundle.clusters) sent.push_back(cluster.cluster);
+      co_return;
+    };
+    auto outcome = co_await hub1_->source->collect(migration_, {"c1", "gone"}, sink);
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(sent, ElementsAre("c1"));
+    EXPECT_THAT(reasons_of(*outcome), ElementsAre("gone: ClusterNotFound"));
+    auto none = co_await hub1_->source->collect(migration_, {}, sink);
+    EXPECT_TRUE(none && none->done.empty());
+  });
+}
+
+TEST_F(CollectTest, AnOutageInTheMiddleIsTheOrdersError) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
+    hub1_->server.faults().on({"list", "secrets"}).always().reset_before();
+    BundleSink sink = [](Bundle) -> Awaitable<> { co_return; };
+    auto outcome = co_await hub1_->source->collect(migration_, {"c1", "c2"}, sink);
+    CO_ASSERT_TRUE(!outcome);
+    EXPECT_EQ(outcome.error().kind, ErrorKind::unreachable);
+  });
+}
+
+}  // namespace
+}  // namespace hubferry::hubagent

@@ -1,0 +1,161 @@
+#include "hub_test.hpp"
+
+namespace hubferry::hubagent {
+namespace {
+
+using namespace ocm::names;
+
+class InitializeSourceTest : public HubTest {};
+
+TEST_F(InitializeSourceTest, LaysTheWayOutAndKeepsWhatIsThere) {
+  run([&]() -> Awaitable<> {
+    auto annotated = managed_cluster("c1");
+    annotated["metadata"].as_object()["annotations"] = json::object{{"mine", "kept"}};
+    co_await put_namespace(*hub1_, "c1");
+    co_await put(*hub1_, ocm::managed_clusters, annotated);
+    auto outcome = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(outcome->done, ElementsAre("c1"));
+  });
+  const auto secret = object(*hub1_, kube::resources::secrets, {engine_namespace, "bootstrap-move"});
+  EXPECT_EQ(secret.string_at({"data", "kubeconfig"}), "YSBrdWJlY29uZmln");
+  EXPECT_EQ(secret.label(migration_label), "uid-1");
+  const auto config = object(*hub1_, ocm::klusterlet_configs, {{}, "migration-move"});
+  EXPECT_EQ(config.string_at({"spec", "multipleHubsConfig", "genBootstrapKubeConfigStrategy"}), "IncludeCurrentHub");
+  EXPECT_EQ(config->at("spec").at("multipleHubsConfig").at("bootstrapKubeConfigs").at("localSecretsConfig"),
+            json::value(parsed(R"({"kubeConfigSecrets": [{"name": "bootstrap-move"}]})")));
+  const auto c1 = cluster(*hub1_, "c1");
+  EXPECT_EQ(c1.annotation("mine"), "kept");
+  EXPECT_EQ(c1.annotation(migrating_annotation), "uid-1");
+  EXPECT_EQ(c1.annotation(klusterlet_config_annotation), "migration-move");
+  EXPECT_NE(c1.find({"metadata", "annotations", disable_auto_import_annotation}), nullptr);
+}
+
+// All hosts of the namespace, not only one that is named like the cluster; and a user's own pause is not ours.
+TEST_F(InitializeSourceTest, PausesWhatActsOnItsOwnAndRemembersWhatItPaused) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    co_await put_machinery(*hub1_, "c1");
+    auto held = parsed(R"({"metadata": {"name": "held", "namespace": "c1",
+                           "annotations": {"baremetalhost.metal3.io/paused": ""}}, "spec": {"online": true}})");
+    co_await put(*hub1_, ocm::bare_metal_hosts, held);
+    auto outcome = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_TRUE(outcome->failed.empty());
+  });
+  EXPECT_EQ(object(*hub1_, ocm::bare_metal_hosts, {"c1", "host"}).annotation(metal3_pause_annotation), "true");
+  EXPECT_EQ(object(*hub1_, ocm::data_images, {"c1", "image"}).annotation(metal3_pause_annotation), "true");
+  EXPECT_EQ(object(*hub1_, ocm::cluster_deployments, {"c1", "c1"}).annotation(hive_pause_annotation), "true");
+  EXPECT_EQ(object(*hub1_, ocm::cluster_deployments, {"c1", "c1"}).annotation("hubferry.io/paused-by"), "uid-1");
+  EXPECT_EQ(object(*hub1_, ocm::image_cluster_installs, {"c1", "c1"}).find({"metadata", "annotations"}), nullptr);
+  EXPECT_EQ(object(*hub1_, ocm::bare_metal_hosts, {"c1", "held"}).annotation("hubferry.io/paused-by"), "");
+}
+
+TEST_F(InitializeSourceTest, AnotherMigrationsObjectsAreLeftAloneAndNamed) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    const MigrationRef same_name{"elsewhere", "move", "uid-9"};
+    auto first = co_await hub1_->source->initialize(same_name, {}, kubeconfig_);
+    CO_ASSERT_TRUE(first);
+    auto second = co_await hub1_->source->initialize(migration_, {"c1"}, obs::Secret{"another"});
+    CO_ASSERT_TRUE(!second);
+    EXPECT_THAT(second.error().message, HasSubstr("uid-9"));
+    EXPECT_THAT(second.error().message, HasSubstr("bootstrap-move"));
+  });
+  const auto secret = object(*hub1_, kube::resources::secrets, {engine_namespace, "bootstrap-move"});
+  EXPECT_EQ(secret.string_at({"data", "kubeconfig"}), "YSBrdWJlY29uZmln");
+  EXPECT_EQ(cluster(*hub1_, "c1").annotation(migrating_annotation), "");
+}
+
+TEST_F(InitializeSourceTest, AClusterInOtherHandsOrGoneFailsAloneAndIsNotTouched) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
+    auto taken = co_await hub1_->source->initialize(other_, {"c2"}, kubeconfig_);
+    CO_ASSERT_TRUE(taken);
+    auto outcome = co_await hub1_->source->initialize(migration_, {"c1", "c2", "gone", "c1"}, kubeconfig_);
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(outcome->done, ElementsAre("c1"));
+    EXPECT_THAT(reasons_of(*outcome), ElementsAre("c2: ClusterConflict", "gone: ClusterNotFound"));
+    EXPECT_EQ(cluster(*hub1_, "c2").annotation(klusterlet_config_annotation), "migration-other");
+    auto released = co_await hub1_->source->release(migration_, {"c1", "c2", "gone"});
+    CO_ASSERT_TRUE(released);
+    EXPECT_THAT(released->done, ElementsAre("c1"));
+    EXPECT_THAT(reasons_of(*released), ElementsAre("c2: ClusterConflict", "gone: ClusterNotFound"));
+  });
+  EXPECT_EQ(cluster(*hub1_, "c1")->at("spec").at("hubAcceptsClient"), false);
+  EXPECT_EQ(cluster(*hub1_, "c2")->at("spec").at("hubAcceptsClient"), true);
+}
+
+TEST_F(InitializeSourceTest, NoKubeconfigIsAnError) {
+  run([&]() -> Awaitable<> {
+    auto outcome = co_await hub1_->source->initialize(migration_, {}, obs::Secret{});
+    EXPECT_FALSE(outcome);
+  });
+}
+
+TEST_F(InitializeSourceTest, ASecondTimeWritesNothing) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    co_await put_machinery(*hub1_, "c1");
+    auto first = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    CO_ASSERT_TRUE(first);
+    const auto version = hub1_->server.resource_version();
+    auto second = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    CO_ASSERT_TRUE(second);
+    EXPECT_THAT(second->done, ElementsAre("c1"));
+    EXPECT_EQ(hub1_->server.resource_version(), version);
+  });
+}
+
+// A namespace that was made for helpers goes with the last migration that used it, and not before.
+TEST_F(InitializeSourceTest, AMissingEngineNamespaceIsMadeAndGoesWithItsLastUser) {
+  run([&]() -> Awaitable<> {
+    auto removed = co_await hub1_->server.api().remove(kube::resources::namespaces, {{}, engine_namespace});
+    CO_ASSERT_TRUE(removed);
+    co_await clock_.sleep_for(1s);
+    for (const auto& migration : {migration_, other_}) {
+      auto begun = co_await hub1_->source->initialize(migration, {}, kubeconfig_);
+      CO_ASSERT_TRUE(begun);
+    }
+    auto first = co_await hub1_->source->remove_helpers(migration_);
+    CO_ASSERT_TRUE(first);
+    co_await clock_.sleep_for(1s);
+    EXPECT_TRUE(exists(*hub1_, kube::resources::secrets, {engine_namespace, "bootstrap-other"}));
+    auto second = co_await hub1_->source->remove_helpers(other_);
+    CO_ASSERT_TRUE(second);
+    co_await clock_.sleep_for(1s);
+    EXPECT_FALSE(exists(*hub1_, kube::resources::namespaces, {{}, engine_namespace}));
+  });
+}
+
+TEST_F(InitializeSourceTest, BusyServersAreAskedAgainAndAmbiguousWritesAreReadBack) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    auto& faults = hub1_->server.faults();
+    faults.on({"write"}).times(3).fail(503);
+    faults.on({"create", "secrets"}).times(1).reset_after();
+    faults.on({"update", "managedclusters"}).times(1).reset_after();
+    faults.on({"get", "managedclusters"}).times(2).fail(429, 1);
+    auto outcome = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(outcome->done, ElementsAre("c1"));
+    EXPECT_TRUE(faults.script_exhausted()) << faults.unused();
+  });
+}
+
+// One sick webhook must not hold everybody up until the stage's time is over.
+TEST_F(InitializeSourceTest, WhatStaysBusyForOneClusterFailsThatCluster) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
+    sim::FaultTarget sick{.verb = "update", .resource = "managedclusters", .name = "c2"};
+    hub1_->server.faults().on(sick).always().fail(500);
+    auto outcome = co_await hub1_->source->initialize(migration_, {"c1", "c2"}, kubeconfig_);
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(outcome->done, ElementsAre("c1"));
+    EXPECT_THAT(reasons_of(*outcome), ElementsAre("c2: Error"));
+    EXPECT_THAT(outcome->failed[0].message, HasSubstr("ManagedCluster c2 on hub hub1"));
+  });
+}
+
+}  // namespace
+}  // namespace hubferry::hubagent

@@ -1,0 +1,155 @@
+#include "hub_test.hpp"
+
+namespace hubferry::hubagent {
+namespace {
+
+using kube::resources::cluster_role_bindings;
+using kube::resources::cluster_roles;
+
+constexpr const char* review = "global-hub-migration-move-sar";
+constexpr const char* registration = "global-hub-migration-move-registration";
+
+class InitializeTargetTest : public HubTest {
+ protected:
+  std::string users() {
+    const auto manager = object(*hub2_, ocm::cluster_managers, {{}, "cluster-manager"});
+    const auto* found = manager.find({"spec", "registrationConfiguration"});
+    return found == nullptr ? "none" : sorted_text(*found);
+  }
+  Awaitable<> configure(std::string text) {
+    json::object patch;
+    patch["spec"] = json::object{{"registrationConfiguration", nullptr}};
+    auto cleared = co_await hub2_->server.api().merge_patch(ocm::cluster_managers, {{}, "cluster-manager"}, patch);
+    EXPECT_TRUE(cleared);
+    if (!text.empty())
+      co_await this->patch(*hub2_, ocm::cluster_managers, {{}, "cluster-manager"},
+                           R"({"spec": {"registrationConfiguration": )" + text + "}}");
+  }
+};
+
+TEST_F(InitializeTargetTest, GrantsWhatRegistrationNeedsAndTakesItAwayAgain) {
+  const auto before = content_of(hub2_->server);
+  run([&]() -> Awaitable<> {
+    auto begun = co_await hub2_->target->initialize(migration_, identity_);
+    CO_ASSERT_TRUE(begun);
+    const auto binding = object(*hub2_, cluster_role_bindings, {{}, registration});
+    EXPECT_EQ(binding.string_at({"roleRef", "name"}), ocm::names::acm_bootstrap_role);
+    EXPECT_EQ(binding->at("subjects").at(0).at("name"), "move");
+    EXPECT_EQ(object(*hub2_, cluster_role_bindings, {{}, review}).string_at({"roleRef", "name"}), review);
+    EXPECT_EQ(object(*hub2_, cluster_roles, {{}, review}).label(migration_label), "uid-1");
+    EXPECT_THAT(users(), HasSubstr(identity_.user()));
+    EXPECT_THAT(users(), HasSubstr("agent-registration-bootstrap"));
+    EXPECT_THAT(users(), HasSubstr("mode:\"Enable\""));
+    const auto version = hub2_->server.resource_version();
+    auto again = co_await hub2_->target->initialize(migration_, identity_);
+    CO_ASSERT_TRUE(again);
+    EXPECT_EQ(hub2_->server.resource_version(), version) << "a second time writes nothing";
+    auto removed = co_await hub2_->target->remove_helpers(migration_, identity_);
+    CO_ASSERT_TRUE(removed);
+    // The user that was there before still needs the gate.
+    EXPECT_THAT(users(), HasSubstr("mode:\"Enable\""));
+    auto twice = co_await hub2_->target->remove_helpers(migration_, identity_);
+    EXPECT_TRUE(twice);
+  });
+  EXPECT_THAT(differences(before, content_of(hub2_->server)), ElementsAre("~ClusterManager cluster-manager"));
+}
+
+TEST_F(InitializeTargetTest, TheGateGoesBackToWhatItWasWithTheLastUser) {
+  for (const std::string configured :
+       {"", R"({"featureGates": [{"feature": "ManagedClusterAutoApproval", "mode": "Disable"}]})",
+        R"({"featureGates": [{"feature": "Other", "mode": "Enable"}]})",
+        R"({"featureGates": [{"feature": "ManagedClusterAutoApproval", "mode": "Enable"}]})"}) {
+    SCOPED_TRACE(configured);
+    reset();
+    run([&]() -> Awaitable<> {
+      co_await configure(configured);
+      const auto before = content_of(hub2_->server);
+      const BootstrapIdentity second{identity_.ns, "other"};
+      for (const auto& [migration, identity] : {std::pair{migration_, identity_}, std::pair{other_, second}}) {
+        auto begun = co_await hub2_->target->initialize(migration, identity);
+        CO_ASSERT_TRUE(begun);
+      }
+      auto first = co_await hub2_->target->remove_helpers(migration_, identity_);
+      CO_ASSERT_TRUE(first);
+      EXPECT_THAT(users(), HasSubstr("feature:\"ManagedClusterAutoApproval\",mode:\"Enable\""));
+      EXPECT_THAT(users(), HasSubstr(second.user()));
+      auto last = co_await hub2_->target->remove_helpers(other_, second);
+      CO_ASSERT_TRUE(last);
+      EXPECT_THAT(differences(before, content_of(hub2_->server)), IsEmpty());
+    });
+  }
+}
+
+TEST_F(InitializeTargetTest, PlainOpenClusterManagementHasAnotherRole) {
+  run([&]() -> Awaitable<> {
+    auto& api = hub2_->server.api();
+    co_await api.remove(cluster_roles, {{}, ocm::names::acm_bootstrap_role});
+    auto begun = co_await hub2_->target->initialize(migration_, identity_);
+    CO_ASSERT_TRUE(begun);
+    EXPECT_EQ(object(*hub2_, cluster_role_bindings, {{}, registration}).string_at({"roleRef", "name"}),
+              ocm::names::ocm_bootstrap_role);
+    co_await api.remove(cluster_roles, {{}, ocm::names::ocm_bootstrap_role});
+    auto neither = co_await hub2_->target->initialize(migration_, identity_);
+    CO_ASSERT_TRUE(!neither);
+    EXPECT_THAT(neither.error().message, HasSubstr("Open Cluster Management"));
+  });
+}
+
+TEST_F(InitializeTargetTest, OwnObjectsThatDifferAreCorrectedAndOthersAreLeft) {
+  run([&]() -> Awaitable<> {
+    auto begun = co_await hub2_->target->initialize(migration_, identity_);
+    CO_ASSERT_TRUE(begun);
+    co_await patch(*hub2_, cluster_roles, {{}, review}, R"({"rules": []})");
+    auto& api = hub2_->server.api();
+    co_await api.remove(cluster_role_bindings, {{}, registration});
+    auto wrong = parsed(R"({"metadata": {"name": "global-hub-migration-move-registration",
+                            "labels": {"hubferry.io/migration": "uid-1"}}, "subjects": [],
+                            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}})");
+    co_await put(*hub2_, cluster_role_bindings, wrong);
+    auto again = co_await hub2_->target->initialize(migration_, identity_);
+    CO_ASSERT_TRUE(again);
+    EXPECT_EQ(object(*hub2_, cluster_roles, {{}, review})->at("rules").as_array().size(), 1U);
+    EXPECT_EQ(object(*hub2_, cluster_role_bindings, {{}, registration}).string_at({"roleRef", "name"}),
+              ocm::names::acm_bootstrap_role);
+
+    co_await patch(*hub2_, cluster_roles, {{}, review}, R"({"metadata": {"labels": {"hubferry.io/migration": null}}})");
+    auto foreign = co_await hub2_->target->initialize(migration_, identity_);
+    CO_ASSERT_TRUE(!foreign);
+    EXPECT_THAT(foreign.error().message, HasSubstr("somebody else"));
+    auto removed = co_await hub2_->target->remove_helpers(migration_, identity_);
+    CO_ASSERT_TRUE(removed);
+    EXPECT_TRUE(exists(*hub2_, cluster_roles, {{}, review})) << "not ours any more";
+  });
+}
+
+TEST_F(InitializeTargetTest, ATokenIsOfTheAccountAndGoesWithIt) {
+  const auto before = content_of(hub2_->server);
+  run([&]() -> Awaitable<> {
+    auto token = co_await hub2_->target->issue_token(migration_, identity_);
+    CO_ASSERT_TRUE(token);
+    EXPECT_FALSE(token->empty());
+    auto again = co_await hub2_->target->issue_token(migration_, identity_);
+    EXPECT_TRUE(again);
+    EXPECT_TRUE(exists(*hub2_, kube::resources::service_accounts, {identity_.ns, "move"}));
+    auto removed = co_await hub2_->target->remove_helpers(migration_, identity_);
+    CO_ASSERT_TRUE(removed);
+  });
+  EXPECT_THAT(differences(before, content_of(hub2_->server)), IsEmpty());
+}
+
+TEST_F(InitializeTargetTest, AnAccountOfOthersIsNeitherUsedNorRemoved) {
+  run([&]() -> Awaitable<> {
+    json::object account;
+    account["metadata"] = json::object{{"name", "move"}, {"namespace", identity_.ns}};
+    co_await put(*hub2_, kube::resources::service_accounts, account);
+    auto token = co_await hub2_->target->issue_token(migration_, identity_);
+    CO_ASSERT_TRUE(!token);
+    EXPECT_THAT(token.error().message, HasSubstr("belongs to somebody else"));
+    auto removed = co_await hub2_->target->remove_helpers(migration_, identity_);
+    EXPECT_TRUE(removed);
+    EXPECT_TRUE(exists(*hub2_, kube::resources::service_accounts, {identity_.ns, "move"}));
+  });
+}
+
+}  // namespace
+}  // namespace hubferry::hubagent

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "hubferry/async/wait_list.hpp"
+#include "hubferry/kube/api.hpp"
+
+namespace hubferry::hubagent {
+
+/// Another Api, with a moment at which its user is interrupted: before the n-th request goes out, or after it took
+/// effect and before its answer comes back.
+class InterruptingApi final : public kube::Api {
+ public:
+  explicit InterruptingApi(kube::Api& inner) : inner_(inner) {}
+
+  /// `interrupt` is called in that moment; the request never comes back then.
+  void interrupt_at(std::size_t number, bool after_effect, std::function<void()> interrupt) {
+    calls_ = 0;
+    moment_ = number;
+    after_effect_ = after_effect;
+    interrupt_ = std::move(interrupt);
+  }
+  void never_interrupt() { moment_.reset(); }
+
+  async::Awaitable<kube::Result<kube::Object>> call(kube::Request request) override {
+    const bool is_the_one = ++calls_ == moment_;
+    if (is_the_one && !after_effect_) {
+      interrupt_();
+      co_await for_ever_.wait();
+    }
+    auto answer = co_await inner_.call(std::move(request));
+    if (is_the_one) {
+      interrupt_();
+      co_await for_ever_.wait();
+    }
+    co_return answer;
+  }
+  async::Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions options,
+                                                      const kube::Decoder& decoder) override {
+    return inner_.list(std::move(resource), std::move(options), decoder);
+  }
+  async::Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource resource,
+                                                                           kube::WatchOptions options,
+                                                                           const kube::Decoder& decoder) override {
+    return inner_.watch(std::move(resource), std::move(options), decoder);
+  }
+  async::Awaitable<kube::Result<kube::json::value>> get_path(std::string path) override {
+    return inner_.get_path(std::move(path));
+  }
+  [[nodiscard]] std::string_view name() const override { return inner_.name(); }
+
+ private:
+  kube::Api& inner_;
+  std::size_t calls_ = 0;
+  std::optional<std::size_t> moment_;
+  bool after_effect_ = false;
+  std::function<void()> interrupt_;
+  async::WaitList for_ever_;
+};
+
+}  // namespace hubferry::hubagent

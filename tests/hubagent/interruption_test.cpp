@@ -1,0 +1,177 @@
+#include "hub_test.hpp"
+
+namespace hubferry::hubagent {
+namespace {
+
+/// Tries every moment at which an order can be cut off, and repeats the order then: the end must be the same as that of
+/// an order that nobody cut off.
+class InterruptionTest : public HubTest {
+ protected:
+  using Step = std::function<Awaitable<bool>(HubTest& test)>;
+
+  /// Runs `order` beside whatever else; cuts it off at its n-th request. True when it came to its end before.
+  Awaitable<bool> cut_off(TestHub& hub, std::size_t number, bool after_effect, std::function<Awaitable<bool>()> order) {
+    bool ended = false;
+    auto task = [&]() -> Awaitable<> {
+      const bool good = co_await order();
+      EXPECT_TRUE(good);
+      ended = true;
+    };
+    auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+      hub.api->interrupt_at(number, after_effect, [&] { scope.stop(); });
+      co_await task();
+      scope.stop();
+    };
+    co_await async::with_scope(body);
+    hub.api->never_interrupt();
+    co_return ended;
+  }
+
+  /// For each moment: a fresh world, `prepare`, the order cut off, the order again, and a look at both hubs.
+  void try_every_moment(TestHub& (*which)(InterruptionTest&), std::function<Awaitable<>()> prepare,
+                        std::function<Awaitable<bool>()> order) {
+    std::optional<std::pair<Content, Content>> expected;
+    for (const bool after_effect : {false, true}) {
+      bool ended = false;
+      std::size_t number = 0;
+      while (!ended) {
+        ++number;
+        reset();
+        run([&]() -> Awaitable<> {
+          co_await prepare();
+          co_await clock_.sleep_for(1s);
+          // The first of all rounds is not cut off: it says how the end should be.
+          if (expected) ended = co_await cut_off(which(*this), number, after_effect, order);
+          const bool good = co_await order();
+          EXPECT_TRUE(good);
+          co_await clock_.sleep_for(1s);
+        });
+        auto end = std::pair{content_of(hub1_->server), content_of(hub2_->server)};
+        if (!expected) {
+          expected = std::move(end);
+          number = 0;
+          continue;
+        }
+        EXPECT_THAT(differences(expected->first, end.first), IsEmpty()) << "hub1, cut off at request " << number;
+        EXPECT_THAT(differences(expected->second, end.second), IsEmpty()) << "hub2, cut off at request " << number;
+        if (HasFailure() || number > 300) return;
+      }
+      EXPECT_GT(number, 2U);
+    }
+  }
+
+  static TestHub& source(InterruptionTest& test) { return *test.hub1_; }
+  static TestHub& target(InterruptionTest& test) { return *test.hub2_; }
+  static bool all_done(const kube::Result<Outcome>& outcome) { return outcome && outcome->failed.empty(); }
+
+  Awaitable<> two_clusters() {
+    for (const char* name : {"c1", "c2"}) {
+      co_await put_cluster(*hub1_, name);
+      co_await put_machinery(*hub1_, name);
+    }
+  }
+
+  const ClusterNames names_{"c1", "c2"};
+  Bundle bundle_;
+};
+
+TEST_F(InterruptionTest, InitializingOnTheSource) {
+  try_every_moment(
+      source, [&] { return two_clusters(); },
+      [&]() -> Awaitable<bool> {
+        auto outcome = co_await hub1_->source->initialize(migration_, names_, kubeconfig_);
+        co_return all_done(outcome);
+      });
+}
+
+TEST_F(InterruptionTest, CleaningOnTheSource) {
+  try_every_moment(
+      source,
+      [&]() -> Awaitable<> {
+        co_await two_clusters();
+        co_await hub1_->source->initialize(migration_, names_, kubeconfig_);
+      },
+      [&]() -> Awaitable<bool> {
+        auto outcome = co_await hub1_->source->clean(migration_, names_);
+        auto helpers = co_await hub1_->source->remove_helpers(migration_);
+        co_return all_done(outcome) && helpers.has_value();
+      });
+}
+
+TEST_F(InterruptionTest, RollingBackOnTheSource) {
+  try_every_moment(
+      source,
+      [&]() -> Awaitable<> {
+        co_await two_clusters();
+        co_await hub1_->source->initialize(migration_, names_, kubeconfig_);
+      },
+      [&]() -> Awaitable<bool> {
+        auto outcome = co_await hub1_->source->roll_back(migration_, Stage::deploying, names_);
+        auto helpers = co_await hub1_->source->remove_helpers(migration_);
+        co_return all_done(outcome) && helpers.has_value();
+      });
+}
+
+TEST_F(InterruptionTest, InitializingAndUndoingOnTheTarget) {
+  try_every_moment(
+      target, []() -> Awaitable<> { co_return; },
+      [&]() -> Awaitable<bool> {
+        auto token = co_await hub2_->target->issue_token(migration_, identity_);
+        auto begun = co_await hub2_->target->initialize(migration_, identity_);
+        co_return token.has_value() && begun.has_value();
+      });
+  try_every_moment(
+      target,
+      [&]() -> Awaitable<> {
+        co_await hub2_->target->issue_token(migration_, identity_);
+        co_await hub2_->target->initialize(migration_, identity_);
+      },
+      [&]() -> Awaitable<bool> {
+        auto removed = co_await hub2_->target->remove_helpers(migration_, identity_);
+        co_return removed.has_value();
+      });
+}
+
+TEST_F(InterruptionTest, DeployingOnTheTarget) {
+  try_every_moment(
+      target,
+      [&]() -> Awaitable<> {
+        co_await two_clusters();
+        bundle_ = co_await collected(*hub1_, names_);
+      },
+      [&]() -> Awaitable<bool> {
+        auto outcome = co_await hub2_->target->deploy(migration_, bundle_);
+        co_return all_done(outcome);
+      });
+}
+
+TEST_F(InterruptionTest, RollingBackOnTheTarget) {
+  try_every_moment(
+      target,
+      [&]() -> Awaitable<> {
+        co_await two_clusters();
+        bundle_ = co_await collected(*hub1_, names_);
+        co_await hub2_->target->deploy(migration_, bundle_);
+      },
+      [&]() -> Awaitable<bool> {
+        auto outcome = co_await hub2_->target->roll_back(migration_, Stage::registering, names_);
+        co_return all_done(outcome);
+      });
+}
+
+TEST_F(InterruptionTest, CleaningOnTheTarget) {
+  try_every_moment(
+      target,
+      [&]() -> Awaitable<> {
+        co_await two_clusters();
+        bundle_ = co_await collected(*hub1_, names_);
+        co_await hub2_->target->deploy(migration_, bundle_);
+      },
+      [&]() -> Awaitable<bool> {
+        auto outcome = co_await hub2_->target->clean(migration_, names_);
+        co_return all_done(outcome);
+      });
+}
+
+}  // namespace
+}  // namespace hubferry::hubagent

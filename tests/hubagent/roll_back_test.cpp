@@ -1,0 +1,257 @@
+#include "hub_test.hpp"
+
+namespace hubferry::hubagent {
+namespace {
+
+using namespace ocm::names;
+
+class RollBackTest : public HubTest {
+ protected:
+  Awaitable<> put_lease(std::string name) {
+    json::object lease;
+    lease["metadata"] = json::object{{"name", cluster_lease}, {"namespace", name}};
+    lease["spec"] = json::object{{"renewTime", async::format_micro_time(clock_.wall_now())}};
+    co_await put(*hub1_, kube::resources::leases, lease);
+  }
+  Awaitable<> beat(std::string name) {
+    json::object body;
+    body["spec"] = json::object{{"renewTime", async::format_micro_time(clock_.wall_now())}};
+    auto beaten = co_await hub1_->server.api().merge_patch(kube::resources::leases, {name, cluster_lease}, body);
+    EXPECT_TRUE(beaten);
+  }
+};
+
+TEST_F(RollBackTest, TheSourceIsAsBefore) {
+  for (const auto stage : {Stage::initializing, Stage::deploying}) {
+    reset();
+    run([&]() -> Awaitable<> {
+      for (const char* name : {"c1", "c2"}) {
+        co_await put_cluster(*hub1_, name);
+        co_await put_machinery(*hub1_, name);
+      }
+      co_await patch(*hub1_, ocm::managed_clusters, {{}, "c2"},
+                     R"({"metadata": {"annotations": {"import.open-cluster-management.io/disable-auto-import": "",
+                        "agent.open-cluster-management.io/klusterlet-config": "mine", "a": "b"}}})");
+      co_await patch(*hub1_, ocm::bare_metal_hosts, {"c2", "host"},
+                     R"({"metadata": {"annotations": {"baremetalhost.metal3.io/paused": "by me"}}})");
+      const auto before = content_of(hub1_->server);
+      auto begun = co_await hub1_->source->initialize(migration_, {"c1", "c2"}, kubeconfig_);
+      CO_ASSERT_TRUE(begun);
+      EXPECT_EQ(cluster(*hub1_, "c2").annotation(klusterlet_config_annotation), "migration-move");
+      auto undone = co_await hub1_->source->roll_back(migration_, stage, {"c1", "c2", "gone"});
+      CO_ASSERT_TRUE(undone);
+      EXPECT_TRUE(undone->failed.empty()) << "one that is gone needs no way back";
+      auto removed = co_await hub1_->source->remove_helpers(migration_);
+      CO_ASSERT_TRUE(removed);
+      EXPECT_THAT(differences(before, content_of(hub1_->server)), IsEmpty());
+      const auto version = hub1_->server.resource_version();
+      auto again = co_await hub1_->source->roll_back(migration_, stage, {"c1", "c2"});
+      EXPECT_TRUE(again && again->failed.empty());
+      EXPECT_EQ(hub1_->server.resource_version(), version);
+    });
+  }
+}
+
+// Available is still True from before the cut-over: only a new heartbeat proves that the cluster is back.
+TEST_F(RollBackTest, AReleasedClusterIsBackWhenItsHeartBeatsAgain) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    co_await put_lease("c1");
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    auto released = co_await hub1_->source->release(migration_, {"c1"});
+    CO_ASSERT_TRUE(begun && released);
+    std::optional<async::TimePoint> back;
+    auto undo = [&]() -> Awaitable<> {
+      auto undone = co_await hub1_->source->roll_back(migration_, Stage::registering, {"c1"});
+      EXPECT_TRUE(undone && undone->failed.empty());
+      back = clock_.now();
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(undo());
+      co_await clock_.sleep_for(1s);
+      EXPECT_FALSE(exists(*hub1_, kube::resources::leases, {"c1", cluster_lease})) << "the stale lease is gone";
+      EXPECT_EQ(cluster(*hub1_, "c1")->at("spec").at("hubAcceptsClient"), true);
+      EXPECT_EQ(cluster(*hub1_, "c1").find({"metadata", "annotations"}), nullptr);
+      // The hub makes a new one, which says nothing about the cluster.
+      co_await put_lease("c1");
+      co_await clock_.sleep_for(1min);
+      EXPECT_FALSE(back);
+      co_await beat("c1");
+      co_await clock_.sleep_for(1s);
+      EXPECT_TRUE(back.has_value());
+      scope.stop();
+    };
+    co_await async::with_scope(both);
+  });
+}
+
+TEST_F(RollBackTest, AReleasedClusterMustAlsoBeAvailableAndMayBeGone) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    co_await put_lease("c1");
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    auto released = co_await hub1_->source->release(migration_, {"c1"});
+    CO_ASSERT_TRUE(begun && released);
+    auto away = managed_cluster("c1", "Unknown");
+    json::object status;
+    status["status"] = away.at("status");
+    co_await hub1_->server.api().merge_patch(ocm::managed_clusters, {{}, "c1"}, status, "status");
+    std::optional<Outcome> result;
+    auto undo = [&]() -> Awaitable<> {
+      auto undone = co_await hub1_->source->roll_back(migration_, Stage::registering, {"c1", "gone"});
+      EXPECT_TRUE(undone);
+      if (undone) result = *undone;
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(undo());
+      co_await clock_.sleep_for(1s);
+      co_await put_lease("c1");
+      co_await clock_.sleep_for(1s);
+      co_await beat("c1");
+      co_await clock_.sleep_for(1min);
+      EXPECT_FALSE(result) << "it beats, but is not Available";
+      json::object back;
+      back["status"] = managed_cluster("c1").at("status");
+      co_await hub1_->server.api().merge_patch(ocm::managed_clusters, {{}, "c1"}, back, "status");
+      co_await clock_.sleep_for(1s);
+      scope.stop();
+    };
+    co_await async::with_scope(both);
+    CO_ASSERT_TRUE(result.has_value());
+    EXPECT_THAT(result->done, ElementsAre("c1"));
+    EXPECT_THAT(reasons_of(*result), ElementsAre("gone: ClusterNotFound"));
+  });
+}
+
+TEST_F(RollBackTest, AnotherMigrationsClusterIsLeftInItsHands) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    co_await put_machinery(*hub1_, "c1");
+    auto begun = co_await hub1_->source->initialize(other_, {"c1"}, kubeconfig_);
+    auto released = co_await hub1_->source->release(other_, {"c1"});
+    CO_ASSERT_TRUE(begun && released);
+    const auto before = content_of(hub1_->server);
+    auto undone = co_await hub1_->source->roll_back(migration_, Stage::registering, {"c1"});
+    EXPECT_TRUE(undone && undone->failed.empty());
+    EXPECT_THAT(differences(before, content_of(hub1_->server)), IsEmpty());
+  });
+}
+
+TEST_F(RollBackTest, TheTargetLosesWhatWasCreatedForTheClustersAndNothingElse) {
+  for (const auto stage : {Stage::deploying, Stage::registering}) {
+    reset();
+    run([&]() -> Awaitable<> {
+      for (const char* name : {"c1", "c2"}) {
+        co_await put_cluster(*hub1_, name);
+        co_await put_machinery(*hub1_, name);
+      }
+      co_await put_cluster(*hub2_, "resident");
+      co_await put_machinery(*hub2_, "resident");
+      auto bundle = co_await collected(*hub1_, {"c1", "c2"});
+      const auto before = content_of(hub2_->server);
+      auto deployed = co_await hub2_->target->deploy(migration_, bundle);
+      CO_ASSERT_TRUE(deployed);
+      // As Hive and metal3 do when they see them.
+      co_await patch(*hub2_, ocm::cluster_deployments, {"c1", "c1"},
+                     R"({"metadata": {"finalizers": ["hive.openshift.io/deprovision"]}})");
+      co_await patch(*hub2_, ocm::bare_metal_hosts, {"c1", "host"},
+                     R"({"metadata": {"finalizers": ["baremetalhost.metal3.io"]}})");
+      co_await patch(*hub2_, kube::resources::secrets, {"c1", "bmc"},
+                     R"({"metadata": {"finalizers": ["baremetalhost.metal3.io/secret"]}})");
+      auto undone = co_await hub2_->target->roll_back(migration_, stage, {"c1", "c2", "never-came", "resident"});
+      CO_ASSERT_TRUE(undone);
+      EXPECT_TRUE(undone->failed.empty());
+      EXPECT_THAT(differences(before, content_of(hub2_->server)), IsEmpty());
+      auto again = co_await hub2_->target->roll_back(migration_, stage, {"c1", "c2"});
+      EXPECT_TRUE(again && again->failed.empty());
+    });
+  }
+}
+
+TEST_F(RollBackTest, AnAgentThatHasComeIsTurnedAwayFirstAndTheEndIsAwaited) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    auto bundle = co_await collected(*hub1_, {"c1"});
+    co_await hub2_->target->deploy(migration_, bundle);
+    co_await patch(*hub2_, ocm::managed_clusters, {{}, "c1"}, R"({"metadata": {"finalizers": ["hub/cleanup"]}})");
+    bool ended = false;
+    auto undo = [&]() -> Awaitable<> {
+      auto undone = co_await hub2_->target->roll_back(migration_, Stage::registering, {"c1"});
+      EXPECT_TRUE(undone && undone->failed.empty());
+      ended = true;
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(undo());
+      co_await clock_.sleep_for(1min);
+      EXPECT_EQ(cluster(*hub2_, "c1")->at("spec").at("hubAcceptsClient"), false);
+      EXPECT_TRUE(cluster(*hub2_, "c1").is_being_deleted());
+      EXPECT_TRUE(exists(*hub2_, kube::resources::namespaces, {{}, "c1"})) << "the hub may still need it";
+      EXPECT_FALSE(ended);
+      co_await patch(*hub2_, ocm::managed_clusters, {{}, "c1"}, R"({"metadata": {"finalizers": null}})");
+      co_await clock_.sleep_for(1s);
+      EXPECT_TRUE(ended);
+      scope.stop();
+    };
+    co_await async::with_scope(both);
+    EXPECT_FALSE(exists(*hub2_, kube::resources::namespaces, {{}, "c1"}));
+  });
+}
+
+TEST_F(RollBackTest, BeforeDeployingThereIsNothingToUndoPerCluster) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub2_, "c1");
+    const auto version = hub2_->server.resource_version();
+    auto undone = co_await hub2_->target->roll_back(migration_, Stage::initializing, {"c1"});
+    CO_ASSERT_TRUE(undone);
+    EXPECT_THAT(undone->done, ElementsAre("c1"));
+    EXPECT_EQ(hub2_->server.resource_version(), version);
+  });
+}
+
+// The whole way there and back: both hubs are as before.
+TEST_F(RollBackTest, AWholeMigrationThereAndBackLeavesNoTrace) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) {
+      co_await put_cluster(*hub1_, name);
+      co_await put_machinery(*hub1_, name);
+      co_await put_lease(name);
+    }
+    const auto source_before = content_of(hub1_->server);
+    const auto target_before = content_of(hub2_->server);
+    const ClusterNames names{"c1", "c2"};
+    auto token = co_await hub2_->target->issue_token(migration_, identity_);
+    auto granted = co_await hub2_->target->initialize(migration_, identity_);
+    auto begun = co_await hub1_->source->initialize(migration_, names, kubeconfig_);
+    CO_ASSERT_TRUE(token && granted && begun);
+    auto bundle = co_await collected(*hub1_, names);
+    auto deployed = co_await hub2_->target->deploy(migration_, bundle);
+    auto released = co_await hub1_->source->release(migration_, names);
+    CO_ASSERT_TRUE(deployed && released);
+    auto undo = [&]() -> Awaitable<> {
+      auto undone = co_await hub1_->source->roll_back(migration_, Stage::registering, names);
+      EXPECT_TRUE(undone && undone->failed.empty());
+    };
+    auto agents = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(1s);
+      for (const auto& name : names) co_await put_lease(name);
+      co_await clock_.sleep_for(1s);
+      for (const auto& name : names) co_await beat(name);
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(undo());
+      scope.spawn(agents());
+      auto undone = co_await hub2_->target->roll_back(migration_, Stage::registering, names);
+      EXPECT_TRUE(undone && undone->failed.empty());
+    };
+    co_await async::with_scope(both);
+    auto helpers = co_await hub1_->source->remove_helpers(migration_);
+    auto grants = co_await hub2_->target->remove_helpers(migration_, identity_);
+    CO_ASSERT_TRUE(helpers && grants);
+    EXPECT_THAT(differences(source_before, content_of(hub1_->server)),
+                UnorderedElementsAre("~Lease c1/managed-cluster-lease", "~Lease c2/managed-cluster-lease"));
+    EXPECT_THAT(differences(target_before, content_of(hub2_->server)), ElementsAre("~ClusterManager cluster-manager"));
+  });
+}
+
+}  // namespace
+}  // namespace hubferry::hubagent

@@ -1,0 +1,110 @@
+#include "hub_test.hpp"
+
+namespace hubferry::hubagent {
+namespace {
+
+class ValidateTest : public HubTest {};
+
+TEST_F(ValidateTest, EveryObjectionIsToldAtOncePerCluster) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "good");
+    co_await put(*hub1_, ocm::managed_clusters, managed_cluster("away", "Unknown"));
+    auto hosted = managed_cluster("hosted");
+    hosted["metadata"].as_object()["annotations"] = json::object{{ocm::names::import_mode_annotation, "Hosted"}};
+    co_await put(*hub1_, ocm::managed_clusters, hosted);
+    auto local = managed_cluster("local-cluster");
+    local["metadata"].as_object()["labels"] = json::object{{"local-cluster", "true"}};
+    co_await put(*hub1_, ocm::managed_clusters, local);
+    auto hub = managed_cluster("hub");
+    hub["metadata"].as_object()["annotations"] = json::object{{ocm::names::on_hub_annotation, "true"}};
+    co_await put(*hub1_, ocm::managed_clusters, hub);
+    auto moving = managed_cluster("moving");
+    moving["metadata"].as_object()["annotations"] = json::object{{ocm::names::migrating_annotation, "uid-2"}};
+    co_await put(*hub1_, ocm::managed_clusters, moving);
+    json::object bare;
+    bare["metadata"] = json::object{{"name", "no-conditions"}};
+    bare["spec"] = json::object{{"hubAcceptsClient", true}};
+    co_await put(*hub1_, ocm::managed_clusters, bare);
+    co_await clock_.sleep_for(1s);
+
+    const ClusterNames names{"good", "missing", "away", "hosted", "local-cluster", "hub", "moving", "no-conditions"};
+    auto outcome = co_await hub1_->source->validate(migration_, names);
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(outcome->done, ElementsAre("good"));
+    EXPECT_THAT(reasons_of(*outcome),
+                ElementsAre("missing: ClusterNotFound", "away: ClusterNotAvailable", "hosted: ClusterIsHosted",
+                            "local-cluster: ClusterIsLocal", "hub: ClusterIsHub", "moving: ClusterConflict",
+                            "no-conditions: ClusterNotAvailable"));
+    EXPECT_THAT(outcome->failed[5].message, HasSubstr("uid-2"));
+  });
+}
+
+TEST_F(ValidateTest, TheTargetRefusesNamesThatItHas) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub2_, "taken");
+    co_await put_namespace(*hub2_, "empty-space");
+    co_await put_namespace(*hub2_, "filled-space");
+    co_await put_secret(*hub2_, "filled-space", "filled-space-admin-password");
+    co_await put_namespace(*hub2_, "other-things");
+    co_await put_secret(*hub2_, "other-things", "unrelated");
+    co_await clock_.sleep_for(1s);
+    const ClusterNames names{"new", "taken", "empty-space", "filled-space", "other-things"};
+    auto outcome = co_await hub2_->target->validate(migration_, names);
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(outcome->done, ElementsAre("new", "empty-space", "other-things"));
+    EXPECT_THAT(reasons_of(*outcome), ElementsAre("taken: ClusterConflict", "filled-space: ClusterConflict"));
+  });
+}
+
+TEST_F(ValidateTest, NoClustersAreFine) {
+  run([&]() -> Awaitable<> {
+    auto source = co_await hub1_->source->validate(migration_, {});
+    auto target = co_await hub2_->target->validate(migration_, {});
+    CO_ASSERT_TRUE(source && target);
+    EXPECT_TRUE(source->done.empty() && source->failed.empty());
+    EXPECT_TRUE(target->done.empty() && target->failed.empty());
+  });
+}
+
+TEST_F(ValidateTest, AHubThatCannotBeAskedIsAnErrorNotAVerdict) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    hub1_->server.outage(true);
+    auto unreachable = co_await hub1_->source->validate(migration_, {"c1"});
+    CO_ASSERT_TRUE(!unreachable);
+    EXPECT_EQ(unreachable.error().kind, ErrorKind::unreachable);
+    EXPECT_THAT(unreachable.error().message, HasSubstr("hub1"));
+    hub1_->server.outage(false);
+    hub2_->server.faults().on({"list", "managedclusters"}).always().fail(403);
+    auto forbidden = co_await hub2_->target->validate(migration_, {"c1"});
+    CO_ASSERT_TRUE(!forbidden);
+    EXPECT_EQ(forbidden.error().kind, ErrorKind::forbidden);
+  });
+}
+
+TEST_F(ValidateTest, APlacementIsTheUnionOfItsDecisions) {
+  run([&]() -> Awaitable<> {
+    for (const char* text :
+         {R"({"decisions": [{"clusterName": "b", "reason": ""}, {"clusterName": "a", "reason": ""}]})",
+          R"({"decisions": [{"clusterName": "", "reason": ""}, {"clusterName": "b", "reason": ""}]})"}) {
+      json::object decision;
+      json::object labels{{ocm::names::placement_label, "chosen"}};
+      decision["metadata"] =
+          json::object{{"generateName", "chosen-"}, {"namespace", "default"}, {"labels", std::move(labels)}};
+      decision["status"] = parsed(text);
+      co_await put(*hub1_, ocm::placement_decisions, decision);
+    }
+    auto found = co_await hub1_->source->resolve_placement("chosen");
+    CO_ASSERT_TRUE(found);
+    EXPECT_THAT(*found, ElementsAre("a", "b"));
+    auto unknown = co_await hub1_->source->resolve_placement("unknown");
+    CO_ASSERT_TRUE(!unknown);
+    EXPECT_EQ(unknown.error().kind, ErrorKind::not_found);
+    EXPECT_THAT(unknown.error().message, HasSubstr("unknown"));
+    auto nameless = co_await hub1_->source->resolve_placement("");
+    EXPECT_FALSE(nameless);
+  });
+}
+
+}  // namespace
+}  // namespace hubferry::hubagent
