@@ -48,8 +48,9 @@ TEST(WorldTest, HubsAreRegisteredOnTheGlobalHubAndReachedByTheirSecrets) {
     EXPECT_EQ(api->name(), hub);
     EXPECT_TRUE(world.run(api->list_all(ocm::managed_clusters, {})));
   }
-  EXPECT_FALSE(world.run(world.api("global").serves(kube::Resource{"global-hub.open-cluster-management.io", "v1alpha1",
-                                                                   "nothing", "Nothing", true}))
+  EXPECT_FALSE(world
+                   .run(world.api("global").serves(
+                       kube::Resource{"global-hub.open-cluster-management.io", "v1alpha1", "nothing", "Nothing", true}))
                    .value());
 }
 
@@ -98,7 +99,8 @@ TEST(WorldTest, TheFirstHubHasTheFleetAndTheHubTookItOver) {
     EXPECT_TRUE(hub.object(ocm::klusterlet_addon_configs, {name, name}));
     EXPECT_TRUE(hub.object(resources::leases, {name, "managed-cluster-lease"}));
     EXPECT_TRUE(hub.object(ocm::manifest_works, {name, name + "-klusterlet"}));
-    EXPECT_TRUE(hub.object(resources::role_bindings, {name, "open-cluster-management:managedcluster:" + name + ":work"}));
+    EXPECT_TRUE(
+        hub.object(resources::role_bindings, {name, "open-cluster-management:managedcluster:" + name + ":work"}));
     const auto cluster = hub.object(ocm::managed_clusters, {"", name});
     EXPECT_EQ(cluster->find({"spec", "taints"}), nullptr);
     EXPECT_NE(cluster->find({"status", "clusterClaims"}), nullptr);
@@ -108,7 +110,8 @@ TEST(WorldTest, TheFirstHubHasTheFleetAndTheHubTookItOver) {
 TEST(WorldTest, TheSameSeedGivesTheSameTimelineAndAnotherSeedAnother) {
   const auto live = [](std::uint64_t seed) {
     auto options = small(seed, 8);
-    options.faults = FaultScript::parse("- {verb: write, rate: 0.05, fail: 500}\n- {rate: 0.02, reset: after}", "faults");
+    options.faults =
+        FaultScript::parse("- {verb: write, rate: 0.05, fail: 500}\n- {rate: 0.02, reset: after}", "faults");
     VirtualWorld world{options};
     for (int i = 0; i < 5; ++i) {
       json::object cluster{{"metadata", json::object{{"generateName", "extra-"}}}};
