@@ -7,8 +7,6 @@ namespace {
 /// an order that nobody cut off.
 class InterruptionTest : public HubTest {
  protected:
-  using Step = std::function<Awaitable<bool>(HubTest& test)>;
-
   /// Runs `order` beside whatever else; cuts it off at its n-th request. True when it came to its end before.
   Awaitable<bool> cut_off(TestHub& hub, std::size_t number, bool after_effect, std::function<Awaitable<bool>()> order) {
     bool ended = false;
