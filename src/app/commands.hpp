@@ -8,6 +8,7 @@ namespace hubferry::app {
 
 // Each subcommand lives in a file of its own, which declares its flags and what it does.
 void add_manager_command(CommandLine& line);
+void add_sim_command(CommandLine& line, std::ostream& out);
 void add_version_command(CommandLine& line, std::ostream& out);
 
 }  // namespace hubferry::app

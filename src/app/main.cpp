@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
   using namespace hubferry::app;
   CommandLine line{"hubferry", "moves managed clusters from one hub to another"};
   add_manager_command(line);
+  add_sim_command(line, std::cout);
   add_version_command(line, std::cout);
 
   const auto environment = [](const std::string& name) -> std::optional<std::string> {

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t most_items_at_once = 500;
 
+/// Looks before it waits: what came before this coroutine's first turn woke nobody.
 async::Awaitable<> wait_for_news(std::shared_ptr<WatchBuffer> buffer) {
-  // It starts a turn after the caller looked: news may have come in between.
   while (buffer->pending.empty() && !buffer->ended && !buffer->overflowed) co_await buffer->waiters.wait();
 }
 

@@ -56,6 +56,10 @@ ClientConfig load_kubeconfig(const std::filesystem::path& file, const std::strin
 /// they are refused, as are exec plugins: what comes from a Secret must not run programs or read files here.
 ClientConfig parse_kubeconfig(std::string_view text, const std::string& source,
                               const std::optional<std::filesystem::path>& base, const std::string& context = {});
+/// Reads kubeconfig text from a Secret whose other keys are the files that it refers to: names without a folder, such
+/// as `tls.crt`. A name that is not among `files` is refused, as are exec plugins.
+ClientConfig parse_kubeconfig_of_secret(std::string_view text, const std::string& source,
+                                        const std::map<std::string, std::string>& files);
 /// Reads the files that exist and merges them as client-go does: of two clusters, users or contexts of one name the
 /// first wins, whole; current-context is the first that is set. Files that do not exist are skipped, all missing is an
 /// error.

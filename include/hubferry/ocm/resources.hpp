@@ -44,6 +44,17 @@ inline constexpr const char* accepted = "HubAcceptedManagedCluster";
 inline constexpr const char* joined = "ManagedClusterJoined";
 inline constexpr const char* available = "ManagedClusterConditionAvailable";
 inline constexpr const char* clock_synced = "ManagedClusterConditionClockSynced";
+inline constexpr const char* certificate_rotated = "ClusterCertificateRotated";
+
+// Registration
+inline constexpr const char* addon_name_label = "open-cluster-management.io/addon-name";
+/// Set by a hub that accepts by itself, once: a later denial by hand stays.
+inline constexpr const char* accepted_on_annotation = "open-cluster-management.io/automatically-accepted-on";
+inline constexpr const char* agent_annotation_prefix = "agent.open-cluster-management.io";
+/// Where the agent's Secrets lie on its own cluster, unless the Klusterlet says otherwise.
+inline constexpr const char* agent_namespace = "open-cluster-management-agent";
+inline constexpr const char* hub_kubeconfig_secret = "hub-kubeconfig-secret";
+inline constexpr const char* bootstrap_secret = "bootstrap-hub-kubeconfig";
 
 // Hubs and clusters that must not be moved
 inline constexpr const char* deploy_mode_label = "global-hub.open-cluster-management.io/deploy-mode";

@@ -98,6 +98,11 @@ ClientConfig parse_kubeconfig(std::string_view text, const std::string& source, 
   return resolve_context(read_kubeconfig(text, source, folder), context);
 }
 
+ClientConfig parse_kubeconfig_of_secret(std::string_view text, const std::string& source,
+                                        const std::map<std::string, std::string>& files) {
+  return resolve_context(read_kubeconfig(text, source, std::nullopt), {}, &files);
+}
+
 ClientConfig in_cluster_config(const ConfigPlaces& places) {
   const auto host = variable(places, "KUBERNETES_SERVICE_HOST");
   const auto port = variable(places, "KUBERNETES_SERVICE_PORT");

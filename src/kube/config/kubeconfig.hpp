@@ -75,7 +75,12 @@ struct Kubeconfig {
 Kubeconfig read_kubeconfig(std::string_view text, const std::string& source,
                            const std::optional<std::filesystem::path>& folder);
 
+/// Contents of files, by name.
+using NamedFiles = std::map<std::string, std::string>;
+
 /// One context with all that it refers to. Throws ConfigError for whatever client-go would refuse.
-ClientConfig resolve_context(const Kubeconfig& kubeconfig, const std::string& context);
+/// With `files`, certificates and keys are looked up there where there is no folder to read from.
+ClientConfig resolve_context(const Kubeconfig& kubeconfig, const std::string& context,
+                             const NamedFiles* files = nullptr);
 
 }  // namespace hubferry::kube

@@ -39,15 +39,23 @@ std::string read_reference(const Origin& origin, std::string_view field, const s
   }
 }
 
+std::string content_of(const Origin& origin, const InlineOrFile& value, const NamedFiles* files) {
+  if (!value.content.empty()) return value.content;
+  if (origin.folder || files == nullptr)
+    return read_reference(origin, value.field, resolved(origin, value.field, value.file));
+  const auto found = files->find(value.file);
+  if (found == files->end()) origin.fail(value.field, "refers to a key that the Secret does not hold");
+  return found->second;
+}
+
 /// The PEM text of a value; `mark` is what its header line must contain.
-std::string pem_of(const Origin& origin, const InlineOrFile& value, std::string_view mark) {
+std::string pem_of(const Origin& origin, const InlineOrFile& value, std::string_view mark, const NamedFiles* files) {
   if (value.empty()) return {};
   const auto data_field = value.field + "-data";
   if (!value.content.empty() && !value.file.empty())
     origin.fail(value.field, "and " + data_field + " are both given: one of them must go");
   const bool from_file = value.content.empty();
-  const auto pem =
-      from_file ? read_reference(origin, value.field, resolved(origin, value.field, value.file)) : value.content;
+  const auto pem = content_of(origin, value, files);
   const auto begin = pem.find("-----BEGIN ");
   if (begin == std::string::npos || pem.find(mark, begin) == std::string::npos)
     origin.fail(from_file ? value.field : data_field, "holds no PEM block of a " + std::string{mark});
@@ -63,7 +71,7 @@ void check_namespace(const ContextStanza& context) {
   if (!valid) context.origin.fail("namespace", "is no valid name of a namespace");
 }
 
-void apply_cluster(const ClusterStanza& cluster, ClientConfig& config) {
+void apply_cluster(const ClusterStanza& cluster, ClientConfig& config, const NamedFiles* files) {
   const auto& origin = cluster.origin;
   if (cluster.server.empty()) origin.fail("server", "is missing");
   try {
@@ -76,7 +84,7 @@ void apply_cluster(const ClusterStanza& cluster, ClientConfig& config) {
   config.server = cluster.server;
   config.tls_server_name = cluster.tls_server_name;
   if (!fits_into_a_header(config.tls_server_name)) origin.fail("tls-server-name", "is no valid host name");
-  config.ca_pem = pem_of(origin, cluster.authority, "CERTIFICATE");
+  config.ca_pem = pem_of(origin, cluster.authority, "CERTIFICATE", files);
   config.insecure_skip_tls_verify = cluster.insecure_skip_tls_verify;
   if (config.insecure_skip_tls_verify && !config.ca_pem.empty())
     origin.fail("insecure-skip-tls-verify", "contradicts certificate-authority: either verify by it, or not at all");
@@ -123,7 +131,7 @@ void apply_token(const UserStanza& user, ClientConfig& config) {
   if (user.token.empty()) read_reference(origin, "tokenFile", config.token_file);
 }
 
-void apply_user(const UserStanza& user, ClientConfig& config) {
+void apply_user(const UserStanza& user, ClientConfig& config, const NamedFiles* files) {
   const auto& origin = user.origin;
   if (!user.impersonation.empty())
     origin.fail(user.impersonation, "impersonation is not supported: use credentials of that user");
@@ -135,8 +143,8 @@ void apply_user(const UserStanza& user, ClientConfig& config) {
     origin.fail("client-key", "is missing: a client certificate needs its key");
   if (user.certificate.empty() && !user.key.empty())
     origin.fail("client-certificate", "is missing: a client key needs its certificate");
-  config.client_certificate_pem = pem_of(origin, user.certificate, "CERTIFICATE");
-  config.client_key_pem = pem_of(origin, user.key, "PRIVATE KEY");
+  config.client_certificate_pem = pem_of(origin, user.certificate, "CERTIFICATE", files);
+  config.client_key_pem = pem_of(origin, user.key, "PRIVATE KEY", files);
   config.username = user.username;
   config.password = user.password;
   apply_token(user, config);
@@ -145,7 +153,7 @@ void apply_user(const UserStanza& user, ClientConfig& config) {
 
 }  // namespace
 
-ClientConfig resolve_context(const Kubeconfig& kubeconfig, const std::string& asked_for) {
+ClientConfig resolve_context(const Kubeconfig& kubeconfig, const std::string& asked_for, const NamedFiles* files) {
   const Origin top{kubeconfig.source, {}, std::nullopt};
   const auto& name = asked_for.empty() ? kubeconfig.current_context : asked_for;
   if (name.empty())
@@ -170,8 +178,8 @@ ClientConfig resolve_context(const Kubeconfig& kubeconfig, const std::string& as
   config.source = origin.file;
   config.cluster_name = cluster->first;
   if (!context->second.ns.empty()) config.ns = context->second.ns;
-  apply_cluster(cluster->second, config);
-  apply_user(user->second, config);
+  apply_cluster(cluster->second, config, files);
+  apply_user(user->second, config, files);
   return config;
 }
 

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/klusterlet/agent.hpp"
+#include "hubferry/sim/network.hpp"
+
+namespace hubferry::sim {
+
+/// How all agents of a fleet behave.
+struct FleetOptions {
+  async::Duration connection_timeout = std::chrono::minutes{10};
+  /// Their starts are spread over this long, as if machines had been switched on one after the other.
+  async::Duration start_spread{0};
+  /// Events on the hub cost a write each; thousands of agents do without.
+  bool record_events = false;
+};
+
+/// One managed cluster of a fleet.
+struct FleetMember {
+  std::string cluster;
+  std::vector<klusterlet::BootstrapConfig> bootstraps;
+  /// A credential issued beforehand (issue_hub_secret()): the agent joins without registering.
+  std::optional<klusterlet::HubSecret> secret;
+};
+
+/// The credential that a hub would have issued to the agent of this cluster: for fleets that begin as joined.
+/// `bootstrap` must lead to that server, which must be in the network.
+klusterlet::HubSecret issue_hub_secret(const Network& network, const Server& hub, const std::string& cluster,
+                                       const kube::ClientConfig& bootstrap);
+
+/// Thousands of managed clusters: real agents (klusterlet::Agent) in one process, on the direct doors of simulated
+/// hubs.
+///
+///   FleetAgents fleet{network, {}, env};
+///   fleet.add({"cluster-1", {bootstrap_of_hub1}, issue_hub_secret(network, hub1, "cluster-1", config_of_hub1)});
+///   scope.spawn(fleet.run());
+///
+/// Lifetime: network, its servers and what `env` refers to outlive run(). Executor: one loop, that of the servers.
+/// Cancellation of run(): terminal; all agents have stopped when it returns.
+class FleetAgents {
+ public:
+  FleetAgents(const Network& network, FleetOptions options, kube::Env env);
+  FleetAgents(const FleetAgents&) = delete;
+  FleetAgents& operator=(const FleetAgents&) = delete;
+  ~FleetAgents();
+
+  /// Starts at once where run() runs already. Throws std::invalid_argument for a name that is taken or that is none.
+  void add(FleetMember member);
+  /// The cluster is switched off and forgotten; its hub is told nothing. False when there is none of that name.
+  bool remove(const std::string& cluster);
+
+  async::Awaitable<> run();
+
+  [[nodiscard]] std::size_t size() const;
+  /// nullptr when there is none of that name.
+  [[nodiscard]] const klusterlet::Agent* find(const std::string& cluster) const;
+  [[nodiscard]] klusterlet::MemoryStore* store_of(const std::string& cluster) const;
+  /// How many agents are in the phase Joined at this server.
+  [[nodiscard]] std::size_t joined_at(const std::string& server) const;
+  /// How many of them have told that server that they are available.
+  [[nodiscard]] std::size_t available_at(const std::string& server) const;
+
+ private:
+  struct Cluster;
+
+  async::Awaitable<> live(std::shared_ptr<Cluster> cluster);
+
+  const Network& network_;
+  FleetOptions options_;
+  kube::Env env_;
+  std::map<std::string, std::shared_ptr<Cluster>> clusters_;
+  async::TaskScope* scope_ = nullptr;  // while run() runs
+};
+
+}  // namespace hubferry::sim

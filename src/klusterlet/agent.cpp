@@ -1,0 +1,128 @@
+#include "hubferry/klusterlet/agent.hpp"
+
+#include <boost/json/value.hpp>
+
+#include "hubferry/phase/render.hpp"
+#include "klusterlet/agent_core.hpp"
+
+namespace hubferry::klusterlet {
+
+namespace {
+
+phase::DefaultDefinition<AgentCore, AgentRecord> make_definition() {
+  using Handler = phase::Handler<AgentCore, AgentRecord>;
+  phase::DefaultDefinition<AgentCore, AgentRecord> definition;
+  definition.fetch_resource = [](AgentCore& agent, phase::Key) -> Awaitable<phase::Result<std::optional<AgentRecord>>> {
+    co_return agent.record;
+  };
+  definition.persist_status = [](AgentCore& agent, AgentRecord& record) -> Awaitable<phase::Written> {
+    const bool moved = agent.record.status.phase != record.status.phase;
+    agent.record = record;
+    if (moved) agent.view_changed();
+    co_return phase::Written::ok();
+  };
+  definition.initial = phases::selecting;
+  definition.terminals = {{phases::failed, phase::Ending::failure}};
+  definition.normal = {{phases::selecting, phases::bootstrapping},
+                       {phases::bootstrapping, phases::joined},
+                       {phases::joined, phases::leaving},
+                       {phases::leaving, phases::selecting}};
+  definition.error = {{phases::selecting, phases::failed},
+                      {phases::bootstrapping, phases::leaving},
+                      {phases::joined, phases::leaving},
+                      {phases::leaving, phases::failed}};
+  definition.handlers.emplace(phases::selecting,
+                              Handler::leaf({.description = "choose a hub: stay, else the first valid"}, select_hub));
+  definition.handlers.emplace(phases::bootstrapping,
+                              Handler::leaf({.description = "register with the chosen hub"}, bootstrap));
+  definition.handlers.emplace(phases::joined,
+                              Handler::leaf({.description = "stay in touch with the hub"}, stay_joined));
+  definition.handlers.emplace(phases::leaving, Handler::leaf({.description = "take leave of the hub"}, leave_hub));
+  definition.normalize();
+  return definition;
+}
+
+std::string join(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (const auto& sentence : sentences) text += (text.empty() ? "" : "; ") + sentence;
+  return text;
+}
+
+}  // namespace
+
+phase::Definition<AgentCore, AgentRecord>& agent_definition() {
+  static auto definition = make_definition();
+  return definition;
+}
+
+std::vector<std::string> AgentOptions::problems() const {
+  std::vector<std::string> found;
+  if (!is_namespace_name(cluster_name))
+    found.push_back("the cluster name '" + cluster_name +
+                    "' is no name of a namespace: lower-case letters, digits and '-', at most 63 of them");
+  if (agent_name.empty() || agent_name.find(':') != std::string::npos)
+    found.push_back("the agent's name '" + agent_name + "' must not be empty and must not hold a ':'");
+  if (agent_name.size() > 63) found.emplace_back("the agent's name is too long: at most 63 characters");
+  if (connection_timeout <= Duration::zero()) found.emplace_back("the hub connection timeout must be above zero");
+  if (healthcheck_period <= Duration::zero())
+    found.emplace_back("the period of the cluster's health checks must be above zero");
+  if (certificate_lifetime.count() != 0 && certificate_lifetime.count() < 3600)
+    found.emplace_back("the client certificate's expiration must be 0 (the hub decides) or at least 3600 seconds");
+  for (const auto& url : external_server_urls)
+    if (!url.starts_with("https://") || url.size() == 8)
+      found.push_back("the external server URL '" + url + "' must begin with https://");
+  return found;
+}
+
+std::optional<std::string> bootstrap_problem(std::size_t count, bool multiple_hubs) {
+  if (multiple_hubs && count < 2)
+    return "with the feature gate MultipleHubs at least two bootstrap kubeconfigs are needed, not " +
+           std::to_string(count);
+  if (count == 0) return "a bootstrap kubeconfig is needed";
+  return std::nullopt;
+}
+
+Agent::Agent(AgentOptions options, LocalStore& store, Connect connect, kube::Env env) {
+  const auto problems = options.problems();
+  if (!problems.empty()) throw std::invalid_argument(join(problems));
+  core_ = std::make_unique<AgentCore>(std::move(options), store, std::move(connect), std::move(env));
+}
+
+Agent::~Agent() = default;
+
+Awaitable<> Agent::run() {
+  return core_->run();
+}
+
+AgentView Agent::view() const {
+  return core_->view();
+}
+
+phase::States Agent::states() const {
+  return core_->record.status.state;
+}
+
+std::string agent_diagram() {
+  return phase::render_mermaid(agent_definition());
+}
+
+SpokeProbe probe_of(std::shared_ptr<kube::Api> own_cluster) {
+  return [own_cluster = std::move(own_cluster)]() -> Awaitable<SpokeHealth> {
+    SpokeHealth health;
+    auto answer = co_await own_cluster->get_path("/livez");
+    if (!answer &&
+        (answer.error().kind == kube::ErrorKind::not_found || answer.error().kind == kube::ErrorKind::forbidden))
+      answer = co_await own_cluster->get_path("/healthz");
+    health.healthy = answer.has_value();
+    if (!answer) {
+      health.message = answer.error().describe();
+      co_return health;
+    }
+    auto version = co_await own_cluster->get_path("/version");
+    if (version && version->is_object())
+      health.kubernetes_version = kube::string_at(version->get_object(), {"gitVersion"});
+    co_return health;
+  };
+}
+
+}  // namespace hubferry::klusterlet

@@ -1,0 +1,115 @@
+#include "klusterlet/agent_core.hpp"
+
+#include <stdexcept>
+
+#include "hubferry/async/deadline.hpp"
+#include "hubferry/phase/machine.hpp"
+
+namespace hubferry::klusterlet {
+
+namespace {
+
+// A hub that returns is asked by each of its agents once in one to two minutes: 5,000 of them are some 60 a second.
+const async::BackoffPolicy selection_policy{.first = std::chrono::seconds{1}, .most = std::chrono::seconds{60}};
+
+}  // namespace
+
+AgentCore::AgentCore(AgentOptions agent_options, LocalStore& local_store, Connect connect_to, kube::Env environment)
+    : options(std::move(agent_options)),
+      store(local_store),
+      connect(std::move(connect_to)),
+      env(std::move(environment)),
+      metrics(env.metrics),
+      selection_backoff(selection_policy, env.clock, env.random) {}
+
+Awaitable<> AgentCore::run() {
+  phase::Machine<AgentCore, AgentRecord> machine{agent_definition(), *this, env, {.name = "klusterlet"}};
+  const kube::Key key{{}, options.cluster_name};
+  while (true) {
+    const auto result = co_await machine.reconcile(key);
+    if (result.outcome == phase::Reconciled::Outcome::terminal)
+      throw std::runtime_error("the agent of cluster " + options.cluster_name +
+                               " cannot go on: " + record.status.state[phases::selecting].error);
+    const auto seen = store.version();
+    const auto again = async::later(env.clock.now(), result.after);
+    // Who waits for a hub does not wait when there is another one to try.
+    co_await wait_until(env.clock, again, store.wait_for_change(seen));
+  }
+}
+
+AgentView AgentCore::view() const {
+  AgentView view;
+  view.phase = record.status.phase;
+  if (chosen) {
+    view.hub = chosen->config.server;
+    view.bootstrap = chosen->bootstrap.name;
+  }
+  if (validity) view.certificate_expires = validity->until;
+  view.available = available;
+  view.problem = problem;
+  return view;
+}
+
+void AgentCore::view_changed() {
+  store.report({record.status.phase, chosen ? chosen->config.server : std::string{}, problem});
+  if (options.on_change) options.on_change(view());
+}
+
+void AgentCore::set_secret(HubSecret loaded) {
+  validity = validity_of(read_certificates(loaded.certificate));
+  secret = std::move(loaded);
+}
+
+void AgentCore::became_available() {
+  if (left_at) {
+    const std::chrono::duration<double> elapsed = env.clock.now() - *left_at;
+    metrics.time_to_available.observe(elapsed.count());
+    left_at.reset();
+  }
+  if (available) return;
+  available = true;
+  view_changed();
+}
+
+bool AgentCore::chosen_was_changed() const {
+  if (!chosen) return false;
+  for (const auto& candidate : store.bootstraps()) {
+    if (candidate == chosen->bootstrap) return false;
+    if (!options.multiple_hubs) break;
+  }
+  return true;
+}
+
+Awaitable<> AgentCore::save_secret(HubSecret obtained) {
+  async::Backoff backoff{{}, env.clock, env.random};
+  while (true) {
+    auto saved = co_await store.save(obtained);
+    if (saved) break;
+    env.log.warn("the hub kubeconfig could not be saved, trying again", {{"error", saved.error().describe()}});
+    co_await backoff.pause();
+  }
+  set_secret(std::move(obtained));
+  view_changed();
+}
+
+Awaitable<bool> wait_until(async::Clock& clock, TimePoint deadline, Awaitable<> wait) {
+  std::exception_ptr thrown;
+  try {
+    co_await async::with_deadline(clock, deadline, std::move(wait));
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  if (thrown && !async::is_timeout(thrown)) std::rethrow_exception(thrown);
+  co_return thrown == nullptr;
+}
+
+TimePoint monotonic(async::Clock& clock, WallTime when) {
+  const auto wall = clock.wall_now();
+  const auto now = clock.now();
+  if (when <= wall) return now;
+  // Not the difference of the two: the end of time minus a date before 1970 would run over.
+  if (wall.time_since_epoch().count() < 0) return async::never;
+  return async::later(now, when - wall);
+}
+
+}  // namespace hubferry::klusterlet

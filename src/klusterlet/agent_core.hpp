@@ -1,0 +1,99 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "hubferry/async/backoff.hpp"
+#include "hubferry/klusterlet/agent.hpp"
+#include "hubferry/klusterlet/metrics.hpp"
+#include "hubferry/klusterlet/selection.hpp"
+#include "hubferry/phase/default_definition.hpp"
+
+namespace hubferry::klusterlet {
+
+/// Why an agent leaves a hub.
+struct Leave {
+  LeaveReason reason = LeaveReason::failed;
+  std::string note;  // for people
+};
+
+/// The hub that was chosen.
+struct ChosenHub {
+  BootstrapConfig bootstrap;
+  kube::ClientConfig config;
+};
+
+/// The machine's resource: where one agent stands. It lives in memory; see Agent.
+struct AgentRecord {
+  struct Status {
+    phase::Phase phase;
+    phase::States state;
+  };
+  Status status;
+};
+
+/// One agent: what its phases share. The machine's services.
+class AgentCore {
+ public:
+  AgentCore(AgentOptions agent_options, LocalStore& local_store, Connect connect_to, kube::Env environment);
+
+  Awaitable<> run();
+  [[nodiscard]] AgentView view() const;
+
+  [[nodiscard]] Identity identity() const { return {options.cluster_name, options.agent_name}; }
+  [[nodiscard]] Duration connection_timeout() const {
+    return store.connection_timeout().value_or(options.connection_timeout);
+  }
+  void set_secret(HubSecret secret);
+  void became_available();
+  void view_changed();
+  /// Has the bootstrap kubeconfig in use been edited, or taken out of the list?
+  [[nodiscard]] bool chosen_was_changed() const;
+  /// Saves, however often it takes: a certificate that was issued must not be asked for again.
+  Awaitable<> save_secret(HubSecret secret);
+
+  AgentOptions options;
+  LocalStore& store;
+  Connect connect;
+  kube::Env env;
+  AgentMetrics metrics;
+
+  AgentRecord record;
+  std::optional<ChosenHub> chosen;
+  std::optional<HubSecret> secret;                 // as stored
+  std::optional<Validity> validity;                // of its certificate
+  std::optional<Leave> leave;                      // why the phase Leaving was entered
+  std::optional<TimePoint> left_at;                // until available again
+  std::map<std::string, TimePoint> demoted_until;  // by server
+  async::Backoff selection_backoff;
+  bool available = false;
+  std::string problem;
+};
+
+using AgentContext = phase::Context<AgentCore>;
+
+// What the phases do. Each in a file of its own.
+Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord& record, const phase::State& last);
+Awaitable<phase::ReconcileState> bootstrap(AgentContext& context, AgentRecord& record, const phase::State& last);
+Awaitable<phase::ReconcileState> stay_joined(AgentContext& context, AgentRecord& record, const phase::State& last);
+Awaitable<phase::ReconcileState> leave_hub(AgentContext& context, AgentRecord& record, const phase::State& last);
+
+namespace phases {
+inline constexpr const char* selecting = "Selecting";
+inline constexpr const char* bootstrapping = "Bootstrapping";
+inline constexpr const char* joined = "Joined";
+inline constexpr const char* leaving = "Leaving";
+inline constexpr const char* failed = "Failed";
+}  // namespace phases
+
+/// The one definition that all agents share.
+phase::Definition<AgentCore, AgentRecord>& agent_definition();
+
+/// Runs `wait` until it returns or `deadline` comes: true when it returned.
+Awaitable<bool> wait_until(async::Clock& clock, TimePoint deadline, Awaitable<> wait);
+
+/// From a moment of the calendar to one that can be slept until.
+TimePoint monotonic(async::Clock& clock, WallTime when);
+
+}  // namespace hubferry::klusterlet

@@ -1,0 +1,164 @@
+#include "hubferry/async/deadline.hpp"
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/kube/edit.hpp"
+#include "hubferry/ocm/managed_cluster.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "klusterlet/agent_core.hpp"
+#include "klusterlet/enrolment.hpp"
+#include "kube/config/base64.hpp"
+
+// The phase Bootstrapping: from a bootstrap kubeconfig to a credential of our own.
+namespace hubferry::klusterlet {
+
+namespace {
+
+using kube::json::array;
+using kube::json::object;
+
+// A request each: rare enough for thousands of agents that wait for a human's approval.
+constexpr auto refusal_check_period = std::chrono::seconds{60};
+constexpr auto cluster_check_period = std::chrono::minutes{60};
+const async::BackoffPolicy retry_policy{.first = std::chrono::seconds{1}, .most = std::chrono::seconds{60}};
+
+object cluster_object(const AgentOptions& options) {
+  object metadata{{"name", options.cluster_name}};
+  object annotations;
+  for (const auto& [name, value] : options.cluster_annotations)
+    if (name.starts_with(ocm::names::agent_annotation_prefix)) annotations[name] = value;
+  if (!annotations.empty()) metadata["annotations"] = std::move(annotations);
+  return {{"metadata", std::move(metadata)}, {"spec", object{{"hubAcceptsClient", false}}}};
+}
+
+/// Adds the client configurations that are missing; tells whether there were any.
+bool add_client_configs(object& cluster, const AgentOptions& options) {
+  if (options.external_server_urls.empty()) return false;
+  auto& spec = cluster["spec"];
+  if (!spec.is_object()) spec = object{};
+  auto& list = spec.get_object()["managedClusterClientConfigs"];
+  if (!list.is_array()) list = array{};
+  bool changed = false;
+  for (const auto& url : options.external_server_urls) {
+    const auto is_it = [&](const kube::json::value& entry) {
+      return entry.is_object() && kube::string_at(entry.get_object(), {"url"}) == url;
+    };
+    if (std::ranges::any_of(list.get_array(), is_it)) continue;
+    object entry{{"url", url}};
+    if (!options.external_ca_pem.empty()) entry["caBundle"] = kube::encode_base64(options.external_ca_pem);
+    list.get_array().push_back(std::move(entry));
+    changed = true;
+  }
+  if (list.get_array().empty()) spec.get_object().erase("managedClusterClientConfigs");
+  return changed;
+}
+
+bool is_refusal(const kube::Error& error) {
+  return error.kind == kube::ErrorKind::forbidden || error.kind == kube::ErrorKind::unauthorized;
+}
+
+/// One attempt to have our ManagedCluster on the hub. False: try again soon.
+Awaitable<bool> ensure_cluster(AgentCore& agent, kube::Api& api) {
+  const kube::Key key{{}, agent.options.cluster_name};
+  auto found = co_await api.get(ocm::managed_clusters, key);
+  if (!found && found.error().kind == kube::ErrorKind::not_found) {
+    auto wanted = cluster_object(agent.options);
+    add_client_configs(wanted, agent.options);
+    auto created = co_await api.create(ocm::managed_clusters, std::move(wanted));
+    if (created) agent.env.log.info("the cluster is registered", {{"event", "ManagedClusterCreated"}});
+    co_return created || created.error().kind == kube::ErrorKind::already_exists || is_refusal(created.error());
+  }
+  // Not allowed to look: somebody else has registered the cluster, or will.
+  if (!found) co_return is_refusal(found.error());
+  object copy = found->json();
+  if (!add_client_configs(copy, agent.options)) co_return true;
+  const kube::Mutation mutate = [&agent](object& cluster) { return add_client_configs(cluster, agent.options); };
+  auto edited = co_await kube::edit(api, ocm::managed_clusters, key, mutate);
+  co_return edited || is_refusal(edited.error());
+}
+
+Awaitable<> keep_cluster(AgentCore& agent, kube::Api& api) {
+  async::Backoff backoff{retry_policy, agent.env.clock, agent.env.random};
+  while (true) {
+    if (co_await ensure_cluster(agent, api)) {
+      co_await agent.env.clock.sleep_for(agent.env.random.between(cluster_check_period, 2 * cluster_check_period));
+    } else {
+      co_await backoff.pause();
+    }
+  }
+}
+
+/// Returns when the hub will not have us any more: nobody will answer the request that we wait for.
+Awaitable<> watch_refusal(AgentCore& agent, kube::Api& api) {
+  auto& env = agent.env;
+  const kube::Key key{{}, agent.options.cluster_name};
+  while (true) {
+    co_await env.clock.sleep_for(
+        env.random.between(refusal_check_period, refusal_check_period + refusal_check_period / 4));
+    auto found = co_await api.get(ocm::managed_clusters, key);
+    std::string why;
+    if (!found && is_refusal(found.error())) why = found.error().describe();
+    if (found && acceptance_of_object(*found) == Acceptance::denied)
+      why = "the hub denies us: hubAcceptsClient is false";
+    if (why.empty()) continue;
+    agent.leave = Leave{LeaveReason::bootstrap_refused, std::move(why)};
+    co_return;
+  }
+}
+
+Awaitable<> watch_choice(AgentCore& agent) {
+  while (!agent.chosen_was_changed()) co_await agent.store.wait_for_change(agent.store.version());
+  agent.leave = Leave{LeaveReason::bootstrap_changed, "the bootstrap kubeconfig in use was changed"};
+}
+
+Awaitable<> obtain_credential(AgentCore& agent, kube::Api& api) {
+  EnrolmentOptions options;
+  options.identity = agent.identity();
+  options.lifetime = agent.options.certificate_lifetime;
+  options.tell = [&agent](std::string_view reason, const std::string& note) {
+    agent.env.log.info(note, {{"event", reason}});
+  };
+  auto enrolled = co_await enrol(api, std::move(options), agent.env);
+  HubSecret secret{.kubeconfig = hub_kubeconfig(agent.chosen->config),
+                   .certificate = std::move(enrolled.certificate),
+                   .key = std::move(enrolled.key),
+                   .cluster_name = agent.options.cluster_name,
+                   .agent_name = agent.options.agent_name};
+  co_await agent.save_secret(std::move(secret));
+}
+
+Awaitable<> register_with_hub(AgentCore& agent, kube::Api& api) {
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    auto unless_changed = [](AgentCore& core, async::TaskScope& all) -> Awaitable<> {
+      co_await watch_choice(core);
+      all.stop();
+    };
+    auto unless_refused = [](AgentCore& core, kube::Api& hub, async::TaskScope& all) -> Awaitable<> {
+      co_await watch_refusal(core, hub);
+      all.stop();
+    };
+    scope.spawn(unless_changed(agent, scope));
+    if (agent.options.multiple_hubs) scope.spawn(unless_refused(agent, api, scope));
+    scope.spawn(keep_cluster(agent, api));
+    co_await obtain_credential(agent, api);
+    scope.stop();
+  };
+  co_await async::with_scope(body);
+}
+
+}  // namespace
+
+Awaitable<phase::ReconcileState> bootstrap(AgentContext& context, AgentRecord&, const phase::State&) {
+  auto& agent = context.services();
+  if (!agent.chosen) co_return phase::go_to(phases::selecting);
+  agent.leave.reset();
+  // With the bootstrap credential only: what we hold of another hub is nobody's business here.
+  const auto api = agent.connect(agent.chosen->config);
+  const auto deadline =
+      agent.options.multiple_hubs ? async::later(agent.env.clock.now(), agent.connection_timeout()) : async::never;
+  const bool in_time = co_await wait_until(agent.env.clock, deadline, register_with_hub(agent, *api));
+  if (!in_time)
+    agent.leave = Leave{LeaveReason::bootstrap_timeout, "the hub did not complete the registration within " +
+                                                            async::format_duration(agent.connection_timeout())};
+  co_return agent.leave ? phase::go_to(phases::leaving) : phase::done();
+}
+
+}  // namespace hubferry::klusterlet

@@ -1,0 +1,173 @@
+#include "hubferry/klusterlet/certificates.hpp"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+
+namespace hubferry::klusterlet {
+
+namespace {
+
+template <auto Free>
+struct Freer {
+  template <typename T>
+  void operator()(T* pointer) const {
+    Free(pointer);
+  }
+};
+using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, Freer<X509_free>>;
+using Request = std::unique_ptr<X509_REQ, Freer<X509_REQ_free>>;
+using Bio = std::unique_ptr<BIO, Freer<BIO_free_all>>;
+
+void must(bool ok, const char* what) {
+  if (!ok) throw std::runtime_error(std::string{"cannot make a certificate request: "} + what);
+}
+
+Bio reader_of(const std::string& text) {
+  return Bio{BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))};
+}
+
+std::string content_of(BIO* bio) {
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio, &data);
+  return {data, static_cast<std::size_t>(size)};
+}
+
+/// A key must not stay behind in freed memory.
+std::string take_secret(BIO* bio) {
+  char* data = nullptr;
+  const auto size = static_cast<std::size_t>(BIO_get_mem_data(bio, &data));
+  std::string text{data, size};
+  OPENSSL_cleanse(data, size);
+  return text;
+}
+
+void add_name(X509_NAME* name, int field, const std::string& value) {
+  // As UTF8String outright: with MBSTRING_UTF8 OpenSSL would insist on X.520's 64 characters, which Kubernetes ignores
+  // and which longer cluster names exceed.
+  must(X509_NAME_add_entry_by_NID(name, field, V_ASN1_UTF8STRING, reinterpret_cast<const unsigned char*>(value.data()),
+                                  static_cast<int>(value.size()), -1, 0) == 1,
+       "a name does not fit into its subject");
+}
+
+std::vector<std::string> names_of(X509_NAME* subject, int nid) {
+  std::vector<std::string> values;
+  for (int at = X509_NAME_get_index_by_NID(subject, nid, -1); at >= 0;
+       at = X509_NAME_get_index_by_NID(subject, nid, at)) {
+    unsigned char* text = nullptr;
+    const int size = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+    if (size < 0) continue;
+    values.emplace_back(reinterpret_cast<const char*>(text), static_cast<std::size_t>(size));
+    OPENSSL_free(text);
+  }
+  return values;
+}
+
+std::optional<WallTime> time_of(const ASN1_TIME* time) {
+  std::tm parts{};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return std::nullopt;
+  const std::chrono::year_month_day day{std::chrono::year{parts.tm_year + 1900},
+                                        std::chrono::month{static_cast<unsigned>(parts.tm_mon + 1)},
+                                        std::chrono::day{static_cast<unsigned>(parts.tm_mday)}};
+  // What nanoseconds cannot hold is as good as never.
+  if (day.year() > std::chrono::year{2261}) return WallTime::max();
+  if (day.year() < std::chrono::year{1678}) return WallTime::min();
+  return std::chrono::sys_days{day} + std::chrono::hours{parts.tm_hour} + std::chrono::minutes{parts.tm_min} +
+         std::chrono::seconds{parts.tm_sec};
+}
+
+/// Compared as bits: decoding keys costs OpenSSL 3 a millisecond, and a fleet has thousands.
+std::string bits_of(const X509_PUBKEY* key) {
+  const unsigned char* bits = nullptr;
+  int size = 0;
+  if (X509_PUBKEY_get0_param(nullptr, &bits, &size, nullptr, key) != 1) return {};
+  return {reinterpret_cast<const char*>(bits), static_cast<std::size_t>(size)};
+}
+
+std::optional<CertificateInfo> info_of(X509* certificate) {
+  auto* subject = X509_get_subject_name(certificate);
+  auto common_names = names_of(subject, NID_commonName);
+  const auto not_before = time_of(X509_get0_notBefore(certificate));
+  const auto not_after = time_of(X509_get0_notAfter(certificate));
+  if (!not_before || !not_after) return std::nullopt;
+  return CertificateInfo{.common_name = common_names.empty() ? std::string{} : std::move(common_names.front()),
+                         .organizations = names_of(subject, NID_organizationName),
+                         .not_before = *not_before,
+                         .not_after = *not_after};
+}
+
+}  // namespace
+
+SigningRequest make_signing_request(const Identity& identity) {
+  const Key key{EVP_EC_gen("P-256")};
+  must(key != nullptr, "there is no key");
+  const Request request{X509_REQ_new()};
+  must(request != nullptr && X509_REQ_set_version(request.get(), 0) == 1, "out of memory");
+  auto* subject = X509_REQ_get_subject_name(request.get());
+  for (const auto& organization : identity.organizations()) add_name(subject, NID_organizationName, organization);
+  add_name(subject, NID_commonName, identity.common_name());
+  must(X509_REQ_set_pubkey(request.get(), key.get()) == 1, "the key does not fit");
+  must(X509_REQ_sign(request.get(), key.get(), EVP_sha256()) > 0, "it cannot be signed");
+
+  const Bio key_text{BIO_new(BIO_s_mem())};
+  must(PEM_write_bio_PrivateKey_traditional(key_text.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1,
+       "the key cannot be written");
+  const Bio request_text{BIO_new(BIO_s_mem())};
+  must(PEM_write_bio_X509_REQ(request_text.get(), request.get()) == 1, "it cannot be written");
+  return {obs::Secret{take_secret(key_text.get())}, content_of(request_text.get()),
+          bits_of(X509_REQ_get_X509_PUBKEY(request.get()))};
+}
+
+std::vector<CertificateInfo> read_certificates(const std::string& pem) {
+  std::vector<CertificateInfo> chain;
+  const auto bio = reader_of(pem);
+  while (true) {
+    const Certificate certificate{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)};
+    if (certificate == nullptr) {
+      const auto error = ERR_peek_last_error();
+      ERR_clear_error();
+      const bool at_end = ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+      return at_end ? chain : std::vector<CertificateInfo>{};
+    }
+    auto info = info_of(certificate.get());
+    if (!info) return {};
+    chain.push_back(std::move(*info));
+  }
+}
+
+bool is_for_key(const std::string& certificate_pem, const std::string& public_key) {
+  const auto text = reader_of(certificate_pem);
+  const Certificate certificate{PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)};
+  ERR_clear_error();
+  return certificate != nullptr && bits_of(X509_get_X509_PUBKEY(certificate.get())) == public_key;
+}
+
+std::optional<Validity> validity_of(const std::vector<CertificateInfo>& chain) {
+  if (chain.empty()) return std::nullopt;
+  Validity validity{WallTime::min(), WallTime::max()};
+  for (const auto& certificate : chain) {
+    validity.from = std::max(validity.from, certificate.not_before);
+    validity.until = std::min(validity.until, certificate.not_after);
+  }
+  return validity;
+}
+
+bool is_due_for_rotation(const Validity& validity, WallTime now, double threshold) {
+  const std::chrono::duration<double> remaining = validity.until - now;
+  const std::chrono::duration<double> total = validity.until - validity.from;
+  return remaining <= total * threshold;
+}
+
+WallTime first_rotation_check(const Validity& validity) {
+  const auto total = validity.until - validity.from;
+  return validity.until - std::chrono::duration_cast<async::Duration>(total * most_remaining);
+}
+
+}  // namespace hubferry::klusterlet

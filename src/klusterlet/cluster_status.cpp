@@ -1,0 +1,120 @@
+#include <boost/json/object.hpp>
+
+#include "hubferry/kube/edit.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "klusterlet/session.hpp"
+
+// What an agent says of its cluster in the ManagedCluster's status.
+namespace hubferry::klusterlet {
+
+namespace {
+
+using kube::json::object;
+
+kube::Condition joined_condition() {
+  return {.type = ocm::names::joined,
+          .status = kube::ConditionStatus::yes,
+          .reason = "ManagedClusterJoined",
+          .message = "Managed cluster joined"};
+}
+
+kube::Condition available_condition(bool available, const std::string& message) {
+  if (available)
+    return {.type = ocm::names::available,
+            .status = kube::ConditionStatus::yes,
+            .reason = "ManagedClusterAvailable",
+            .message = "Managed cluster is available"};
+  return {.type = ocm::names::available,
+          .status = kube::ConditionStatus::no,
+          .reason = "ManagedClusterKubeAPIServerUnavailable",
+          .message = "The kube-apiserver is not ok: " + message};
+}
+
+/// Says the object something else in this condition than we do?
+bool differs(const ocm::ManagedCluster& cluster, const kube::Condition& wanted) {
+  const auto known = cluster.condition(wanted.type);
+  const auto status =
+      wanted.status == kube::ConditionStatus::yes ? ocm::ConditionStatus::is_true : ocm::ConditionStatus::is_false;
+  return !known || known->status != status || known->reason != wanted.reason;
+}
+
+bool is_clock_off(const ocm::ManagedCluster& cluster) {
+  const auto synced = cluster.condition(ocm::names::clock_synced);
+  return synced && synced->status == ocm::ConditionStatus::is_false;
+}
+
+bool put_version(object& status, const std::string& version) {
+  if (version.empty() || kube::string_at(status, {"version", "kubernetes"}) == version) return false;
+  auto& field = status["version"];
+  if (!field.is_object()) field = object{};
+  field.get_object()["kubernetes"] = version;
+  return true;
+}
+
+}  // namespace
+
+Awaitable<> Session::probe_spoke() {
+  auto& clock = agent_.env.clock;
+  while (true) {
+    auto health = co_await agent_.options.probe();
+    const auto before = availability_.available();
+    const bool new_version = health.healthy && health.kubernetes_version != health_.kubernetes_version;
+    availability_.saw(health.healthy, clock.now());
+    health_ = std::move(health);
+    if (availability_.available() != before || new_version) status_changed_.notify();
+    const Duration pause = availability_.failing() ? AvailabilityRule::retry : agent_.options.healthcheck_period;
+    co_await clock.sleep_for(pause);
+  }
+}
+
+bool Session::is_status_due() const {
+  // A hub that finds our clock wrong gets no status from us: its times would mislead.
+  if (!is_accepted() || is_clock_off(*cluster_)) return false;
+  if (certificate_condition_ || differs(*cluster_, joined_condition())) return true;
+  const auto available = availability_.available();
+  if (available && differs(*cluster_, available_condition(*available, {}))) return true;
+  return health_.healthy && !health_.kubernetes_version.empty() && health_.kubernetes_version != written_version_;
+}
+
+bool Session::put_status(object& cluster) const {
+  auto& field = cluster["status"];
+  if (!field.is_object()) field = object{};
+  auto& status = field.get_object();
+  const auto now = agent_.env.clock.wall_now();
+  bool changed = kube::set_condition(status, joined_condition(), now);
+  if (const auto available = availability_.available())
+    changed = kube::set_condition(status, available_condition(*available, health_.message), now) || changed;
+  if (certificate_condition_) changed = kube::set_condition(status, *certificate_condition_, now) || changed;
+  return put_version(status, health_.kubernetes_version) || changed;
+}
+
+Awaitable<> Session::write_status() {
+  auto& env = agent_.env;
+  async::Backoff backoff{{}, env.clock, env.random};
+  while (true) {
+    if (!is_status_due()) {
+      if (is_accepted() && cluster_->is_true(ocm::names::available)) agent_.became_available();
+      co_await status_changed_.wait();
+      continue;
+    }
+    const auto certificate = certificate_condition_;
+    const auto version = health_.kubernetes_version;
+    const kube::Mutation mutate = [this](object& cluster) { return put_status(cluster); };
+    kube::EditOptions options;
+    options.subresource = "status";
+    auto written = co_await kube::edit(*api_, ocm::managed_clusters, cluster_key_, mutate, options);
+    if (!written) {
+      env.log.info("the cluster's status could not be written, trying again", {{"error", written.error().describe()}});
+      co_await backoff.pause();
+      continue;
+    }
+    if (certificate_condition_ && certificate && certificate_condition_->message == certificate->message)
+      certificate_condition_.reset();
+    written_version_ = version;
+    // What the watch will tell in a moment is known now: the same must not be written twice.
+    auto decoded = ocm::managed_cluster_decoder().from_object(*written);
+    if (decoded) saw_cluster(std::static_pointer_cast<const ocm::ManagedCluster>(decoded->object));
+  }
+}
+
+}  // namespace hubferry::klusterlet

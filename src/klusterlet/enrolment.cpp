@@ -1,0 +1,101 @@
+#include "klusterlet/enrolment.hpp"
+
+#include <algorithm>
+
+#include "hubferry/async/backoff.hpp"
+#include "hubferry/kube/conditions.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "klusterlet/object_follower.hpp"
+#include "kube/config/base64.hpp"
+
+namespace hubferry::klusterlet {
+
+using async::Awaitable;
+using kube::json::array;
+using kube::json::object;
+using kube::resources::certificate_signing_requests;
+
+namespace {
+
+// A hub at its limit is asked again that often; a hub that fails, sooner.
+constexpr auto halt_pause = std::chrono::minutes{5};
+const async::BackoffPolicy retry_policy{.first = std::chrono::seconds{1}, .most = std::chrono::seconds{60}};
+
+object request_object(const EnrolmentOptions& options, const std::string& pem) {
+  object spec{{"request", kube::encode_base64(pem)},
+              {"signerName", "kubernetes.io/kube-apiserver-client"},
+              {"usages", array{"digital signature", "key encipherment", "client auth"}}};
+  if (options.lifetime.count() != 0) spec["expirationSeconds"] = options.lifetime.count();
+  const auto& cluster = options.identity.cluster;
+  return {{"metadata",
+           object{{"generateName", cluster + "-"}, {"labels", object{{ocm::names::cluster_name_label, cluster}}}}},
+          {"spec", std::move(spec)}};
+}
+
+Awaitable<kube::Result<std::size_t>> count_requests(kube::Api& api, std::string cluster) {
+  kube::ListOptions options;
+  options.label_selector =
+      std::string{ocm::names::cluster_name_label} + "=" + cluster + ",!" + ocm::names::addon_name_label;
+  auto listed = co_await api.list(certificate_signing_requests, std::move(options), kube::object_decoder());
+  if (!listed) co_return listed.error();
+  const auto prefix = cluster + "-";
+  co_return static_cast<std::size_t>(
+      std::ranges::count_if(listed->items, [&](const auto& item) { return item.key.name.starts_with(prefix); }));
+}
+
+/// Waits for what becomes of a request.
+Awaitable<RequestAnswer> wait_for_answer(kube::Api& api, std::string name, std::string public_key,
+                                         const kube::Env& env) {
+  kube::Key request_key{{}, std::move(name)};
+  ObjectFollower follower{api, certificate_signing_requests, request_key, kube::object_decoder(), env};
+  while (true) {
+    auto request = co_await follower.next();
+    auto answer = answer_of(static_cast<const kube::Object*>(request.get()), public_key);
+    if (answer.state != RequestState::waiting) co_return answer;
+  }
+}
+
+}  // namespace
+
+RequestAnswer answer_of(const kube::Object* request, const std::string& public_key) {
+  if (request == nullptr) return {RequestState::lost, {}};
+  auto certificate = kube::decode_base64(request->string_at({"status", "certificate"})).value_or(std::string{});
+  if (certificate.empty())
+    return {kube::is_condition_true(*request, "Failed") ? RequestState::lost : RequestState::waiting, {}};
+  if (!is_for_key(certificate, public_key)) return {RequestState::mismatch, {}};
+  return {RequestState::issued, std::move(certificate)};
+}
+
+Awaitable<Enrolled> enrol(kube::Api& api, EnrolmentOptions options, const kube::Env& env) {
+  async::Backoff backoff{retry_policy, env.clock, env.random};
+  while (true) {
+    auto count = co_await count_requests(api, options.identity.cluster);
+    if (!count) {
+      env.log.info("cannot list certificate requests, trying again", {{"error", count.error().describe()}});
+      co_await backoff.pause();
+      continue;
+    }
+    if (*count >= most_requests) {
+      options.tell("ClientCertificateCreationHalted",
+                   "the hub holds " + std::to_string(*count) + " certificate requests of this cluster already");
+      co_await env.clock.sleep_for(env.random.between(halt_pause, halt_pause + halt_pause / 4));
+      continue;
+    }
+    auto made = make_signing_request(options.identity);
+    auto created = co_await api.create(certificate_signing_requests, request_object(options, made.request));
+    if (!created) {
+      env.log.info("cannot ask for a certificate, trying again", {{"error", created.error().describe()}});
+      co_await backoff.pause();
+      continue;
+    }
+    options.tell("CSRCreated", "a certificate request was made: " + std::string{created->name()});
+    auto answer = co_await wait_for_answer(api, std::string{created->name()}, made.public_key, env);
+    if (answer.state == RequestState::issued) co_return Enrolled{std::move(answer.certificate), made.key};
+    options.tell("ClientCertificateUpdateFailed", answer.state == RequestState::mismatch
+                                                      ? "the certificate that was issued is not for our key"
+                                                      : "the certificate request was given up before it was answered");
+    co_await backoff.pause();
+  }
+}
+
+}  // namespace hubferry::klusterlet

@@ -1,0 +1,102 @@
+#include <boost/json/object.hpp>
+
+#include "hubferry/ocm/resources.hpp"
+#include "klusterlet/session.hpp"
+
+// The cluster's Lease on its hub: the heartbeat that renews it, and the watch over its age.
+namespace hubferry::klusterlet {
+
+namespace {
+
+constexpr auto default_lease_duration = std::chrono::seconds{60};
+// Just past the moment until which the hub is not lost.
+constexpr auto instant = std::chrono::milliseconds{1};
+
+std::optional<WallTime> renew_time_of(const kube::Object& lease) {
+  try {
+    return async::parse_time(lease.string_at({"spec", "renewTime"}));
+  } catch (const std::invalid_argument&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+bool Session::is_accepted() const {
+  return cluster_ != nullptr && cluster_->is_true(ocm::names::accepted);
+}
+
+Duration Session::lease_duration() const {
+  const auto seconds = cluster_ == nullptr ? 0 : cluster_->lease_duration_seconds();
+  return seconds > 0 ? Duration{std::chrono::seconds{seconds}} : Duration{default_lease_duration};
+}
+
+Awaitable<> Session::beat() {
+  auto& env = agent_.env;
+  while (true) {
+    while (!is_accepted()) co_await beat_changed_.wait();
+    tell(kube::EventType::normal, "ManagedClusterLeaseUpdateStarted", "the heartbeat has started");
+    async::Backoff failures{{}, env.clock, env.random};
+    while (is_accepted()) {
+      const auto period = lease_duration();
+      const bool renewed = co_await renew_lease();
+      if (renewed) failures.reset();
+      const auto pause = renewed ? env.random.between(period, period + period / 4) : std::min(failures.next(), period);
+      // A changed duration counts at once.
+      co_await wait_until(env.clock, async::later(env.clock.now(), pause), beat_changed_.wait());
+    }
+    tell(kube::EventType::normal, "ManagedClusterLeaseUpdateStoped", "the heartbeat has stopped");
+  }
+}
+
+Awaitable<bool> Session::renew_lease() {
+  auto lease = co_await api_->get(kube::resources::leases, lease_key_);
+  bool renewed = false;
+  if (lease) {
+    const auto now = agent_.env.clock.wall_now();
+    kube::json::object changed = lease->json();
+    auto& spec = changed["spec"];
+    if (!spec.is_object()) spec = kube::json::object{};
+    spec.get_object()["renewTime"] = async::format_micro_time(now);
+    auto written = co_await api_->update(kube::resources::leases, std::move(changed));
+    renewed = written.has_value();
+    if (renewed) timeout_.saw(now, now);
+    if (!written) lease = written.error();
+  }
+  if (!renewed) agent_.env.log.debug("the heartbeat did not arrive", {{"error", lease.error().describe()}});
+  agent_.metrics.heartbeats.with({renewed ? "ok" : "failed"}).increment();
+  co_return renewed;
+}
+
+Awaitable<> Session::watch_connection() {
+  auto& clock = agent_.env.clock;
+  co_await read_lease();
+  while (true) {
+    // Every heartbeat that arrives moves this on; the hub is asked only when none did.
+    const auto due = async::later(monotonic(clock, timeout_.due()), instant);
+    co_await clock.sleep_until(due);
+    if (!timeout_.expired(clock.wall_now())) continue;
+    co_await read_lease();
+    if (!timeout_.expired(clock.wall_now())) continue;
+    end(Leave{LeaveReason::connection_lost,
+              "no heartbeat has reached the hub for " + async::format_duration(agent_.connection_timeout())});
+    co_return;
+  }
+}
+
+Awaitable<> Session::read_lease() {
+  auto& clock = agent_.env.clock;
+  // A hub that swallows requests must not delay the decision to leave it.
+  kube::Request request;
+  request.resource = kube::resources::leases;
+  request.key = lease_key_;
+  request.deadline = async::later(clock.now(), std::chrono::seconds{10});
+  auto lease = co_await api_->call(std::move(request));
+  const auto now = clock.wall_now();
+  if (lease)
+    timeout_.saw(renew_time_of(*lease), now);
+  else
+    timeout_.missed(now);
+}
+
+}  // namespace hubferry::klusterlet

@@ -1,0 +1,83 @@
+#include "hubferry/klusterlet/hub_secret.hpp"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "hubferry/async/clock.hpp"
+#include "kube/config/base64.hpp"
+
+namespace hubferry::klusterlet {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr const char* certificate_file = "tls.crt";
+constexpr const char* key_file = "tls.key";
+constexpr const char* secret_name = "the hub kubeconfig secret";
+
+}  // namespace
+
+std::string hub_kubeconfig(const kube::ClientConfig& bootstrap) {
+  json::object cluster{{"server", bootstrap.server}};
+  if (!bootstrap.tls_server_name.empty()) cluster["tls-server-name"] = bootstrap.tls_server_name;
+  if (!bootstrap.ca_pem.empty()) cluster["certificate-authority-data"] = kube::encode_base64(bootstrap.ca_pem);
+  if (bootstrap.insecure_skip_tls_verify) cluster["insecure-skip-tls-verify"] = true;
+  const json::object user{{"client-certificate", certificate_file}, {"client-key", key_file}};
+  const json::object context{
+      {"cluster", bootstrap.cluster_name}, {"user", "default-auth"}, {"namespace", "configuration"}};
+  // JSON is YAML, and needs no second writer with its own ideas of quoting.
+  const json::object config{
+      {"apiVersion", "v1"},
+      {"kind", "Config"},
+      {"clusters", json::array{json::object{{"name", bootstrap.cluster_name}, {"cluster", std::move(cluster)}}}},
+      {"users", json::array{json::object{{"name", "default-auth"}, {"user", user}}}},
+      {"contexts", json::array{json::object{{"name", "default-context"}, {"context", context}}}},
+      {"current-context", "default-context"}};
+  return json::serialize(config);
+}
+
+kube::ClientConfig client_config(const HubSecret& secret) {
+  const std::map<std::string, std::string> files{{certificate_file, secret.certificate},
+                                                 {key_file, secret.key.reveal()}};
+  return kube::parse_kubeconfig_of_secret(secret.kubeconfig, secret_name, files);
+}
+
+kube::ClientConfig client_config(const HubSecret& secret, const kube::ClientConfig& bootstrap) {
+  kube::ClientConfig config;
+  config.name = "default-context";
+  config.source = secret_name;
+  config.server = bootstrap.server;
+  config.tls_server_name = bootstrap.tls_server_name;
+  config.ca_pem = bootstrap.ca_pem;
+  config.insecure_skip_tls_verify = bootstrap.insecure_skip_tls_verify;
+  config.cluster_name = bootstrap.cluster_name;
+  config.client_certificate_pem = secret.certificate;
+  config.client_key_pem = secret.key.reveal();
+  return config;
+}
+
+bool is_same_hub(const kube::ClientConfig& one, const kube::ClientConfig& other) {
+  return one.server == other.server && one.ca_pem == other.ca_pem && one.cluster_name == other.cluster_name &&
+         one.tls_server_name == other.tls_server_name && one.insecure_skip_tls_verify == other.insecure_skip_tls_verify;
+}
+
+std::optional<std::string> why_unusable(const HubSecret& secret, const kube::ClientConfig& config,
+                                        const kube::ClientConfig& bootstrap, const Identity& identity, WallTime now) {
+  if (secret.key.empty()) return "there is no key in it";
+  const auto chain = read_certificates(secret.certificate);
+  const auto validity = validity_of(chain);
+  if (!validity) return "there is no certificate in it that can be read";
+  if (!is_same_hub(config, bootstrap)) return "it is for another hub: " + config.server;
+  if (secret.cluster_name != identity.cluster || secret.agent_name != identity.agent)
+    return "it is that of another agent";
+  const auto expected = identity.common_name();
+  if (std::ranges::none_of(chain, [&](const CertificateInfo& info) { return info.common_name == expected; }))
+    return "its certificate is for somebody else than " + expected;
+  if (now >= validity->until) return "its certificate expired at " + async::format_time(validity->until);
+  return std::nullopt;
+}
+
+}  // namespace hubferry::klusterlet

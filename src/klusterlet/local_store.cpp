@@ -1,0 +1,48 @@
+#include "hubferry/klusterlet/local_store.hpp"
+
+namespace hubferry::klusterlet {
+
+kube::ClientConfig BootstrapConfig::parse() const {
+  return kube::parse_kubeconfig(kubeconfig.reveal(), name, base);
+}
+
+Awaitable<kube::Result<>> LocalStore::put_bootstraps(std::vector<BootstrapConfig>, std::optional<Duration>) {
+  kube::Error error;
+  error.kind = kube::ErrorKind::unsupported;
+  error.message = "this agent's list of hubs is not to be changed by a hub";
+  co_return error;
+}
+
+Awaitable<> LocalStore::wait_for_change(std::uint64_t seen) {
+  while (version_ == seen) co_await waiters_.wait();
+}
+
+void LocalStore::changed() {
+  ++version_;
+  waiters_.wake_all();
+}
+
+Awaitable<kube::Result<>> MemoryStore::put_bootstraps(std::vector<BootstrapConfig> list,
+                                                      std::optional<Duration> timeout) {
+  if (timeout) timeout_ = timeout;
+  set_bootstraps(std::move(list));
+  co_return kube::Result<>{};
+}
+
+void MemoryStore::set_bootstraps(std::vector<BootstrapConfig> list) {
+  if (list == bootstraps_) return;
+  bootstraps_ = std::move(list);
+  changed();
+}
+
+Awaitable<kube::Result<std::optional<HubSecret>>> MemoryStore::load() {
+  co_return secret_;
+}
+
+Awaitable<kube::Result<>> MemoryStore::save(HubSecret secret) {
+  secret_ = std::move(secret);
+  ++saves_;
+  co_return kube::Result<>{};
+}
+
+}  // namespace hubferry::klusterlet

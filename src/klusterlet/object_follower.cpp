@@ -1,0 +1,106 @@
+#include "klusterlet/object_follower.hpp"
+
+namespace hubferry::klusterlet {
+
+using async::Awaitable;
+
+namespace {
+
+kube::WatchPolicy policy() {
+  kube::WatchPolicy policy;
+  // One object is one short list: a stream of initial events saves nothing.
+  policy.stream_initial = false;
+  // A hub that returns meets all of its agents at once: let them come over a minute.
+  policy.backoff.most = std::chrono::seconds{30};
+  return policy;
+}
+
+}  // namespace
+
+ObjectFollower::ObjectFollower(kube::Api& api, const kube::Resource& resource, kube::Key key,
+                               const kube::Decoder& decoder, const kube::Env& env)
+    : api_(api), resource_(resource), key_(std::move(key)), decoder_(decoder), env_(env), machine_(policy()) {}
+
+Awaitable<ObjectFollower::Pointer> ObjectFollower::next() {
+  while (true) {
+    if (news_) {
+      auto object = std::move(*news_);
+      news_.reset();
+      co_return object;
+    }
+    auto step = machine_.resume(report_.input, std::move(report_.facts), env_.clock.now(), env_.random);
+    report_ = {};
+    if (step.drop_stream) stream_.reset();
+    if (std::holds_alternative<kube::ListNext>(step.action)) {
+      co_await list();
+    } else if (auto* wish = std::get_if<kube::OpenWatch>(&step.action)) {
+      co_await open(std::move(*wish));
+    } else if (std::holds_alternative<kube::ReadWatch>(step.action)) {
+      co_await read();
+    } else {
+      co_await env_.clock.sleep_for(std::get<kube::Pause>(step.action).delay);
+      report_.input = kube::WatchInput::pause_over;
+    }
+  }
+}
+
+std::string ObjectFollower::selector() const {
+  return "metadata.name=" + key_.name;
+}
+
+Awaitable<> ObjectFollower::list() {
+  kube::ListOptions options;
+  options.ns = key_.ns;
+  options.field_selector = selector();
+  options.limit = 0;
+  auto page = co_await api_.list(resource_, std::move(options), decoder_);
+  if (!page) {
+    failed(page.error());
+    co_return;
+  }
+  report_.input = kube::WatchInput::last_page;
+  report_.facts.resource_version = std::move(page->resource_version);
+  news_ = page->items.empty() ? nullptr : std::move(page->items.front().object);
+}
+
+Awaitable<> ObjectFollower::open(kube::OpenWatch wish) {
+  kube::WatchOptions options;
+  options.ns = key_.ns;
+  options.field_selector = selector();
+  options.resource_version = std::move(wish.resource_version);
+  options.timeout = wish.timeout;
+  // Where the history has moved on, listing one object again is cheaper than a bookmark a minute.
+  options.bookmarks = false;
+  auto opened = co_await api_.watch(resource_, std::move(options), decoder_);
+  if (!opened) {
+    failed(opened.error());
+    co_return;
+  }
+  stream_ = std::move(*opened);
+  report_.input = kube::WatchInput::opened;
+}
+
+Awaitable<> ObjectFollower::read() {
+  auto batch = co_await stream_->next();
+  if (!batch) {
+    failed(batch.error());
+    co_return;
+  }
+  report_.input = batch->empty() ? kube::WatchInput::closed : kube::WatchInput::events;
+  report_.facts.bookmarks_only = true;
+  for (auto& event : *batch) {
+    report_.facts.resource_version = event.decoded.resource_version;
+    if (event.type == kube::WatchEventType::bookmark) continue;
+    report_.facts.bookmarks_only = false;
+    const bool gone = event.type == kube::WatchEventType::deleted;
+    news_ = gone ? nullptr : std::move(event.decoded.object);
+  }
+}
+
+void ObjectFollower::failed(const kube::Error& error) {
+  report_.input = kube::cause_of(error);
+  report_.facts.retry_after = error.retry_after;
+  env_.log.debug("cannot follow an object", {{"resource", resource_.display_name()}, {"error", error.describe()}});
+}
+
+}  // namespace hubferry::klusterlet

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "hubferry/kube/api.hpp"
+#include "hubferry/kube/env.hpp"
+#include "hubferry/kube/watch_machine.hpp"
+
+namespace hubferry::klusterlet {
+
+/// Follows one object on a server, as a cache would, but without keeping it: thousands of agents do this at once.
+///
+///   auto cluster = co_await follower.next();   // the first answer tells what there is, or that there is nothing
+///
+/// Of several changes that came together only the last is told. Failures are retried here, with jitter, for ever.
+/// Lifetime: api, decoder and what `env` refers to outlive it. Executor: one loop. Cancellation: terminal.
+class ObjectFollower {
+ public:
+  /// Null: there is no such object.
+  using Pointer = std::shared_ptr<const void>;
+
+  ObjectFollower(kube::Api& api, const kube::Resource& resource, kube::Key key, const kube::Decoder& decoder,
+                 const kube::Env& env);
+
+  async::Awaitable<Pointer> next();
+
+ private:
+  struct Report {
+    kube::WatchInput input = kube::WatchInput::start;
+    kube::WatchMachine::Facts facts;
+  };
+
+  async::Awaitable<> list();
+  async::Awaitable<> open(kube::OpenWatch wish);
+  async::Awaitable<> read();
+  void failed(const kube::Error& error);
+  [[nodiscard]] std::string selector() const;
+
+  kube::Api& api_;
+  const kube::Resource& resource_;
+  kube::Key key_;
+  const kube::Decoder& decoder_;
+  const kube::Env& env_;
+  kube::WatchMachine machine_;
+  std::unique_ptr<kube::WatchStream> stream_;
+  Report report_;
+  std::optional<Pointer> news_;  // set by list() and read()
+};
+
+}  // namespace hubferry::klusterlet

@@ -1,0 +1,122 @@
+#include "klusterlet/session.hpp"
+
+#include "hubferry/ocm/resources.hpp"
+#include "klusterlet/object_follower.hpp"
+
+// The phase Joined, and what its parts share.
+namespace hubferry::klusterlet {
+
+namespace {
+
+kube::EventRecorderOptions recorder_options(const AgentOptions& options) {
+  kube::EventRecorderOptions recorder;
+  recorder.controller = "hubferry.io/klusterlet";
+  recorder.instance = options.agent_name;
+  // One cluster, few reasons: what is remembered stays small.
+  recorder.most_waiting = 20;
+  recorder.most_known = 50;
+  return recorder;
+}
+
+kube::Condition certificate_condition(const Validity& validity) {
+  return {.type = ocm::names::certificate_rotated,
+          .status = kube::ConditionStatus::yes,
+          .reason = "ClientCertificateUpdated",
+          .message = "the client certificate is valid from " + async::format_time(validity.from) + " to " +
+                     async::format_time(validity.until)};
+}
+
+}  // namespace
+
+Session::Session(AgentCore& agent, std::shared_ptr<kube::Api> api)
+    : agent_(agent),
+      api_(std::move(api)),
+      cluster_key_{{}, agent.options.cluster_name},
+      lease_key_{agent.options.cluster_name, ocm::names::cluster_lease},
+      timeout_(agent.connection_timeout(), agent.env.clock.wall_now()) {
+  if (agent_.options.record_events) recorder_.emplace(*api_, recorder_options(agent_.options), agent_.env);
+  if (agent_.validity) certificate_condition_ = certificate_condition(*agent_.validity);
+  if (!agent_.options.probe) availability_.saw(true, agent_.env.clock.now());
+}
+
+Awaitable<std::optional<Leave>> Session::run() {
+  auto body = [this](async::TaskScope& scope) -> Awaitable<> {
+    scope_ = &scope;
+    scope.spawn(watch_cluster());
+    scope.spawn(beat());
+    scope.spawn(write_status());
+    scope.spawn(rotate());
+    scope.spawn(watch_choice());
+    if (agent_.options.multiple_hubs) scope.spawn(watch_connection());
+    if (agent_.options.probe) scope.spawn(probe_spoke());
+    if (agent_.store.takes_bootstraps()) scope.spawn(watch_work());
+    if (recorder_) scope.spawn(recorder_->run());
+    co_return;
+  };
+  co_await async::with_scope(body);
+  co_return std::move(leave_);
+}
+
+void Session::end(std::optional<Leave> leave) {
+  if (ended_) return;
+  ended_ = true;
+  leave_ = std::move(leave);
+  scope_->stop();
+}
+
+void Session::tell(kube::EventType type, std::string_view reason, const std::string& note) {
+  agent_.env.log.info(note, {{"event", reason}});
+  if (!recorder_ || cluster_ == nullptr) return;
+  const kube::ObjectReference regarding{.api_version = ocm::managed_clusters.api_version(),
+                                        .kind = ocm::managed_clusters.kind,
+                                        .ns = agent_.options.cluster_name,
+                                        .name = agent_.options.cluster_name,
+                                        .uid = std::string{cluster_->uid()},
+                                        .resource_version = {}};
+  recorder_->event(regarding, type, reason, "Registering", note);
+}
+
+Awaitable<> Session::watch_cluster() {
+  ObjectFollower follower{*api_, ocm::managed_clusters, cluster_key_, ocm::managed_cluster_decoder(), agent_.env};
+  while (true) {
+    auto next = co_await follower.next();
+    saw_cluster(std::static_pointer_cast<const ocm::ManagedCluster>(next));
+  }
+}
+
+void Session::saw_cluster(std::shared_ptr<const ocm::ManagedCluster> cluster) {
+  const bool beat_before = is_accepted();
+  const auto duration_before = lease_duration();
+  cluster_ = std::move(cluster);
+  if (is_accepted() != beat_before || (beat_before && lease_duration() != duration_before)) beat_changed_.notify();
+  status_changed_.notify();
+  // A cluster that was deleted on its hub is not denied: if it stays away, the timeout will tell.
+  if (cluster_ == nullptr) return;
+
+  const auto acceptance = acceptance_of(*cluster_);
+  was_accepted_ = was_accepted_ || acceptance == Acceptance::accepted;
+  const bool denied = acceptance == Acceptance::denied || (was_accepted_ && acceptance != Acceptance::accepted);
+  if (denied && agent_.options.multiple_hubs)
+    end(Leave{LeaveReason::denied, "the hub denies us: hubAcceptsClient is false"});
+}
+
+Awaitable<> Session::watch_choice() {
+  while (!agent_.chosen_was_changed()) co_await agent_.store.wait_for_change(agent_.store.version());
+  end(Leave{LeaveReason::bootstrap_changed, "the bootstrap kubeconfig in use was changed"});
+}
+
+Awaitable<phase::ReconcileState> stay_joined(AgentContext& context, AgentRecord&, const phase::State&) {
+  auto& agent = context.services();
+  if (!agent.chosen || !agent.secret) co_return phase::go_to(phases::selecting);
+  context.log().info("at the hub", {{"event", "HubClientConfigReady"}, {"server", agent.chosen->config.server}});
+  while (true) {
+    // A certificate goes only to the hub that issued it: Selecting has compared them, Bootstrapping got it from there.
+    Session session{agent, agent.connect(client_config(*agent.secret, agent.chosen->config))};
+    auto leave = co_await session.run();
+    if (!leave) continue;
+    agent.leave = std::move(leave);
+    co_return phase::done();
+  }
+}
+
+}  // namespace hubferry::klusterlet

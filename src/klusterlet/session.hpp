@@ -1,0 +1,78 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "hubferry/async/event.hpp"
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/klusterlet/rules.hpp"
+#include "hubferry/kube/conditions.hpp"
+#include "hubferry/kube/event_recorder.hpp"
+#include "hubferry/ocm/managed_cluster.hpp"
+#include "klusterlet/agent_core.hpp"
+
+namespace hubferry::klusterlet {
+
+/// Everything that an agent does at a hub with one credential. It ends when the hub is to be left, or when a new
+/// certificate asks for a new client.
+///
+/// Its parts are coroutines of one scope: they tell each other what they learn through the members below, and any of
+/// them can end the session. They are in session.cpp, heartbeat.cpp, cluster_status.cpp, rotation.cpp and work.cpp.
+class Session {
+ public:
+  Session(AgentCore& agent, std::shared_ptr<kube::Api> api);
+
+  /// nullopt: the certificate was replaced.
+  Awaitable<std::optional<Leave>> run();
+
+ private:
+  // session.cpp
+  Awaitable<> watch_cluster();
+  Awaitable<> watch_choice();
+  void saw_cluster(std::shared_ptr<const ocm::ManagedCluster> cluster);
+  void end(std::optional<Leave> leave);
+  void tell(kube::EventType type, std::string_view reason, const std::string& note);
+
+  // heartbeat.cpp
+  Awaitable<> beat();
+  Awaitable<bool> renew_lease();
+  Awaitable<> watch_connection();
+  Awaitable<> read_lease();
+  [[nodiscard]] bool is_accepted() const;
+  [[nodiscard]] Duration lease_duration() const;
+
+  // cluster_status.cpp
+  Awaitable<> probe_spoke();
+  Awaitable<> write_status();
+  [[nodiscard]] bool is_status_due() const;
+  bool put_status(kube::json::object& cluster) const;
+
+  // rotation.cpp
+  Awaitable<> rotate();
+  Awaitable<> replace_certificate();
+
+  // work.cpp
+  Awaitable<> watch_work();
+  Awaitable<bool> take_work(kube::Object work);
+
+  AgentCore& agent_;
+  std::shared_ptr<kube::Api> api_;
+  kube::Key cluster_key_;
+  kube::Key lease_key_;
+  std::optional<kube::EventRecorder> recorder_;
+  async::TaskScope* scope_ = nullptr;
+  bool ended_ = false;
+  std::optional<Leave> leave_;
+
+  std::shared_ptr<const ocm::ManagedCluster> cluster_;  // as last seen; null: there is none, or not yet
+  bool was_accepted_ = false;                           // since the session began
+  async::Notify beat_changed_;                          // is_accepted() or lease_duration() did
+  async::Notify status_changed_;                        // is_status_due() may have
+  TimeoutRule timeout_;
+  AvailabilityRule availability_;
+  SpokeHealth health_;
+  std::optional<kube::Condition> certificate_condition_;  // to be written
+  std::string written_version_;                           // of Kubernetes, as told to the hub
+};
+
+}  // namespace hubferry::klusterlet

@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <boost/json/array.hpp>
+
+#include "hubferry/klusterlet/klusterlet_work.hpp"
+#include "hubferry/kube/edit.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "klusterlet/object_follower.hpp"
+#include "klusterlet/session.hpp"
+#include "kube/config/base64.hpp"
+
+// The ManifestWork by which a hub tells its agents where they may go.
+namespace hubferry::klusterlet {
+
+namespace {
+
+using kube::json::object;
+
+const object* find_manifest(const kube::Object& work, std::string_view kind, std::string_view name) {
+  const auto* manifests = work.find({"spec", "workload", "manifests"});
+  if (manifests == nullptr || !manifests->is_array()) return nullptr;
+  for (const auto& manifest : manifests->get_array()) {
+    if (!manifest.is_object()) continue;
+    const auto& candidate = manifest.get_object();
+    if (kube::string_at(candidate, {"kind"}) == kind &&
+        (name.empty() || kube::string_at(candidate, {"metadata", "name"}) == name))
+      return &candidate;
+  }
+  return nullptr;
+}
+
+std::optional<BootstrapConfig> bootstrap_of(const kube::Object& work, std::string_view secret_name) {
+  const auto* secret = find_manifest(work, "Secret", secret_name);
+  if (secret == nullptr) return std::nullopt;
+  std::string text{kube::string_at(*secret, {"stringData", "kubeconfig"})};
+  if (text.empty())
+    text = kube::decode_base64(kube::string_at(*secret, {"data", "kubeconfig"})).value_or(std::string{});
+  if (text.empty()) return std::nullopt;
+  return BootstrapConfig{std::string{secret_name}, obs::Secret{std::move(text)}, std::nullopt};
+}
+
+std::string server_of(const BootstrapConfig& bootstrap) {
+  try {
+    return bootstrap.parse().server;
+  } catch (const kube::ConfigError&) {
+    return {};
+  }
+}
+
+/// The entry for this server, of which `sample` is one. Texts are compared first: most of the time they are equal, and
+/// parsing is slow.
+std::vector<BootstrapConfig>::iterator find_server(std::vector<BootstrapConfig>& list, const BootstrapConfig& sample,
+                                                   const std::string& server) {
+  const auto equal =
+      std::ranges::find_if(list, [&](const BootstrapConfig& entry) { return entry.kubeconfig == sample.kubeconfig; });
+  if (equal != list.end()) return equal;
+  return std::ranges::find_if(list, [&](const BootstrapConfig& entry) { return server_of(entry) == server; });
+}
+
+bool is_applied(const kube::Object& work) {
+  const auto* applied = kube::find_condition(work, "Applied");
+  if (applied == nullptr || kube::string_at(*applied, {"status"}) != "True") return false;
+  const auto* generation = applied->if_contains("observedGeneration");
+  return generation == nullptr || !generation->is_int64() || generation->get_int64() == work.generation();
+}
+
+bool put_applied(object& work, WallTime now) {
+  auto& status = work["status"];
+  if (!status.is_object()) status = object{};
+  const auto* generation = kube::find(work, {"metadata", "generation"});
+  const kube::Condition applied{
+      .type = "Applied",
+      .status = kube::ConditionStatus::yes,
+      .reason = "AppliedManifestComplete",
+      .message = "Apply manifest complete",
+      .observed_generation = generation != nullptr && generation->is_int64() ? generation->get_int64() : 0};
+  return kube::set_condition(status.get_object(), applied, now);
+}
+
+}  // namespace
+
+KlusterletWork read_klusterlet_work(const kube::Object& manifest_work) {
+  KlusterletWork result;
+  result.own = bootstrap_of(manifest_work, ocm::names::bootstrap_secret);
+  const auto* klusterlet = find_manifest(manifest_work, ocm::klusterlets.kind, {});
+  if (klusterlet == nullptr) return result;
+  const auto* config =
+      kube::find(*klusterlet, {"spec", "registrationConfiguration", "bootstrapKubeConfigs", "localSecretsConfig"});
+  const auto* names = config == nullptr ? nullptr : kube::find(*config, {"kubeConfigSecrets"});
+  if (names == nullptr || !names->is_array()) return result;
+  const auto* seconds = kube::find(*config, {"hubConnectionTimeoutSeconds"});
+  if (seconds != nullptr && seconds->is_int64() && seconds->get_int64() > 0)
+    result.timeout = std::chrono::seconds{seconds->get_int64()};
+  for (const auto& entry : names->get_array()) {
+    if (!entry.is_object()) continue;
+    auto bootstrap = bootstrap_of(manifest_work, kube::string_at(entry.get_object(), {"name"}));
+    if (bootstrap) result.list.push_back(std::move(*bootstrap));
+  }
+  return result;
+}
+
+std::vector<BootstrapConfig> merge_bootstraps(const std::vector<BootstrapConfig>& known, const KlusterletWork& work,
+                                              const BootstrapConfig& in_use, const std::string& server_in_use) {
+  if (!work.list.empty()) {
+    auto merged = work.list;
+    if (find_server(merged, in_use, server_in_use) == merged.end()) merged.push_back(in_use);
+    return merged;
+  }
+  auto merged = known;
+  const auto is_known = [&](const BootstrapConfig& entry) { return entry.kubeconfig == work.own->kubeconfig; };
+  if (!work.own || std::ranges::any_of(known, is_known)) return merged;
+  const auto server = server_of(*work.own);
+  if (const auto same = find_server(merged, *work.own, server); !server.empty() && same != merged.end())
+    same->kubeconfig = work.own->kubeconfig;
+  return merged;
+}
+
+Awaitable<> Session::watch_work() {
+  const auto& cluster = agent_.options.cluster_name;
+  kube::Key key{cluster, cluster + "-klusterlet"};
+  ObjectFollower follower{*api_, ocm::manifest_works, std::move(key), kube::object_decoder(), agent_.env};
+  async::Backoff backoff{{}, agent_.env.clock, agent_.env.random};
+  while (true) {
+    auto next = co_await follower.next();
+    if (next == nullptr) continue;
+    auto work = *std::static_pointer_cast<const kube::Object>(next);
+    next.reset();
+    while (!work.is_being_deleted() && !co_await take_work(work)) co_await backoff.pause();
+  }
+}
+
+Awaitable<bool> Session::take_work(kube::Object work) {
+  const auto known = agent_.store.bootstraps();
+  const auto sent = read_klusterlet_work(work);
+  auto merged = merge_bootstraps(known, sent, agent_.chosen->bootstrap, agent_.chosen->config.server);
+  if (merged != known) {
+    // The same hub under another credential, or at another place in the list, is no reason to leave it.
+    const auto ours = find_server(merged, agent_.chosen->bootstrap, agent_.chosen->config.server);
+    if (ours != merged.end() && is_same_hub(ours->parse(), agent_.chosen->config)) agent_.chosen->bootstrap = *ours;
+    auto put = co_await agent_.store.put_bootstraps(std::move(merged), sent.timeout);
+    if (!put) {
+      agent_.env.log.info("the list of hubs could not be stored, trying again", {{"error", put.error().describe()}});
+      co_return false;
+    }
+    agent_.env.log.info("the hub has sent a new list of hubs");
+  }
+  if (is_applied(work)) co_return true;
+  const kube::Mutation mutate = [this](object& target) { return put_applied(target, agent_.env.clock.wall_now()); };
+  kube::EditOptions options;
+  options.subresource = "status";
+  auto written = co_await kube::edit(*api_, ocm::manifest_works, work.key(), mutate, options);
+  co_return written || written.error().kind == kube::ErrorKind::not_found;
+}
+
+}  // namespace hubferry::klusterlet

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <list>
+#include <map>
+
+#include "hub.hpp"
+#include "hubferry/async/virtual_loop.hpp"
+#include "hubferry/klusterlet/metrics.hpp"
+#include "hubferry/ocm/resources.hpp"
+
+namespace hubferry::klusterlet::test {
+
+using namespace std::chrono_literals;
+namespace names = ocm::names;
+
+/// Two hubs and agents on virtual time. Whatever runs is stopped when the test ends.
+class KlusterletTest : public testing::Test {
+ protected:
+  KlusterletTest() {
+    for (auto* hub : {&hub1_, &hub2_}) loop_.run(hub->set_up());
+    loop_.run_ready();
+    for (auto* hub : {&hub1_, &hub2_}) scope_.spawn(hub->react());
+    loop_.run_ready();
+  }
+
+  ~KlusterletTest() override {
+    for (auto* hub : {&hub1_, &hub2_}) hub->server.outage(false);
+    stop_agents();
+    scope_.stop();
+    loop_.run(scope_.join());
+  }
+
+  static AgentOptions options(const std::string& cluster = "cluster1") {
+    AgentOptions options;
+    options.cluster_name = cluster;
+    options.agent_name = "agent";
+    return options;
+  }
+
+  Connect connect() {
+    return [this](const kube::ClientConfig& config) {
+      for (auto* hub : {&hub1_, &hub2_})
+        if (hub->url() == config.server) return hub->connect(config);
+      throw kube::ConfigError("there is no server " + config.server);
+    };
+  }
+
+  Agent& start(const AgentOptions& options) {
+    agents_.push_back(std::make_unique<Agent>(options, store_, connect(), env_));
+    if (!agent_scope_) agent_scope_.emplace(loop_.executor());
+    agent_scope_->spawn(agents_.back()->run());
+    return *agents_.back();
+  }
+  Agent& start() { return start(options()); }
+
+  void stop_agents() {
+    if (!agent_scope_) return;
+    agent_scope_->stop();
+    loop_.run(agent_scope_->join());
+    agent_scope_.reset();
+  }
+
+  /// Lets time pass until the condition holds; false when it does not within `limit`.
+  template <typename Condition>
+  bool until(Condition condition, Duration limit = 2min) {
+    const auto end = loop_.clock().now() + limit;
+    while (!condition()) {
+      if (loop_.clock().now() >= end) return false;
+      loop_.run_for(100ms);
+    }
+    return true;
+  }
+
+  bool until_available(const Hub& hub, Duration limit = 2min) {
+    return until([&] { return hub.is_available("cluster1"); }, limit);
+  }
+
+  [[nodiscard]] double switches(const char* reason) { return AgentMetrics{metrics_}.switches.with({reason}).value(); }
+
+  async::VirtualLoop loop_;
+  async::Random random_{7};
+  obs::Metrics metrics_;
+  kube::Env env_{loop_.clock(), random_, metrics_, obs::Logger{}};
+  Hub hub1_{"hub1", env_};
+  Hub hub2_{"hub2", env_};
+  MemoryStore store_{{hub1_.bootstrap(), hub2_.bootstrap()}};
+  async::TaskScope scope_{loop_.executor()};
+  std::list<std::unique_ptr<Agent>> agents_;
+  std::optional<async::TaskScope> agent_scope_;
+};
+
+}  // namespace hubferry::klusterlet::test
