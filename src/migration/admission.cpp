@@ -138,7 +138,6 @@ void Admission::restore(const std::string& uid, ClusterNames clusters) {
 
 std::optional<std::string> Admission::begin_again(const Migration& migration, ClusterNames clusters) {
   const std::string uid{migration.object.uid()};
-  if (const auto found = contenders_.find(uid); found != contenders_.end() && found->second.active) return std::nullopt;
   if (auto sentence = holder_sentence(uid, clusters)) return sentence;
   auto& contender = contenders_[uid];
   contender = {uid,
