@@ -5,7 +5,7 @@
 #include "hubferry/ocm/resources.hpp"
 #include "klusterlet/agent_core.hpp"
 #include "klusterlet/enrolment.hpp"
-#include "kube/config/base64.hpp"
+#include "hubferry/kube/base64.hpp"
 
 // The phase Bootstrapping: from a bootstrap kubeconfig to a credential of our own.
 namespace hubferry::klusterlet {

@@ -6,7 +6,7 @@
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "klusterlet/object_follower.hpp"
-#include "kube/config/base64.hpp"
+#include "hubferry/kube/base64.hpp"
 
 namespace hubferry::klusterlet {
 
