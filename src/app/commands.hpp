@@ -10,6 +10,7 @@ namespace hubferry::app {
 void add_manager_command(CommandLine& line);
 /// Prints to `out`. `line` is asked when the command runs: it may get further commands until then.
 void add_completion_command(CommandLine& line, std::ostream& out);
+void add_plan_command(CommandLine& line, std::ostream& out);
 void add_status_command(CommandLine& line, std::ostream& out);
 void add_version_command(CommandLine& line, std::ostream& out);
 
