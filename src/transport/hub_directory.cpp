@@ -1,0 +1,250 @@
+#include "hubferry/transport/hub_directory.hpp"
+
+#include "hubferry/kube/base64.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "transport/connections.hpp"
+
+namespace hubferry::transport {
+
+namespace {
+
+using kube::Key;
+using kube::Object;
+using ocm::ManagedCluster;
+using namespace ocm::names;
+
+constexpr const char* kubeconfig_key = "kubeconfig";
+
+kube::CacheOptions kubeconfig_secrets() {
+  kube::CacheOptions options;
+  options.label_selector = std::string{hub_kubeconfig_label} + "=true";
+  return options;
+}
+
+bool is_local(const ManagedCluster& cluster) {
+  return cluster.label(local_cluster_label) == "true";
+}
+
+bool is_hub(const ManagedCluster& cluster) {
+  return is_local(cluster) || cluster.label(deploy_mode_label).has_value() ||
+         cluster.annotation(on_hub_annotation) == "true";
+}
+
+std::string no_secret(const std::string& hub) {
+  return "there is no way to hub " + hub + ": create a Secret in namespace " + hub +
+         " of the global hub, with the label " + hub_kubeconfig_label +
+         "=true and the hub's kubeconfig under the key " + kubeconfig_key + ", or run `hubferry agent` on the hub";
+}
+
+/// Throws kube::ConfigError. Its text never holds a credential.
+kube::ClientConfig config_in(const Object& secret) {
+  const std::string where = "Secret " + kube::to_string(secret.key()) + " of the global hub";
+  const auto encoded = secret.string_at({"data", kubeconfig_key});
+  if (encoded.empty()) throw kube::ConfigError(where + " has no key " + kubeconfig_key);
+  const auto text = kube::decode_base64(encoded);
+  if (!text) throw kube::ConfigError(where + ": the key " + kubeconfig_key + " is not base64");
+  return kube::parse_kubeconfig(*text, where, std::nullopt);
+}
+
+}  // namespace
+
+class HubDirectory::State {
+ public:
+  State(kube::Api& api, Connect how, HubDirectoryOptions given, kube::Env surroundings)
+      : global(api),
+        connect(std::move(how)),
+        options(std::move(given)),
+        env{surroundings.clock, surroundings.random, surroundings.metrics, surroundings.log.named("transport")},
+        clusters(global, ocm::managed_clusters, {}, ocm::managed_cluster_decoder(), env),
+        secrets(global, kube::resources::secrets, kubeconfig_secrets(), kube::object_decoder(), env),
+        connections(std::make_shared<Connections>()),
+        hubs_(
+            env.metrics.gauge_family("hubferry_hubs", "Hubs that the global hub knows, by the way to them.", {"way"})) {
+    for (const char* way : {"direct", "none"}) hubs_.with({way}).set(0);
+  }
+
+  Awaitable<> run() {
+    auto body = [this](async::TaskScope& scope) -> Awaitable<> {
+      scope_ = &scope;
+      auto on_secret = secrets.subscribe([this](const Key& key, const auto&, const auto&) { update(key.ns); },
+                                         kube::Replay::existing);
+      auto on_cluster = clusters.subscribe(
+          [this](const Key& key, const auto& old, const auto& now) {
+            if (old == nullptr || now == nullptr || is_hub(*old) != is_hub(*now) || is_local(*old) != is_local(*now))
+              update(key.name);
+          },
+          kube::Replay::existing);
+      scope.spawn(secrets.run());
+      co_await clusters.run();
+    };
+    const Closing closing{*this};
+    co_await async::with_scope(std::move(body));
+  }
+
+  [[nodiscard]] bool synced() const { return clusters.synced() && secrets.synced(); }
+  Awaitable<> wait_synced() {
+    co_await clusters.wait_synced();
+    co_await secrets.wait_synced();
+  }
+
+  /// What speaks against giving orders to a hub.
+  [[nodiscard]] std::optional<Error> objection(const std::string& hub) const {
+    if (!synced())
+      return Error{ErrorKind::unreachable, 0, "HubUnreachable", "the global hub has not been looked at yet",
+                   std::nullopt};
+    if (clusters.get({{}, hub}) == nullptr)
+      return Error{ErrorKind::not_found, 0, "HubNotFound",
+                   "there is no hub " + hub + ": the global hub has no ManagedCluster of that name", std::nullopt};
+    if (auto connection = connections->find(hub); !connection) return connection.error();
+    return std::nullopt;
+  }
+
+  /// How a hub's kubeconfig reaches it; without the credential.
+  struct Address {
+    std::string server;
+    std::string ca_pem;
+  };
+  [[nodiscard]] Address address_of(const std::string& hub) const {
+    const auto found = addresses_.find(hub);
+    return found == addresses_.end() ? Address{} : found->second;
+  }
+
+  kube::Api& global;
+  Connect connect;
+  HubDirectoryOptions options;
+  kube::Env env;
+  kube::Cache<ManagedCluster> clusters;
+  kube::Cache<Object> secrets;
+  std::shared_ptr<Connections> connections;
+
+ private:
+  /// However run() ends: orders under way learn of it, and the connections' own tasks are joined after that.
+  struct Closing {
+    State& state;
+    ~Closing() {
+      state.scope_ = nullptr;
+      state.secrets_in_use_.clear();
+      state.connections->drop_all("the manager is stopping");
+    }
+  };
+
+  /// The hub's Secret; of several the first by name.
+  [[nodiscard]] std::shared_ptr<const Object> secret_of(const std::string& hub) const {
+    std::shared_ptr<const Object> chosen;
+    secrets.for_each([&](const Key& key, const auto& secret) {
+      if (key.ns == hub && (chosen == nullptr || secret->name() < chosen->name())) chosen = secret;
+    });
+    return chosen;
+  }
+
+  /// Looks at one hub anew.
+  void update(const std::string& hub) {
+    const auto cluster = clusters.get({{}, hub});
+    if (cluster == nullptr || !is_hub(*cluster)) {
+      forget(hub, "hub " + hub + " is not, or no longer, a hub of the global hub");
+    } else if (is_local(*cluster)) {
+      use(hub, "local", [this] { return std::shared_ptr<kube::Api>{std::shared_ptr<void>{}, &global}; },
+          {options.global_server, options.global_ca_pem});
+    } else if (const auto secret = secret_of(hub)) {
+      use_secret(hub, *secret);
+    } else {
+      forget(hub, no_secret(hub));
+    }
+    count();
+  }
+
+  void use_secret(const std::string& hub, const Object& secret) {
+    const std::string version = std::string{secret.uid()} + "@" + std::string{secret.resource_version()};
+    try {
+      const auto config = config_in(secret);
+      use(hub, version, [&] { return connect(hub, config); }, {config.server, config.ca_pem});
+    } catch (const kube::ConfigError& error) {
+      env.log.warn("the way to a hub cannot be used", {{"hub", hub}, {"error", error.what()}});
+      forget(hub, "there is no usable way to hub " + hub + ": " + error.what());
+    }
+  }
+
+  template <typename Open>
+  void use(const std::string& hub, const std::string& version, Open open, Address address) {
+    if (scope_ == nullptr || secrets_in_use_[hub] == version) return;
+    auto connection = std::make_shared<Connection>(std::make_shared<hubagent::Hub>(hub, open(), options.hub, env));
+    env.log.info(secrets_in_use_[hub].empty() ? "found a hub" : "the way to a hub has changed",
+                 {{"hub", hub}, {"server", address.server}});
+    secrets_in_use_[hub] = version;
+    addresses_[hub] = std::move(address);
+    scope_->spawn(follow(connection));
+    connections->put(hub, std::move(connection));
+  }
+
+  void forget(const std::string& hub, std::string why) {
+    secrets_in_use_.erase(hub);
+    addresses_.erase(hub);
+    connections->drop(hub, std::move(why));
+  }
+
+  void count() {
+    std::size_t known = 0;
+    clusters.for_each([&](const Key&, const auto& cluster) { known += is_hub(*cluster) ? 1 : 0; });
+    const auto open = connections->open();
+    hubs_.with({"direct"}).set(static_cast<double>(open));
+    hubs_.with({"none"}).set(static_cast<double>(known > open ? known - open : 0));
+  }
+
+  obs::Family<obs::Gauge>& hubs_;
+  async::TaskScope* scope_ = nullptr;  // while run() runs
+  std::map<std::string, std::string> secrets_in_use_;
+  std::map<std::string, Address> addresses_;
+};
+
+HubDirectory::HubDirectory(kube::Api& global, Connect connect, HubDirectoryOptions options, kube::Env env)
+    : state_(std::make_shared<State>(global, std::move(connect), std::move(options), env)) {}
+
+HubDirectory::~HubDirectory() = default;
+
+async::Awaitable<> HubDirectory::run() {
+  return state_->run();
+}
+
+bool HubDirectory::synced() const {
+  return state_->synced();
+}
+
+async::Awaitable<HubInfo> HubDirectory::find(std::string hub) {
+  const auto state = state_;
+  co_await state->wait_synced();
+  HubInfo info;
+  info.name = hub;
+  const Key key{{}, hub};
+  const auto cluster = state->clusters.get(key);
+  if (cluster == nullptr) co_return info;
+  info.exists = true;
+  info.available = is_local(*cluster) || cluster->is_true(available);
+  info.is_hub = is_hub(*cluster);
+  const auto address = state->address_of(hub);
+  info.server_url = address.server;
+  info.ca_pem = address.ca_pem;
+  if (cluster->client_url().empty()) co_return info;
+
+  info.server_url = cluster->client_url();
+  if (info.server_url != address.server) info.ca_pem.clear();
+  // The cache leaves certificates out: they are long, and only hubs' are ever asked for.
+  auto whole = co_await state->global.get(ocm::managed_clusters, key);
+  const auto* clients = whole ? whole->find({"spec", "managedClusterClientConfigs"}) : nullptr;
+  if (clients == nullptr || !clients->is_array() || clients->get_array().empty()) co_return info;
+  const auto& first = clients->get_array().front();
+  const auto bundle = first.is_object() ? kube::string_at(first.get_object(), {"caBundle"}) : std::string_view{};
+  if (auto pem = kube::decode_base64(bundle); pem && !pem->empty()) info.ca_pem = std::move(*pem);
+  co_return info;
+}
+
+kube::Result<std::shared_ptr<hubagent::Source>> HubDirectory::source(const std::string& hub) {
+  if (auto error = state_->objection(hub)) return *error;
+  return make_connected_source(state_->connections, hub);
+}
+
+kube::Result<std::shared_ptr<hubagent::Target>> HubDirectory::target(const std::string& hub) {
+  if (auto error = state_->objection(hub)) return *error;
+  return make_connected_target(state_->connections, hub);
+}
+
+}  // namespace hubferry::transport
