@@ -1,86 +1,84 @@
 #include "hubferry/sim/world.hpp"
 
-#include <algorithm>
 #include <stdexcept>
 
 #include "hubferry/async/task_scope.hpp"
-#include "hubferry/sim/crds.hpp"
-#include "hubferry/sim/fleet.hpp"
-#include "hubferry/sim/hub_behaviours.hpp"
-#include "hubferry/sim/managed_service_accounts.hpp"
-#include "sim/hub_registration.hpp"
+#include "hubferry/sim/fleet_agents.hpp"
 
 namespace hubferry::sim {
 
 namespace {
 
-// As long as the world may run: nobody renews it.
-constexpr std::chrono::hours bootstrap_lifetime{24 * 3650};
-
-/// One server with all that makes it a hub.
+/// One server, its door, and how to get in.
 struct Place {
   std::string name;
   std::unique_ptr<Server> server;
   std::unique_ptr<HttpDoor> door;
-  obs::Secret bootstrap;
-  std::unique_ptr<HubBehaviours> behaviours;
+  kube::ClientConfig admin;
 };
+
+HubSetOptions hub_options(const WorldOptions& world) {
+  HubSetOptions options;
+  options.clusters = world.clusters;
+  options.seed = world.seed;
+  options.managed_service_accounts = world.managed_service_accounts;
+  options.hub_kubeconfigs = world.hub_kubeconfigs;
+  options.auto_approval = world.auto_approval;
+  options.hub_connection_timeout = world.hub_connection_timeout;
+  return options;
+}
+
+FleetOptions agent_options(const WorldOptions& world) {
+  FleetOptions options;
+  options.connection_timeout = world.hub_connection_timeout;
+  // Heartbeats of a fleet that is years old are spread over their period.
+  options.start_spread = world.clusters > 1 ? std::chrono::seconds{30} : std::chrono::seconds{0};
+  return options;
+}
 
 }  // namespace
 
 class World::State {
  public:
-  State(WorldOptions settings, async::Executor executor, kube::Env env)
+  State(WorldOptions settings, const async::Executor& executor, kube::Env env)
       : options(std::move(settings)), env_(std::move(env)) {
     async::Random random{options.seed};
     std::vector<std::string> names{global_hub};
     names.insert(names.end(), options.hubs.begin(), options.hubs.end());
+    std::vector<HubSite> sites;
     for (const auto& name : names) {
-      if (std::ranges::any_of(places, [&](const auto& other) { return other.name == name; }))
-        throw std::runtime_error("two servers have the name " + name);
+      Place place;
+      place.name = name;
       Options server = options.server;
       server.name = name;
       server.seed = random.next();
-      Place place;
-      place.name = name;
       place.server = std::make_unique<Server>(std::move(server), env_);
       if (options.http) place.door = open_door(*place.server, executor);
       network.add(place.door != nullptr ? place.door->url() : "https://" + name + ".sim", *place.server);
+      place.admin = network.config_for(*place.server, admin());
+      sites.push_back({name, &place.server->api(), place.admin});
       places.push_back(std::move(place));
     }
+    hubs = std::make_unique<HubSet>(std::move(sites), hub_options(options), env_);
+    agents = std::make_unique<FleetAgents>(network, agent_options(options), env_);
   }
 
   async::Awaitable<> build() {
-    for (auto& place : places) co_await build_hub(place);
-    for (auto& place : places)
-      if (place.name != global_hub) co_await enlist(place);
-    if (options.clusters > 0) co_await create_fleet(first_hub().server->api(), plan(), env_);
-    if (options.managed_service_accounts) {
-      std::map<std::string, ManagedServiceAccounts::Hub> hubs;
-      for (const auto& place : places)
-        if (place.name != global_hub)
-          hubs[place.name] = {&place.server->api(), network.address_of(*place.server).ca_pem};
-      accounts_ = std::make_unique<ManagedServiceAccounts>(places.front().server->api(), std::move(hubs), env_);
-    }
+    co_await hubs->build();
+    if (options.agents) add_agents();
     for (auto& place : places) options.faults.apply(place.name, place.server->faults());
   }
 
   async::Awaitable<> run() {
     auto body = [this](async::TaskScope& scope) -> async::Awaitable<> {
-      auto& global = places.front().server->api();
-      for (auto& place : places) {
+      for (auto& place : places)
         if (place.door != nullptr) scope.spawn(place.door->serve());
-        scope.spawn(place.behaviours->run());
-        if (place.name != global_hub) scope.spawn(represent_hub(global, place.server->api(), place.name, env_));
-      }
-      if (accounts_ != nullptr) scope.spawn(accounts_->run());
-      co_return;
+      scope.spawn(hubs->run());
+      // Agents of clusters that the hub has not looked at yet would be refused.
+      co_await hubs->wait_settled();
+      scope.spawn(agents->run());
     };
     co_await async::with_scope(body);
-  }
-
-  async::Awaitable<> wait_settled() {
-    for (auto& place : places) co_await place.behaviours->wait_settled();
   }
 
   Place& find(const std::string& name) {
@@ -89,16 +87,11 @@ class World::State {
     throw std::out_of_range("there is no server " + name);
   }
 
-  [[nodiscard]] FleetPlan plan() const {
-    FleetPlan made;
-    made.clusters = options.clusters;
-    made.seed = options.seed;
-    return made;
-  }
-
   WorldOptions options;
   Network network;
   std::vector<Place> places;  // the global hub first
+  std::unique_ptr<HubSet> hubs;
+  std::unique_ptr<FleetAgents> agents;
 
  private:
   std::unique_ptr<HttpDoor> open_door(Server& server, const async::Executor& executor) {
@@ -108,43 +101,26 @@ class World::State {
     return std::make_unique<HttpDoor>(server, executor, std::move(door));
   }
 
-  Place& first_hub() {
-    if (options.hubs.empty()) throw std::runtime_error("clusters need a hub");
-    return find(options.hubs.front());
-  }
-
-  async::Awaitable<> build_hub(Place& place) {
-    auto& api = place.server->api();
-    const bool is_global = place.name == global_hub;
-    CrdSelection kinds;
-    if (is_global && !options.managed_service_accounts) kinds.without = {"ManagedServiceAccount"};
-    co_await install_crds(api, kinds, env_);
-    HubOptions hub;
-    hub.name = place.name;
-    hub.auto_approval = options.auto_approval;
-    hub.hub_connection_timeout = options.hub_connection_timeout;
-    auto installed = co_await install_hub(api, hub);
-    if (!installed) throw std::runtime_error("cannot build " + place.name + ": " + installed.error().describe());
-    auto where = network.address_of(*place.server);
-    auto kubeconfig = co_await make_bootstrap_kubeconfig(api, where, bootstrap_lifetime);
-    if (!kubeconfig) throw std::runtime_error("cannot build " + place.name + ": " + kubeconfig.error().describe());
-    place.bootstrap = *kubeconfig;
-    // Hubs on the global hub have no agent that could take anything over.
-    if (!is_global) hub.bootstrap_kubeconfig = place.bootstrap;
-    place.behaviours = std::make_unique<HubBehaviours>(api, hub, env_);
-  }
-
-  async::Awaitable<> enlist(Place& place) {
-    auto config = network.config_for(*place.server, admin());
-    co_await register_hub(places.front().server->api(), place.name, config, options.hub_kubeconfigs, env_);
+  void add_agents() {
+    const auto clusters = hubs->clusters();
+    if (clusters.empty()) return;
+    const auto& hub = *find(hubs->first_hub()).server;
+    const auto bootstrap = hubs->bootstrap_kubeconfig(hub.name());
+    const auto config = kube::parse_kubeconfig(bootstrap.reveal(), "the hub's bootstrap kubeconfig", std::nullopt);
+    for (const auto& cluster : clusters) {
+      FleetMember member;
+      member.cluster = cluster;
+      member.bootstraps.push_back({hub.name(), bootstrap, std::nullopt});
+      member.secret = issue_hub_secret(network, hub, cluster, config);
+      agents->add(std::move(member));
+    }
   }
 
   kube::Env env_;
-  std::unique_ptr<ManagedServiceAccounts> accounts_;
 };
 
 World::World(WorldOptions options, async::Executor executor, kube::Env env)
-    : state_(std::make_unique<State>(std::move(options), std::move(executor), std::move(env))) {}
+    : state_(std::make_unique<State>(std::move(options), executor, std::move(env))) {}
 
 World::~World() = default;
 
@@ -156,10 +132,6 @@ async::Awaitable<> World::run() {
   return state_->run();
 }
 
-async::Awaitable<> World::wait_settled() {
-  return state_->wait_settled();
-}
-
 Server& World::server(const std::string& name) {
   return *state_->find(name).server;
 }
@@ -168,12 +140,16 @@ Network& World::network() {
   return state_->network;
 }
 
-kube::ClientConfig World::admin_config(const std::string& name) {
-  return state_->network.config_for(server(name), admin());
+HubSet& World::hubs() {
+  return *state_->hubs;
 }
 
-const obs::Secret& World::bootstrap_kubeconfig(const std::string& hub) const {
-  return state_->find(hub).bootstrap;
+FleetAgents& World::agents() {
+  return *state_->agents;
+}
+
+const kube::ClientConfig& World::admin_config(const std::string& name) const {
+  return state_->find(name).admin;
 }
 
 const WorldOptions& World::options() const {
@@ -184,10 +160,6 @@ std::vector<std::string> World::servers() const {
   std::vector<std::string> names;
   for (const auto& place : state_->places) names.push_back(place.name);
   return names;
-}
-
-std::vector<std::string> World::clusters() const {
-  return fleet_names(state_->plan());
 }
 
 std::string World::timeline() const {

@@ -6,16 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "hubferry/obs/secret.hpp"
 #include "hubferry/sim/fault_script.hpp"
 #include "hubferry/sim/http_door.hpp"
+#include "hubferry/sim/hub_set.hpp"
 #include "hubferry/sim/network.hpp"
 #include "hubferry/sim/server.hpp"
 
 namespace hubferry::sim {
 
-/// The name of the server on which hubs are registered and migrations are asked for.
-inline constexpr const char* global_hub = "global";
+class FleetAgents;
 
 struct WorldOptions {
   std::vector<std::string> hubs{"hub1", "hub2"};
@@ -29,12 +28,11 @@ struct WorldOptions {
   /// send one.
   std::optional<HttpOptions> http{};
 
-  /// The global hub serves ManagedServiceAccounts, whose tokens lead to the hubs.
+  /// Each cluster has an agent (FleetAgents), which joined the first hub before the world began.
+  bool agents = true;
+  /// As in HubSetOptions.
   bool managed_service_accounts = true;
-  /// A Secret beside each hub's ManagedCluster says how the manager reaches the hub. Without it, an agent on the hub
-  /// is needed.
   bool hub_kubeconfigs = true;
-  /// Hubs accept new clusters, and approve their certificates, by themselves.
   bool auto_approval = true;
   std::chrono::seconds hub_connection_timeout{180};
 
@@ -42,12 +40,8 @@ struct WorldOptions {
   Options server{};
 };
 
-/// A global hub, hubs that are registered on it, and the clusters of the first: all in one process and one loop.
-///
-/// The hub H is on the global one a ManagedCluster H (available as long as H can be reached) with the label
-/// global-hub.open-cluster-management.io/deploy-mode, and a Secret `hub-kubeconfig` in namespace H with the label
-/// hubferry.io/hub-kubeconfig. Every server behaves as a hub does (HubBehaviours). Without sockets the servers have
-/// URLs such as https://hub1.sim, which network() knows.
+/// A global hub, hubs that are registered on it (HubSet), and the clusters of the first with their agents: all in one
+/// process and one loop. Without sockets the servers have URLs such as https://hub1.sim, which network() knows.
 ///
 /// Lifetime: what `env` refers to outlives it. Executor: the one given. The same seed and the same requests on virtual
 /// time give the same timeline.
@@ -61,10 +55,10 @@ class World {
 
   /// Makes everything that is there from the beginning. Throws std::runtime_error.
   async::Awaitable<> build();
-  /// Lets hubs behave and clients in, until cancelled.
+  /// Lets hubs behave, agents work and clients in, until cancelled.
   async::Awaitable<> run();
   /// Waits until no hub has anything to do; run() must be running.
-  async::Awaitable<> wait_settled();
+  async::Awaitable<> wait_settled() { return hubs().wait_settled(); }
 
   /// Throws std::out_of_range for a name that is none.
   Server& server(const std::string& name);
@@ -72,16 +66,17 @@ class World {
   /// As admin.
   kube::Api& api(const std::string& name) { return server(name).api(); }
   Network& network();
+  HubSet& hubs();
+  /// The agents of the clusters; more can be added. Without `agents` there are none at first.
+  FleetAgents& agents();
   /// How an admin reaches a server: over its socket where it has one.
-  [[nodiscard]] kube::ClientConfig admin_config(const std::string& name);
-  /// What agents start from, for each hub; after build().
-  [[nodiscard]] const obs::Secret& bootstrap_kubeconfig(const std::string& hub) const;
+  [[nodiscard]] const kube::ClientConfig& admin_config(const std::string& name) const;
 
   [[nodiscard]] const WorldOptions& options() const;
   /// The global hub first.
   [[nodiscard]] std::vector<std::string> servers() const;
   /// The clusters that build() made.
-  [[nodiscard]] std::vector<std::string> clusters() const;
+  [[nodiscard]] std::vector<std::string> clusters() { return hubs().clusters(); }
   /// The requests to all servers in the order in which they happened, one a line, beginning with the seed.
   [[nodiscard]] std::string timeline() const;
 

@@ -39,7 +39,9 @@ class HttpDoor::State {
   [[nodiscard]] std::size_t connections() const { return session_.connections; }
 
   [[nodiscard]] std::string url() const {
-    return (options_.tls ? "https://" : "http://") + options_.address + ":" + std::to_string(port());
+    const bool needs_brackets = options_.address.find(':') != std::string::npos;
+    const auto host = needs_brackets ? "[" + options_.address + "]" : options_.address;
+    return (options_.tls ? "https://" : "http://") + host + ":" + std::to_string(port());
   }
 
   [[nodiscard]] kube::ClientConfig config_for(const User& user, bool by_certificate) const {

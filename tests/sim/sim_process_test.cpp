@@ -1,0 +1,183 @@
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <boost/json.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "support/process.hpp"
+
+namespace hubferry::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+/// `hubferry sim`, ready to be used.
+class SimProcess {
+ public:
+  explicit SimProcess(const std::vector<std::string>& more_flags) : process_(command(folder_.path(), more_flags)) {
+    process_.await_error_text("\"ready\"");
+  }
+
+  static std::vector<std::string> command(const std::string& folder, const std::vector<std::string>& more_flags) {
+    std::vector<std::string> words{hubferry_binary(), "sim", "--kubeconfig-dir", folder + "/k", "--log-format=json"};
+    words.insert(words.end(), more_flags.begin(), more_flags.end());
+    return words;
+  }
+
+  Process& process() { return process_; }
+  [[nodiscard]] std::string kubeconfig(const std::string& server) const {
+    return folder_.path() + "/k/" + server + ".kubeconfig";
+  }
+  std::string write(const std::string& name, const std::string& text) const {
+    const auto path = folder_.path() + "/" + name;
+    std::ofstream{path} << text;
+    return path;
+  }
+
+  struct Ran {
+    int code = -1;
+    std::string output;
+  };
+  /// Real kubectl at that server; `words` is split by the shell.
+  [[nodiscard]] Ran kubectl(const std::string& server, const std::string& words) const {
+    Process ran{{"sh", "-c", "kubectl " + words + " 2>&1"},
+                {.environment = {"HOME=" + folder_.path(), "KUBECONFIG=" + kubeconfig(server)}}};
+    const int code = ran.wait();
+    return {code, ran.out()};
+  }
+  std::string must(const std::string& server, const std::string& words) const {
+    const auto ran = kubectl(server, words);
+    EXPECT_EQ(ran.code, 0) << "kubectl " << words << "\n" << ran.output;
+    return ran.output;
+  }
+  int stop() {
+    process_.signal(SIGTERM);
+    return process_.wait();
+  }
+
+ private:
+  TemporaryFolder folder_;
+  Process process_;
+};
+
+TEST(SimProcessTest, ATourWithKubectl) {
+  SimProcess sim{{"--clusters=5", "--hubs=hub1,hub2", "--seed=3"}};
+  struct stat status{};
+  ASSERT_EQ(::stat(sim.kubeconfig("hub1").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+
+  // The hubs on the global hub, the clusters on the first hub.
+  const auto hubs = sim.must("global", "get managedclusters");
+  EXPECT_THAT(hubs, AllOf(HasSubstr("HUB ACCEPTED"), HasSubstr("JOINED"), HasSubstr("hub1"), HasSubstr("hub2")));
+  const auto clusters = sim.must("hub1", "get mcl --no-headers");
+  EXPECT_EQ(std::count(clusters.begin(), clusters.end(), '\n'), 5);
+  EXPECT_THAT(clusters, AllOf(HasSubstr("cluster-00001"), HasSubstr("True")));
+  EXPECT_THAT(sim.must("hub1", "describe managedcluster cluster-00001"),
+              AllOf(HasSubstr("Hub Accepts Client:"), HasSubstr("ManagedClusterConditionAvailable")));
+  EXPECT_THAT(sim.must("hub1", "api-resources"),
+              AllOf(HasSubstr("manifestworks"), HasSubstr("baremetalhosts"), HasSubstr("clusterdeployments")));
+  EXPECT_THAT(sim.must("hub1", "get manifestworks -A"), HasSubstr("cluster-00005-klusterlet"));
+  EXPECT_THAT(sim.must("hub1", "get secrets -n cluster-00002"), HasSubstr("cluster-00002-import"));
+
+  // The hub lives: what is applied is accepted, labelled, selected, denied, deleted.
+  const auto file =
+      sim.write("c.yaml",
+                "apiVersion: cluster.open-cluster-management.io/v1\nkind: ManagedCluster\n"
+                "metadata: {name: mine, labels: {team: blue}}\n"
+                "---\napiVersion: cluster.open-cluster-management.io/v1beta1\nkind: Placement\n"
+                "metadata: {name: blue, namespace: default}\nspec: {predicates: [{requiredClusterSelector: "
+                "{labelSelector: {matchLabels: {team: blue}}}}]}\n");
+  sim.must("hub2", "apply -f " + file);
+  sim.must("hub2", "wait --for=condition=HubAcceptedManagedCluster --timeout=30s managedcluster/mine");
+  sim.must("hub2", "wait --for=condition=PlacementSatisfied --timeout=30s placement/blue");
+  EXPECT_THAT(sim.must("hub2", "get placementdecisions -o jsonpath={.items[*].status.decisions[*].clusterName}"),
+              HasSubstr("mine"));
+  sim.must("hub2", "get namespace mine");
+  sim.must("hub2", "patch managedcluster mine --type=merge -p '{\"spec\":{\"hubAcceptsClient\":false}}'");
+  sim.must("hub2", "delete manifestwork -n mine --all --timeout=30s");
+  sim.must("hub2", "wait --for=condition=HubAcceptedManagedCluster=False --timeout=30s managedcluster/mine");
+  sim.must("hub2", "delete managedcluster mine --timeout=30s");
+  sim.must("hub2", "wait --for=delete --timeout=30s namespace/mine");
+
+  const auto refused = sim.kubectl("hub1", "create configmap c --from-literal=a=b");
+  EXPECT_NE(refused.code, 0);
+  EXPECT_THAT(refused.output, HasSubstr("JSON")) << "it says why";
+
+  EXPECT_EQ(sim.stop(), 0);
+  EXPECT_THAT(sim.process().out(), AllOf(HasSubstr("NAME "), HasSubstr("global "), HasSubstr("hub1.kubeconfig")));
+}
+
+TEST(SimProcessTest, ItTellsMachinesWhatItMade) {
+  SimProcess sim{{"--hubs=east", "--clusters=2", "-o", "json", "--insecure-http"}};
+  EXPECT_THAT(sim.must("east", "get managedclusters"), HasSubstr("cluster-00002"));
+  EXPECT_EQ(sim.stop(), 0);
+  const auto told = boost::json::parse(sim.process().out()).as_object();
+  EXPECT_EQ(told.at("seed").as_int64(), 1);
+  const auto& servers = told.at("servers").as_array();
+  ASSERT_EQ(servers.size(), 2U);
+  EXPECT_EQ(servers[0].at("name").as_string(), "global");
+  EXPECT_THAT(std::string{servers[0].at("url").as_string()}, testing::StartsWith("http://127.0.0.1:"));
+  EXPECT_EQ(servers[1].at("name").as_string(), "east");
+  EXPECT_EQ(servers[1].at("clusters").as_int64(), 2);
+}
+
+TEST(SimProcessTest, FaultsHappenOnRealSocketsToo) {
+  TemporaryFolder folder;
+  const auto file = folder.path() + "/faults.yaml";
+  std::ofstream{file} << "- {server: hub1, verb: get, resource: configmaps, name: broken, always: true, fail: 500}\n"
+                         "- {server: hub1, verb: create, resource: configmaps, times: 1, reset: after}\n"
+                         "- {server: hub1, verb: get, resource: configmaps, name: gone, always: true, reset: before}\n"
+                         "- {server: hub1, resource: widgets, watch: cut}\n";
+  SimProcess sim{{"--hubs=hub1", "--faults=" + file}};
+  EXPECT_THAT(sim.kubectl("hub1", "get configmap broken").output, HasSubstr("Internal"));
+  EXPECT_NE(sim.kubectl("hub1", "get configmap gone").code, 0);
+  // The connection breaks after the write: kubectl fails, and the object is there.
+  const auto manifest = sim.write("c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n");
+  EXPECT_NE(sim.kubectl("hub1", "create -f " + manifest).code, 0);
+  EXPECT_THAT(sim.must("hub1", "get configmap c -o name"), HasSubstr("configmap/c"));
+  EXPECT_EQ(sim.stop(), 0);
+}
+
+TEST(SimProcessTest, WhatIsWrongIsSaidAndEndsWithCodeTwo) {
+  const auto refusal = [](const std::vector<std::string>& flags) {
+    std::vector<std::string> words{hubferry_binary(), "sim"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    Process process{words};
+    EXPECT_EQ(process.wait(), 2);
+    return process.err();
+  };
+  EXPECT_THAT(refusal({}), HasSubstr("--kubeconfig-dir is missing"));
+  EXPECT_THAT(refusal({"--hubs=Hub_1"}), HasSubstr("'Hub_1' is no namespace"));
+  EXPECT_THAT(refusal({"--hubs=global"}), HasSubstr("there anyway"));
+  EXPECT_THAT(refusal({"--clusters=-1"}), HasSubstr("--clusters"));
+  EXPECT_THAT(refusal({"--listen=here"}), HasSubstr("--listen"));
+  EXPECT_THAT(refusal({"--attach=a/hub1.kubeconfig", "--attach=b/hub1.yaml"}), HasSubstr("attached twice"));
+  EXPECT_THAT(refusal({"--attach=hub1.kubeconfig", "--hubs=hub1", "--insecure-http"}),
+              HasSubstr("both be called hub1"));
+}
+
+TEST(SimProcessTest, AFileOfFaultsThatCannotBeReadEndsItWithASentence) {
+  TemporaryFolder folder;
+  Process process{{hubferry_binary(), "sim", "--insecure-http", "--faults", folder.path() + "/none"}};
+  EXPECT_EQ(process.wait(), 1);
+  EXPECT_THAT(process.err(), HasSubstr("cannot read"));
+  const auto file = folder.path() + "/faults.yaml";
+  std::ofstream{file} << "- {server: hub9, fail: 500}\n";
+  Process stranger{{hubferry_binary(), "sim", "--insecure-http", "--faults", file}};
+  EXPECT_EQ(stranger.wait(), 1);
+  EXPECT_THAT(stranger.err(), HasSubstr("hub9"));
+}
+
+TEST(SimProcessTest, ItCanBeStoppedWhileItBuilds) {
+  TemporaryFolder folder;
+  Process process{SimProcess::command(folder.path(), {"--clusters=20000", "--log-level=debug"})};
+  ::usleep(500'000);
+  process.signal(SIGINT);
+  EXPECT_EQ(process.wait(), 0) << process.err();
+}
+
+}  // namespace
+}  // namespace hubferry::test
