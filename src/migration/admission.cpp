@@ -36,7 +36,7 @@ std::optional<std::string> find_holder(const Contender& contender, const Holders
 std::unordered_map<std::string, std::string> find_obstacles(std::vector<const Contender*> contenders,
                                                             std::size_t most_active) {
   std::ranges::sort(contenders, [](const Contender* one, const Contender* other) {
-    return std::tie(other->active, one->created, one->uid) < std::tie(one->active, other->created, other->uid);
+    return std::tie(other->active, one->created, one->key) < std::tie(one->active, other->created, other->key);
   });
   std::unordered_map<std::string, std::string> obstacles;
   Holders clusters;
@@ -138,7 +138,6 @@ void Admission::restore(const std::string& uid, ClusterNames clusters) {
 
 std::optional<std::string> Admission::begin_again(const Migration& migration, ClusterNames clusters) {
   const std::string uid{migration.object.uid()};
-  if (const auto found = contenders_.find(uid); found != contenders_.end() && found->second.active) return std::nullopt;
   if (auto sentence = holder_sentence(uid, clusters)) return sentence;
   auto& contender = contenders_[uid];
   contender = {uid,

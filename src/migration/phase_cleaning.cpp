@@ -117,16 +117,17 @@ Awaitable<ReconcileState> verify(Step& step) {
   if (!kept) co_return note_and_go_on(step, sentence_of(kept.error()));
   if (unverified.empty()) {
     step.report(conditions::verified, ConditionStatus::yes, "MigrationVerified",
-                count_clusters(ledger->success.size()) + " are complete on " + step.target_name());
+                "complete on " + step.target_name() + ": " + count_clusters(ledger->success.size()));
     co_return phase::done();
   }
-  const auto message = count_clusters(unverified.size()) + " stay on " + step.source_name() +
-                       " too, since nothing proves that all of them is on " + step.target_name() + ": " +
-                       some_failures(unverified);
+  const auto message = "not removed from " + step.source_name() + ", since nothing proves that all is on " +
+                       step.target_name() + ": " + some_failures(unverified) + ".";
   step.report(conditions::verified, ConditionStatus::no, "Error", message);
   step->reporter.clusters_failed(step.migration, step.phase(), unverified);
   co_return note_and_go_on(step, message);
 }
+
+// From here on each step leaves some of the time to those after it: one that hangs must not keep them from their work.
 
 Awaitable<ReconcileState> clean_target(Step& step) {
   auto ledger = co_await load_ledger(step);
@@ -134,7 +135,8 @@ Awaitable<ReconcileState> clean_target(Step& step) {
   const auto clusters = ledger->to_clean();
   if (clusters.empty()) co_return phase::done();
   auto order = [&](hubagent::Target& target) { return target.clean(step.migration.ref(), clusters); };
-  auto outcome = co_await ask_target(step, order);
+  Step in_part = step.share(0.5);
+  auto outcome = co_await ask_target(in_part, order);
   if (!outcome) co_return note_and_go_on(step, could_not_ask(step.target_name(), outcome.error()));
   const auto failures = failures_of(step, *outcome);
   if (failures.empty()) co_return phase::done();
@@ -147,7 +149,8 @@ Awaitable<ReconcileState> clean_source(Step& step) {
   const auto clusters = ledger->to_clean();
   if (clusters.empty()) co_return phase::done();
   auto order = [&](hubagent::Source& source) { return source.clean(step.migration.ref(), clusters); };
-  auto outcome = co_await ask_source(step, order);
+  Step in_part = step.share(0.8);
+  auto outcome = co_await ask_source(in_part, order);
   if (!outcome) co_return note_and_go_on(step, could_not_ask(step.source_name(), outcome.error()));
   ledger->cleaned.insert(outcome->done.begin(), outcome->done.end());
   auto kept = co_await keep_ledger(step, *ledger);
@@ -159,7 +162,8 @@ Awaitable<ReconcileState> clean_source(Step& step) {
 
 Awaitable<ReconcileState> remove_source_helpers(Step& step) {
   auto order = [&](hubagent::Source& source) { return source.remove_helpers(step.migration.ref()); };
-  auto removed = co_await ask_source(step, order);
+  Step in_part = step.share(0.5);
+  auto removed = co_await ask_source(in_part, order);
   if (removed) co_return phase::done();
   co_return note_and_go_on(step, could_not_ask(step.source_name(), removed.error()));
 }
@@ -170,7 +174,8 @@ Awaitable<ReconcileState> remove_target_helpers(Step& step) {
   auto order = [&](hubagent::Target& target) {
     return target.remove_helpers(step.migration.ref(), credential->identity);
   };
-  auto removed = co_await ask_target(step, order);
+  Step in_part = step.share(0.5);
+  auto removed = co_await ask_target(in_part, order);
   if (removed) co_return phase::done();
   co_return note_and_go_on(step, could_not_ask(step.target_name(), removed.error()));
 }
@@ -194,8 +199,8 @@ Awaitable<ReconcileState> conclude(Step& step) {
     if (sentence.is_string()) text += (text.empty() ? "" : " ") + std::string{sentence.get_string()};
   if (text.empty()) {
     step.report(ConditionStatus::yes, "ResourceCleaned",
-                count_clusters(ledger->cleaned.size()) + " are gone from " + step.source_name() +
-                    ", and so is all that helped with the move");
+                "gone from " + step.source_name() + ": " + count_clusters(ledger->cleaned.size()) +
+                    ", and all that helped with the move");
   } else {
     const auto message = "[Warning - Cleanup Issues] " + text;
     step.report(ConditionStatus::no, text.find("no answer within") == std::string::npos ? "Error" : "Timeout", message);

@@ -96,8 +96,7 @@ Awaitable<ReconcileState> carry_over(Step& step) {
                          "no cluster's resources reached " + step.target_name() + ": " + some_failures(failed));
   auto message = "the resources of " + count_clusters(on_their_way) + " are on " + step.target_name();
   if (!ledger->failures.empty())
-    message += "; " + count_clusters(ledger->failures.size()) + " stay on " + step.source_name() + ": " +
-               some_failures(ledger->failures);
+    message += "; staying on " + step.source_name() + ": " + some_failures(ledger->failures);
   step.report(ConditionStatus::yes, "ResourcesDeployed", message);
   co_return go_on(step, phases::registering,
                   "waiting for " + count_clusters(on_their_way) + " to become Available on " + step.target_name());

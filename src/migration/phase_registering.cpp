@@ -121,13 +121,13 @@ Awaitable<ReconcileState> move_clusters(Step& step) {
   step->reporter.clusters_failed(step.migration, step.phase(), missing);
   auto kept = co_await keep_ledger(step, *ledger);
   if (!kept) co_return fail_stage(step, reason_of(kept.error()), sentence_of(kept.error()));
-  const auto arrived = count_clusters(ledger->success.size()) + " of " + std::to_string(ledger->all.size());
+  const auto arrived = std::to_string(ledger->success.size()) + " of " + count_clusters(ledger->all.size()) +
+                       " Available on " + step.target_name();
   if (ledger->all_arrived()) {
-    step.report(ConditionStatus::yes, "ClusterRegistered", arrived + " are Available on " + step.target_name());
+    step.report(ConditionStatus::yes, "ClusterRegistered", arrived);
     co_return go_on(step, phases::cleaning, "verifying what arrived before anything is removed");
   }
-  auto message = arrived + " are Available on " + step.target_name() + "; the others go back to " + step.source_name() +
-                 ": " + some_failures(ledger->failures);
+  const auto message = arrived + "; going back to " + step.source_name() + ": " + some_failures(ledger->failures);
   co_return fail_stage(step, common_reason(ledger->failures), message);
 }
 

@@ -125,7 +125,13 @@ Awaitable<ReconcileState> restore_source(Step& step) {
   // A tenth of the time is for looking who is back, where one cluster kept the others' answer from coming.
   Step restoring = step.until(step.deadline() - step.timeout() / 10);
   for (const auto& [stage, clusters] : plan_rollback(step.migration, *ledger)) {
-    auto order = [&](hubagent::Source& source) { return source.roll_back(step.migration.ref(), stage, clusters); };
+    bool in_hand = false;  // the source has the order, and waits for clusters
+    auto order = [&](hubagent::Source& source) -> Awaitable<kube::Result<Outcome>> {
+      in_hand = true;
+      auto answer = co_await source.roll_back(step.migration.ref(), stage, clusters);
+      in_hand = false;
+      co_return answer;
+    };
     auto outcome = co_await ask_source(restoring, order);
     if (outcome) {
       ledger->rolled_back.insert(outcome->done.begin(), outcome->done.end());
@@ -134,7 +140,7 @@ Awaitable<ReconcileState> restore_source(Step& step) {
       if (!failures.empty()) problem += clusters_sentence(step.source_name(), failures) + ". ";
       continue;
     }
-    co_await see_who_is_back(step, clusters, *ledger);
+    if (in_hand && stage == Stage::registering) co_await see_who_is_back(step, clusters, *ledger);
     problem += could_not_ask(step.source_name(), outcome.error()) + ". ";
   }
   auto kept = co_await keep_ledger(step, *ledger);
@@ -200,12 +206,17 @@ Handler rollbacking_phase() {
        step({.name = "late-arrivals", .description = "what arrived late stays", .checkpoint = true},
             keep_late_arrivals),
        step({.name = "credential", .description = "withdraw the clusters' credential"}, withdraw_credential),
-       Handler::parallel({.name = "clusters", .description = "each hub gets its state back"},
-                         {step({.name = "source", .description = "give the clusters back"}, restore_source),
-                          step({.name = "target", .description = "remove what was made for them"}, restore_target)}),
-       Handler::parallel({.name = "helpers", .description = "remove the migration's own objects"},
-                         {step({.name = "source-helpers", .description = "on the source"}, remove_source_helpers),
-                          step({.name = "target-helpers", .description = "on the target"}, remove_target_helpers)}),
+       // Neither hub waits for the other.
+       Handler::parallel(
+           {.name = "hubs", .description = "each hub gets its state back"},
+           {Handler::serial({.name = "source-hub", .description = "what the clusters came from"},
+                            {step({.name = "source", .description = "give the clusters back"}, restore_source),
+                             step({.name = "source-helpers", .description = "remove the migration's own objects"},
+                                  remove_source_helpers)}),
+            Handler::serial({.name = "target-hub", .description = "what they did not come to"},
+                            {step({.name = "target", .description = "remove what was made for them"}, restore_target),
+                             step({.name = "target-helpers", .description = "remove the migration's own objects"},
+                                  remove_target_helpers)})}),
        step({.name = "conclusion", .description = "how it ended"}, conclude)});
 }
 

@@ -45,7 +45,7 @@ RollbackVerdict judge_rollback(const Migration& migration, const Ledger& ledger,
   if (problems.empty() && (left.empty() || !migration.rollback_stage())) {
     if (ledger.rolled_back.empty()) return {true, "ResourceRolledBack", "there was nothing to bring back"};
     return {true, "ResourceRolledBack",
-            count_clusters(ledger.rolled_back.size()) + " are back on hub '" + migration.from() + "'"};
+            "back on hub '" + migration.from() + "': " + count_clusters(ledger.rolled_back.size())};
   }
   std::string text;
   for (const auto& [step, sentence] : problems)

@@ -64,6 +64,11 @@ Step Step::until(TimePoint sooner) const {
   return shorter;
 }
 
+Step Step::share(double part) const {
+  const auto left = std::max(Duration::zero(), Duration{deadline_ - clock().now()});
+  return until(clock().now() + std::chrono::duration_cast<Duration>(left * part));
+}
+
 Step Step::for_as_long_as_it_takes() const {
   Step longer{*this};
   longer.deadline_ = async::never;

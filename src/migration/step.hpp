@@ -50,6 +50,8 @@ class Step {
   [[nodiscard]] bool time_is_up() const { return context_.clock().now() >= deadline_; }
   /// The same step with less time.
   [[nodiscard]] Step until(TimePoint sooner) const;
+  /// The same step with a part of the time that is left.
+  [[nodiscard]] Step share(double part) const;
   /// The same step without a deadline: for what must be on record before anything else happens.
   [[nodiscard]] Step for_as_long_as_it_takes() const;
 

@@ -11,7 +11,9 @@ using hubagent::Stage;
 
 namespace {
 
-constexpr auto moment = 2ms;
+// Long enough that a test sees each phase, short beside every timeout.
+constexpr auto moment = 200ms;
+constexpr std::size_t clusters_in_bundle = 100;
 
 /// What a bootstrap kubeconfig says: the token is "token-for-<user>".
 std::string user_in(const std::string& kubeconfig) {
@@ -173,6 +175,7 @@ class FakeSource final : public hubagent::Source {
     auto begun = co_await world_.begin(hub_, "source.collect");
     if (!begun) co_return begun.error();
     Outcome outcome;
+    Bundle bundle;
     for (const auto& name : clusters) {
       if (auto failure = world_.cluster_fault("source.collect", name)) {
         outcome.failed.push_back(*failure);
@@ -183,11 +186,11 @@ class FakeSource final : public hubagent::Source {
         continue;
       }
       hubagent::CarriedObject object{{{"content", hub_.clusters[name].content}}, false};
-      Bundle bundle;
       bundle.clusters.push_back({name, {std::move(object)}});
-      co_await sink(std::move(bundle));
       outcome.done.push_back(name);
+      if (bundle.clusters.size() == clusters_in_bundle) co_await sink(std::exchange(bundle, {}));
     }
+    if (!bundle.clusters.empty()) co_await sink(std::move(bundle));
     co_return outcome;
   }
 

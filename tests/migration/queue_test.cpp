@@ -1,0 +1,318 @@
+#include "migration_test.hpp"
+
+/// Who may begin when, and what deleting and asking again do.
+namespace hubferry::migration::test {
+namespace {
+
+class QueueTest : public MigrationTest {};
+
+TEST_F(QueueTest, StrangersMoveAtOnce) {
+  given("m1", {"a"});
+  given("m2", {"b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    EXPECT_EQ(phase("m2"), "Registering");
+    co_await reaches("m1", "Completed");
+    co_await reaches("m2", "Completed");
+  });
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
+
+TEST_F(QueueTest, AMigrationWaitsForTheOneThatHasItsClusterAndThenStartsByItself) {
+  given("m1", {"a"});
+  given("m2", {"a", "b"}, {{"from", "hub1"}});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    EXPECT_EQ(phase("m2"), "Pending");
+    EXPECT_THAT(condition("m2", "MigrationStarted"),
+                HasSubstr("False Waiting: waiting for migration default/m1, which has cluster a"));
+    co_await reaches("m1", "Completed");
+    const auto freed = loop.clock().now();
+    co_await reaches("m2", "Failed");
+    EXPECT_LT(loop.clock().now() - freed, 5s);
+  });
+  // By then the cluster has moved.
+  EXPECT_THAT(condition("m2", "ResourceValidated"), HasSubstr("a on hub1: ClusterNotFound"));
+}
+
+TEST_F(QueueTest, NoMoreRunAtOnceThanAllowed) {
+  options.max_concurrent = 1;
+  given("m1", {"a"});
+  loop.run(sleep(2s));
+  given("m2", {"b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    EXPECT_EQ(phase("m2"), "Pending");
+    EXPECT_THAT(condition("m2", "MigrationStarted"), HasSubstr("no more run at once"));
+    co_await reaches("m2", "Completed");
+  });
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
+
+TEST_F(QueueTest, APlacementThatNamesAnothersClusterGoesBackIntoTheQueue) {
+  hubs.hub("hub1").placements["edge"] = {"a", "b"};
+  given("m1", {"a"});
+  given("m2", {}, {{"includedManagedClustersPlacementRef", "edge"}});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    EXPECT_EQ(phase("m2"), "Pending");
+    EXPECT_THAT(condition("m2", "MigrationStarted"), HasSubstr("default/m1, which has cluster a"));
+    hubs.hub("hub1").placements["edge"] = {"b"};
+    co_await reaches("m2", "Completed");
+  });
+  expect_moved("m2", {"a", "b"}, {"c"});
+}
+
+// What a placement selected is remembered by the ConfigMap only.
+TEST_F(QueueTest, AfterARestartAPlacementsClustersAreStillTaken) {
+  hubs.hub("hub1").placements["edge"] = {"a"};
+  given("m1", {}, {{"includedManagedClustersPlacementRef", "edge"}});
+  live_until("m1", "Registering");
+  given("m2", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await sleep(5s);
+    EXPECT_THAT(condition("m2", "MigrationStarted"), HasSubstr("default/m1, which has cluster a"));
+    co_await reaches("m1", "Completed");
+    co_await reaches("m2", "Failed");
+  });
+}
+
+TEST_F(QueueTest, OneNameInTwoNamespacesRunsOneAfterTheOther) {
+  given("same", {"a"});
+  given("same", {"b"}, {}, "other");
+  live([&]() -> Awaitable<> {
+    co_await reaches("same", "Registering");
+    EXPECT_EQ(phase("same", "other"), "Pending");
+    co_await reaches("same", "Completed");
+    co_await reaches("same", "Completed", "other");
+  });
+  expect_moved("same", {"a", "b"}, {"c"});
+}
+
+TEST_F(QueueTest, OnlyTheWatchedNamespaceIsActedUpon) {
+  options.watch_namespace = "default";
+  given("m1", {"a"});
+  given("m2", {"b"}, {}, "other");
+  live_until("m1", "Completed");
+  EXPECT_EQ(phase("m2", "other"), "");
+}
+
+TEST_F(QueueTest, FinishedMigrationsAreLeftAlone) {
+  given("m1", {"a"});
+  live_until("m1", "Completed");
+  const auto version = migration("m1").resource_version();
+  const std::string before{version};
+  global.forget_requests();
+  live([&]() -> Awaitable<> { co_await sleep(1h); });
+  EXPECT_EQ(migration("m1").resource_version(), before);
+}
+
+class DeletionTest : public MigrationTest, public testing::WithParamInterface<const char*> {};
+
+// In which phase ever: what had begun is undone, and the resource is let go.
+TEST_P(DeletionTest, StopsAtOnceAndUndoesWhatHadBegun) {
+  const std::string phase = GetParam();
+  if (phase == "Pending") {
+    given("m0", {"a"});
+    loop.run(sleep(2s));
+  }
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    if (phase == "Rollbacking") hubs.faults["source.collect"] = {.error = FakeHubs::forbidden()};
+    co_await reaches("m1", phase);
+    co_await remove("m1");
+    const auto deleted = loop.clock().now();
+    co_await vanishes("m1");
+    EXPECT_LT(loop.clock().now() - deleted, 2min);
+    if (phase == "Pending") co_await reaches("m0", "Completed");
+    co_await sleep(1min);
+  });
+  if (phase == "Pending") {
+    expect_moved("m1", {"a"}, {"b", "c"});
+  } else if (phase == "Cleaning" || phase == "Completed") {
+    expect_moved("m1", {"a", "b"}, {"c"});
+  } else {
+    expect_moved("m1", {}, {"a", "b", "c"});
+  }
+  EXPECT_FALSE(global.object(kube::resources::config_maps, {"default", "m1"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Phases, DeletionTest,
+                         testing::Values("Pending", "Validating", "Initializing", "Deploying", "Registering",
+                                         "Rollbacking", "Cleaning", "Completed"));
+
+TEST_F(MigrationTest, DeletedWhileSomeHaveArrivedThoseStayAndTheOthersReturn) {
+  hubs.travel_times["b"] = 5min;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    co_await sleep(1min);
+    EXPECT_EQ(clusters("m1", "migrated"), 1);
+    co_await remove("m1");
+    co_await vanishes("m1");
+  });
+  expect_moved("m1", {"a"}, {"b", "c"});
+}
+
+TEST_F(MigrationTest, DeletedWhileTheTargetIsAwayTheSourceIsRestored) {
+  hubs.travel_time = 1h;
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    co_await sleep(10s);
+    hubs.hub("hub2").reachable = false;
+    co_await remove("m1");
+    co_await holds([&] { return hubs.count("hub1 source.roll_back") > 0; });
+    co_await vanishes("m1");
+  });
+  EXPECT_TRUE(hubs.hub("hub1").clusters.at("a").accepted);
+  EXPECT_TRUE(hubs.hub("hub1").kubeconfigs.empty());
+}
+
+class RequestTest : public MigrationTest {
+ protected:
+  /// A migration whose rollback could not reach the source.
+  Awaitable<> fail_with_a_bad_rollback() {
+    hubs.faults["source.collect"] = {.error = FakeHubs::forbidden()};
+    hubs.faults["source.roll_back"] = {.error = FakeHubs::forbidden()};
+    co_await reaches("m1", "Failed");
+    EXPECT_THAT(condition("m1", "ResourceRolledBack"), HasSubstr("False"));
+    EXPECT_TRUE(hubs.hub("hub1").clusters.at("a").marked);
+    hubs.faults.clear();
+  }
+};
+
+TEST_F(RequestTest, ARollbackThatIsAskedForIsTriedAgainWithAFreshClock) {
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await fail_with_a_bad_rollback();
+    co_await sleep(5h);
+    co_await annotate("m1", names::request_annotation, "rollback");
+    co_await holds([&] { return phase("m1") == "Rollbacking"; });
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_THAT(condition("m1", "ResourceRolledBack"), HasSubstr("True ResourceRolledBack"));
+  EXPECT_EQ(migration("m1").annotation(names::request_annotation), "");
+  expect_moved("m1", {}, {"a", "b", "c"});
+  EXPECT_EQ(clusters("m1", "rolledBack"), 2);
+}
+
+TEST_F(RequestTest, AnotherWordOrPhaseIsIgnored) {
+  given("m1", {"a"});
+  given("m2", {"b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m2", "Completed");
+    co_await annotate("m2", names::request_annotation, "rollback");
+    co_await reaches("m1", "Completed");
+    co_await annotate("m1", names::request_annotation, "retry");
+    co_await sleep(1h);
+  });
+  EXPECT_EQ(phase("m1"), "Completed");
+  EXPECT_EQ(phase("m2"), "Completed");
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
+
+TEST_F(RequestTest, WhoHasArrivedMeanwhileStaysAndTheMigrationIsCompleted) {
+  hubs.travel_time = 1000h;
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    co_await sleep(1min);
+    hubs.hub("hub2").reachable = false;
+    hubs.faults["source.roll_back"] = {.error = FakeHubs::forbidden()};
+    co_await reaches("m1", "Failed");
+    hubs.faults.clear();
+    hubs.hub("hub2").reachable = true;
+    auto& there = hubs.hub("hub2").clusters.at("a");
+    there.available = there.accepted = true;
+    there.seen = loop.clock().wall_now();
+    hubs.hub("hub1").clusters.at("a").available = false;
+    co_await annotate("m1", names::request_annotation, "rollback");
+    co_await reaches("m1", "Completed");
+  });
+  EXPECT_EQ(available_on("hub2"), (std::set<std::string>{"a"}));
+  EXPECT_EQ(hubs.hub("hub1").clusters.count("a"), 0u);
+}
+
+TEST_F(RequestTest, ItWaitsForAMigrationThatHasTheClusterNow) {
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await fail_with_a_bad_rollback();
+    hubs.hub("hub1").clusters.at("a").migrating.clear();
+    co_await create("m2", {"a"});
+    co_await reaches("m2", "Registering");
+    co_await annotate("m1", names::request_annotation, "rollback");
+    co_await sleep(5s);
+    EXPECT_THAT(condition("m1", "ResourceRolledBack"), HasSubstr("default/m2, which has cluster a"));
+    co_await reaches("m2", "Completed");
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_EQ(available_on("hub2"), (std::set<std::string>{"a"}));
+}
+
+class CredentialTest : public MigrationTest {
+ protected:
+  CredentialTest() {
+    auto put = [&]() -> Awaitable<> {
+      json::object addon{{"metadata", json::object{{"name", "managed-serviceaccount"}, {"namespace", "hub2"}}},
+                         {"spec", json::object{}}};
+      auto created = co_await global.api().create(ocm::managed_cluster_addons, addon);
+      EXPECT_TRUE(created) << created.error();
+    };
+    loop.run(put());
+  }
+  Awaitable<> deliver_token(std::string token) {
+    json::object labels{{"authentication.open-cluster-management.io/is-managed-serviceaccount", "true"}};
+    json::object secret{
+        {"metadata", json::object{{"name", "m1"}, {"namespace", "hub2"}, {"labels", std::move(labels)}}},
+        {"stringData", json::object{{"token", token}, {"ca.crt", ""}}}};
+    auto created = co_await global.api().create(kube::resources::secrets, secret);
+    EXPECT_TRUE(created) << created.error();
+  }
+};
+
+TEST_F(CredentialTest, AManagedServiceAccountIsMadeAndItsTokenWaitedFor) {
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await holds([&] { return global.count(ocm::managed_service_accounts) == 1; });
+    const auto account = *global.object(ocm::managed_service_accounts, {"hub2", "m1"});
+    EXPECT_EQ(account.label("owner"), "managedclustermigration");
+    EXPECT_EQ(account.label(hubagent::migration_label), migration("m1").uid());
+    EXPECT_EQ(account.string_at({"spec", "rotation", "validity"}), "24h0m0s");
+    co_await sleep(1min);
+    EXPECT_EQ(phase("m1"), "Initializing");
+    co_await deliver_token("token-for-system:serviceaccount:open-cluster-management-agent-addon:m1");
+    const auto delivered = loop.clock().now();
+    co_await reaches("m1", "Deploying");
+    EXPECT_LT(loop.clock().now() - delivered, 2s);
+    co_await reaches("m1", "Completed");
+  });
+  expect_moved("m1", {"a"}, {"b", "c"});
+  EXPECT_EQ(hubs.count("hub2 target.issue_token"), 0u);
+  EXPECT_FALSE(global.object(kube::resources::secrets, {"hub2", "m1"}));
+}
+
+TEST_F(CredentialTest, ATokenThatNeverComesIsATimeout) {
+  given("m1", {"a"});
+  live_until("m1", "Failed");
+  EXPECT_THAT(condition("m1", "ResourceInitialized"),
+              HasSubstr("False Timeout: no credential for hub 'hub2': Secret hub2/m1"));
+  expect_moved("m1", {}, {"a", "b", "c"});
+}
+
+TEST_F(CredentialTest, AnAccountOfSomebodyElseIsNotTouched) {
+  auto put = [&]() -> Awaitable<> {
+    json::object account{{"metadata", json::object{{"name", "m1"}, {"namespace", "hub2"}}},
+                         {"spec", json::object{{"rotation", json::object{{"enabled", true}}}}}};
+    auto created = co_await global.api().create(ocm::managed_service_accounts, account);
+    EXPECT_TRUE(created) << created.error();
+  };
+  loop.run(put());
+  given("m1", {"a"});
+  live_until("m1", "Failed");
+  EXPECT_THAT(condition("m1", "ResourceInitialized"), HasSubstr("is not this migration's"));
+  EXPECT_EQ(global.count(ocm::managed_service_accounts), 1u);
+}
+
+}  // namespace
+}  // namespace hubferry::migration::test
