@@ -7,13 +7,10 @@ int main(int argc, char** argv) {
   using namespace hubferry::app;
   CommandLine line{"hubferry", "moves managed clusters from one hub to another"};
   add_manager_command(line);
-<<<<<<< HEAD
   add_plan_command(line, std::cout);
   add_status_command(line, std::cout);
-  add_completion_command(line, std::cout);
-=======
   add_sim_command(line, std::cout);
->>>>>>> c4f6a066417ecc128ce8bb2892258fccd9f285cb
+  add_completion_command(line, std::cout);
   add_version_command(line, std::cout);
 
   const auto environment = [](const std::string& name) -> std::optional<std::string> {
