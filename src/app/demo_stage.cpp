@@ -19,8 +19,6 @@ namespace {
 // Real stages have minutes; here nobody wants to wait for one that was made to fail. It covers the time that agents
 // need to come back as well.
 constexpr const char* stage_timeout = "12s";
-// An agent whose registration is not answered looks for another hub after this long.
-constexpr std::chrono::seconds hub_connection_timeout{4};
 constexpr auto world_patience = 60s;
 
 sim::WorldOptions world_options(const DemoOptions& options) {
@@ -29,7 +27,6 @@ sim::WorldOptions world_options(const DemoOptions& options) {
   world.clusters = static_cast<std::size_t>(options.clusters);
   world.seed = static_cast<std::uint64_t>(options.seed);
   world.http.emplace();
-  world.hub_connection_timeout = hub_connection_timeout;
   world.server.record_requests = false;
   return world;
 }

@@ -8,6 +8,7 @@
 #include "hubferry/kube/cache.hpp"
 #include "hubferry/kube/http_api.hpp"
 #include "hubferry/migration/controller.hpp"
+#include "hubferry/migration/resource.hpp"
 #include "hubferry/sim/world.hpp"
 #include "hubferry/transport/hub_directory.hpp"
 
