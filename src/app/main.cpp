@@ -7,10 +7,12 @@ int main(int argc, char** argv) {
   using namespace hubferry::app;
   CommandLine line{"hubferry", "moves managed clusters from one hub to another"};
   add_manager_command(line);
-  add_status_command(line, std::cout);
-  add_completion_command(line, std::cout);
   add_klusterlet_command(line);
+  add_status_command(line, std::cout);
+  add_plan_command(line, std::cout);
+  add_demo_command(line, std::cout);
   add_sim_command(line, std::cout);
+  add_completion_command(line, std::cout);
   add_version_command(line, std::cout);
 
   const auto environment = [](const std::string& name) -> std::optional<std::string> {

@@ -31,6 +31,10 @@ class Observability {
   /// Opens the ports. Throws std::runtime_error that names the flag and the address.
   void listen();
 
+  /// Where they listen; after listen().
+  [[nodiscard]] std::uint16_t metrics_port() const { return metrics_server_.port(); }
+  [[nodiscard]] std::uint16_t health_port() const { return health_server_.port(); }
+
   /// Serves until cancelled. Runs on the control loop, whose pulse it is that /livez feels.
   async::Awaitable<> serve();
 

@@ -33,6 +33,8 @@ class Planner {
     co_await check_hub(plan_.request.to);
     auto source = hubs_.source(plan_.request.from);
     auto target = hubs_.target(plan_.request.to);
+    // What is wrong with a hub is told once.
+    if (!plan_.problems.empty()) co_return std::move(plan_);
     if (!source) add({plan_.request.from, "", "HubClusterInvalid", source.error().message});
     if (!target) add({plan_.request.to, "", "HubClusterInvalid", target.error().message});
     if (!plan_.problems.empty()) co_return std::move(plan_);

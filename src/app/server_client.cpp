@@ -23,7 +23,7 @@ kube::HttpApiOptions impatient(const kube::ClientConfig& config) {
 
 ServerClient::ServerClient(kube::ClientConfig config) {
   const auto options = impatient(config);
-  api_ = kube::make_http_api(std::move(config), options, loops_.next(), env());
+  api_ = kube::make_http_api(std::move(config), options, loop_, env());
 }
 
 void throw_for(const kube::Error& error, const kube::Api& api) {

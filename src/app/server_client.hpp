@@ -19,6 +19,8 @@ class ServerClient {
   explicit ServerClient(kube::ClientConfig config);
 
   kube::Api& api() { return *api_; }
+  /// Where its connections live.
+  [[nodiscard]] const async::Executor& loop() const { return loop_; }
   kube::Env env() { return {clock_, random_, metrics_, {}}; }
 
  private:
@@ -26,6 +28,7 @@ class ServerClient {
   async::Random random_ = async::Random::from_entropy();
   obs::Metrics metrics_;
   async::LoopPool loops_{1};
+  async::Executor loop_ = loops_.next();
   std::unique_ptr<kube::Api> api_;
 };
 

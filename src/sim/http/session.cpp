@@ -102,17 +102,12 @@ async::Awaitable<> send_events(SessionContext& context, Stream& stream, HttpResp
 template <typename Stream>
 async::Awaitable<> stream_watch(SessionContext& context, Stream& stream, HttpResponse response, unsigned version) {
   beast::get_lowest_layer(stream).expires_never();
-  async::TaskScope scope{co_await asio::this_coro::executor};
-  scope.spawn(notice_close(stream, *response.watch));
-  std::exception_ptr failure;
-  try {
+  auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
+    scope.spawn(notice_close(stream, *response.watch));
     co_await send_events(context, stream, response, version);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  scope.stop();
-  co_await async::shielded(scope.join());
-  if (failure) std::rethrow_exception(failure);
+    scope.stop();
+  };
+  co_await async::with_scope(body);
 }
 
 template <typename Stream>
