@@ -6,7 +6,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "hubferry/async/clock.hpp"
-#include "kube/config/base64.hpp"
+#include "hubferry/kube/base64.hpp"
 
 namespace hubferry::klusterlet {
 

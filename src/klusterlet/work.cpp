@@ -6,7 +6,7 @@
 #include "hubferry/ocm/resources.hpp"
 #include "klusterlet/object_follower.hpp"
 #include "klusterlet/session.hpp"
-#include "kube/config/base64.hpp"
+#include "hubferry/kube/base64.hpp"
 
 // The ManifestWork by which a hub tells its agents where they may go.
 namespace hubferry::klusterlet {
