@@ -2,6 +2,7 @@
 
 #include "hubagent/content.hpp"
 #include "hubferry/hubagent/agents.hpp"
+#include "hubferry/sim/fleet_agents.hpp"
 #include "hubferry/sim/virtual_world.hpp"
 #include "support/coroutine_test.hpp"
 
@@ -15,13 +16,19 @@ using namespace std::chrono_literals;
 /// Hubs that behave as hubs do, with clusters that have everything a cluster can have.
 class WorldTest : public testing::Test {
  protected:
-  WorldTest() {
+  explicit WorldTest(bool agents = false) : world_(options_of(agents)) {
     world_.spawn(hub1_->run());
     world_.spawn(hub2_->run());
     world_.run(world_.world().wait_settled());
   }
   ~WorldTest() override { world_.stop(); }
 
+  static sim::WorldOptions options_of(bool agents) {
+    sim::WorldOptions options;
+    options.clusters = 30;
+    options.agents = agents;
+    return options;
+  }
   std::shared_ptr<Hub> make_hub(const std::string& name) {
     auto api = world_.network().connect(world_.world().admin_config(name));
     return std::make_shared<Hub>(name, std::move(api), HubOptions{}, world_.env());
@@ -36,7 +43,7 @@ class WorldTest : public testing::Test {
   const MigrationRef migration_{"default", "move", "uid-1"};
   const BootstrapIdentity identity_{ocm::names::addon_namespace, "move"};
 
-  sim::VirtualWorld world_{sim::WorldOptions{.clusters = 30}};
+  sim::VirtualWorld world_;
   std::shared_ptr<Hub> hub1_ = make_hub("hub1");
   std::shared_ptr<Hub> hub2_ = make_hub("hub2");
   std::shared_ptr<Source> source_ = make_source_agent(hub1_);
@@ -109,6 +116,106 @@ TEST_F(WorldTest, CleaningTheSourceEndsWhenTheHubHasForgottenTheCluster) {
     co_await world_.world().wait_settled();
     for (const auto& name : names)
       EXPECT_FALSE(world_.server("hub1").object(kube::resources::namespaces, {{}, name})) << name;
+  };
+  world_.run(test());
+}
+
+/// The same with the clusters' own agents at work.
+class LivingWorldTest : public WorldTest {
+ protected:
+  LivingWorldTest() : WorldTest(true) {
+    // All have been heard of, and wait for what comes.
+    world_.run_for(2min);
+  }
+
+  /// A kubeconfig that leads to hub2, as the manager makes it.
+  Awaitable<obs::Secret> bootstrap_kubeconfig() {
+    auto token = co_await target_->issue_token(migration_, identity_);
+    EXPECT_TRUE(token);
+    auto config = world_.network().address_of(world_.server("hub2"));
+    if (token) config.token = token->reveal();
+    co_return obs::Secret{kube::to_kubeconfig(config)};
+  }
+
+  /// Up to the moment before the clusters are let go.
+  Awaitable<> prepare(ClusterNames names) {
+    auto granted = co_await target_->initialize(migration_, identity_);
+    auto kubeconfig = co_await bootstrap_kubeconfig();
+    auto begun = co_await source_->initialize(migration_, names, kubeconfig);
+    CO_ASSERT_TRUE(granted && begun);
+    BundleSink sink = [&](Bundle bundle) -> Awaitable<> {
+      auto outcome = co_await target_->deploy(migration_, std::move(bundle));
+      EXPECT_TRUE(outcome && outcome->failed.empty());
+    };
+    auto collected = co_await source_->collect(migration_, names, sink);
+    EXPECT_TRUE(collected && collected->failed.empty());
+    // Time for the agents to get their new bootstrap kubeconfig.
+    co_await world_.clock().sleep_for(1min);
+  }
+};
+
+TEST_F(LivingWorldTest, ClustersMoveAndTheSourceForgetsThem) {
+  auto test = [&]() -> Awaitable<> {
+    const ClusterNames names = world_.world().clusters();
+    co_await prepare(names);
+    const auto since = world_.clock().wall_now();
+    auto released = co_await source_->release(migration_, names);
+    CO_ASSERT_TRUE(released);
+    std::set<std::string> arrived;
+    auto on_arrival = [&](const std::string& name) { arrived.insert(name); };
+    auto waited = co_await target_->await_arrivals(migration_, names, since, on_arrival);
+    CO_ASSERT_TRUE(waited);
+    EXPECT_EQ(arrived.size(), 30U);
+    auto here = co_await target_->arrived(migration_, names, since);
+    CO_ASSERT_TRUE(here);
+    EXPECT_EQ(here->size(), 30U);
+    std::size_t verified = 0;
+    BundleSink compare = [&](Bundle bundle) -> Awaitable<> {
+      auto outcome = co_await target_->verify(migration_, std::move(bundle));
+      CO_ASSERT_TRUE(outcome);
+      verified += outcome->done.size();
+      for (const auto& failure : outcome->failed) ADD_FAILURE() << failure.message;
+    };
+    auto compared = co_await source_->collect(migration_, names, compare);
+    CO_ASSERT_TRUE(compared);
+    EXPECT_EQ(verified, 30U);
+    auto unmarked = co_await target_->clean(migration_, names);
+    auto forgotten = co_await source_->clean(migration_, names);
+    CO_ASSERT_TRUE(unmarked && forgotten);
+    EXPECT_TRUE(unmarked->failed.empty() && forgotten->failed.empty());
+    EXPECT_EQ(world_.server("hub1").count(ocm::managed_clusters), 0U);
+    EXPECT_EQ(world_.world().agents().joined_at(world_.world().admin_config("hub2").server), 30U);
+  };
+  world_.run(test());
+}
+
+// The target cannot be reached by the clusters: they come back, and that is seen by their heartbeats.
+TEST_F(LivingWorldTest, ClustersThatWereLetGoComeBack) {
+  auto test = [&]() -> Awaitable<> {
+    const ClusterNames names = world_.world().clusters();
+    co_await prepare(names);
+    auto released = co_await source_->release(migration_, names);
+    CO_ASSERT_TRUE(released);
+    co_await world_.clock().sleep_for(5s);
+    auto withdrawn = co_await target_->remove_helpers(migration_, identity_);
+    CO_ASSERT_TRUE(withdrawn);
+    auto undo = [&]() -> Awaitable<> {
+      auto undone = co_await target_->roll_back(migration_, Stage::registering, names);
+      EXPECT_TRUE(undone && undone->failed.empty());
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(undo());
+      auto back = co_await source_->roll_back(migration_, Stage::registering, names);
+      EXPECT_TRUE(back && back->failed.empty());
+    };
+    co_await async::with_scope(both);
+    auto helpers = co_await source_->remove_helpers(migration_);
+    EXPECT_TRUE(helpers);
+    EXPECT_EQ(world_.world().agents().joined_at(world_.world().admin_config("hub1").server), 30U);
+    EXPECT_EQ(world_.server("hub2").count(ocm::managed_clusters), 0U);
+    auto valid = co_await source_->validate(migration_, names);
+    CO_ASSERT_TRUE(valid);
+    EXPECT_EQ(valid->done.size(), 30U) << "they could be moved again";
   };
   world_.run(test());
 }
