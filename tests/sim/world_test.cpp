@@ -7,6 +7,7 @@
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/fleet.hpp"
+#include "hubferry/sim/fleet_agents.hpp"
 #include "hubferry/sim/virtual_world.hpp"
 #include "request_pem.hpp"
 #include "sim_test.hpp"
@@ -105,6 +106,51 @@ TEST(WorldTest, TheFirstHubHasTheFleetAndTheHubTookItOver) {
     EXPECT_EQ(cluster->find({"spec", "taints"}), nullptr);
     EXPECT_NE(cluster->find({"status", "clusterClaims"}), nullptr);
   }
+}
+
+TEST(WorldTest, AgentsKeepTheFleetAvailable) {
+  VirtualWorld world{small(2, 10)};
+  world.run_for(2h);
+  for (const auto& name : world.world().clusters()) EXPECT_TRUE(is_available(world.server("hub1"), name)) << name;
+  EXPECT_EQ(world.world().agents().available_at("https://hub1.sim"), 10U);
+}
+
+// What a migration does, by hand: the whole way from a KlusterletConfig to a cluster that lives on the other hub.
+TEST(WorldTest, AnAgentMovesToTheHubThatItsOwnHubHandsItAndLeavesWhenDenied) {
+  VirtualWorld world{small(2, 2)};
+  const auto name = world.world().clusters().front();
+  auto& source = world.api("hub1");
+  const auto must = [&](Awaitable<kube::Result<kube::Object>> call) {
+    const auto result = world.run(std::move(call));
+    EXPECT_TRUE(result) << (result ? "" : result.error().describe());
+  };
+  world.run_for(1min);
+  must(source.create(
+      resources::secrets,
+      {{"metadata", json::object{{"name", "bootstrap-m"}, {"namespace", "multicluster-engine"}}},
+       {"stringData", json::object{{"kubeconfig", world.world().hubs().bootstrap_kubeconfig("hub2").reveal()}}}}));
+  const json::array names{json::object{{"name", "bootstrap-m"}}};
+  must(source.create(
+      ocm::klusterlet_configs,
+      {{"metadata", json::object{{"name", "migration-m"}}},
+       {"spec", json::object{{"bootstrapKubeConfigs",
+                              json::object{{"type", "LocalSecrets"},
+                                           {"localSecretsConfig", json::object{{"kubeConfigSecrets", names}}}}}}}}));
+  must(source.merge_patch(
+      ocm::managed_clusters, {"", name},
+      {{"metadata", json::object{{"annotations", json::object{{"agent.open-cluster-management.io/klusterlet-config",
+                                                               "migration-m"}}}}}}));
+  world.run_for(1min);
+  const auto work = world.server("hub1").object(ocm::manifest_works, {name, name + "-klusterlet"});
+  ASSERT_TRUE(work);
+  EXPECT_TRUE(kube::is_condition_true(*work, "Applied"));
+  must(source.merge_patch(ocm::managed_clusters, {"", name}, {{"spec", json::object{{"hubAcceptsClient", false}}}}));
+  world.run_for(2min);
+  EXPECT_TRUE(is_available(world.server("hub2"), name)) << world.timeline();
+  EXPECT_TRUE(is_available(world.server("hub1"), world.world().clusters().back()));
+  world.run_for(10min);
+  EXPECT_FALSE(is_available(world.server("hub1"), name));
+  EXPECT_TRUE(is_available(world.server("hub2"), name));
 }
 
 TEST(WorldTest, TheSameSeedGivesTheSameTimelineAndAnotherSeedAnother) {
