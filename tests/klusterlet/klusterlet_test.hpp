@@ -9,6 +9,7 @@
 #include "hub.hpp"
 #include "hubferry/async/virtual_loop.hpp"
 #include "hubferry/klusterlet/metrics.hpp"
+#include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::klusterlet::test {
