@@ -67,8 +67,9 @@ Awaitable<> Session::probe_spoke() {
   }
 }
 
-/// Who is not heard is not available: the hub would take it back at once, and both would write without end. So the hub is
-/// told after a heartbeat has arrived, and told again only after a further one when it was of another opinion meanwhile.
+/// Who is not heard is not available: the hub would take it back at once, and both would write without end. So the hub
+/// is told after a heartbeat has arrived, and told again only after a further one when it was of another opinion
+/// meanwhile.
 std::optional<bool> Session::availability_to_tell() const {
   const auto available = availability_.available();
   if (!available || !*available) return available;

@@ -68,6 +68,8 @@ class KlusterletStoreTest : public KlusterletTest {
     loop_.run_for(1s);
   }
 
+  ~KlusterletStoreTest() override { stop_all(); }
+
   Awaitable<> set_up() {
     co_await sim::install_crds(own_.api(), env_);
     json::object ns{{"metadata", json::object{{"name", names::agent_namespace}}}};

@@ -24,7 +24,7 @@ struct Course {
     while (const auto index = selection.next()) {
       asked.push_back(*index);
       const bool ok = std::ranges::find(valid, candidates[*index].server) != valid.end();
-      selection.report(*index, ok ? Verdict{true, {}} : Verdict{false, "it does not answer"});
+      selection.report(*index, ok ? Verdict{true, {}, true} : Verdict{false, "it does not answer", false});
     }
   }
   Selection selection;
