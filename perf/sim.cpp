@@ -13,6 +13,7 @@
 #include "hubferry/async/virtual_loop.hpp"
 #include "hubferry/sim/http_door.hpp"
 #include "hubferry/sim/server.hpp"
+#include "hubferry/sim/virtual_world.hpp"
 #include "report.hpp"
 
 namespace {
@@ -195,6 +196,34 @@ void over_http(Report& report) {
   report.line("HTTP gets per second of the server's CPU", clients * requests / server_cpu, "/s", "10,000");
 }
 
+/// A world as `hubferry sim --clusters` makes it, until its hubs have nothing left to do.
+void start_up(Report& report) {
+  constexpr std::size_t clusters = 10'000;
+  sim::WorldOptions options;
+  options.clusters = clusters;
+  options.agents = false;
+  options.server.record_requests = false;
+  const double before = perf::allocated_bytes();
+  Stopwatch starting;
+  sim::VirtualWorld world{options};
+  report.line("start-up with 10,000 clusters", starting.cpu(), "s", "under 10");
+  const auto& hub = world.server("hub1");
+  report.line("writes for that", static_cast<double>(hub.resource_version()), "");
+  report.line("memory of it, per cluster", (perf::allocated_bytes() - before) / clusters, "bytes");
+}
+
+/// An hour of a fleet's heartbeats and status reports, by real agents.
+void heartbeats(Report& report) {
+  sim::WorldOptions options;
+  options.clusters = 100;
+  options.server.record_requests = false;
+  sim::VirtualWorld world{options};
+  world.run_for(std::chrono::minutes{5});
+  Stopwatch living;
+  world.run_for(std::chrono::hours{1});
+  report.line("one virtual hour of 100 agents", living.cpu(), "s", "under 1");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -202,4 +231,6 @@ int main(int argc, char** argv) {
   direct(report);
   fan_out(report);
   over_http(report);
+  start_up(report);
+  heartbeats(report);
 }

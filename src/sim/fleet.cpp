@@ -221,7 +221,7 @@ std::string name_of(const FleetPlan& plan, std::size_t index) {
 }
 
 kube::Awaitable<> write(kube::Api& hub, FleetObject wanted) {
-  auto made = co_await hub.create(wanted.resource, wanted.object);
+  auto made = co_await hub.create(wanted.resource, std::move(wanted.object));
   if (!made && made.error().kind == kube::ErrorKind::already_exists) co_return;
   if (made && !wanted.status.empty()) {
     json::object patch{{"status", std::move(wanted.status)}};

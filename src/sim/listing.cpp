@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <charconv>
@@ -185,8 +186,10 @@ Outcome<std::unique_ptr<Watch>> Core::watch(const User& user, const kube::Resour
     start.failure = failures::gone("too old resource version: " + options.resource_version + " (" +
                                    std::to_string(collection.floor()) + ")");
   } else {
-    for (const auto& event : collection.history())
-      if (event->version > *version) buffer->offer(event);
+    const auto& history = collection.history();
+    const auto first =
+        std::ranges::upper_bound(history, *version, {}, [](const EventPtr& event) { return event->version; });
+    for (auto event = first; event != history.end(); ++event) buffer->offer(*event);
   }
   collection.add_watch(buffer);
   return std::make_unique<Watch>(shared_from_this(), kind, std::move(buffer), std::move(start));

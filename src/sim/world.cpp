@@ -4,6 +4,7 @@
 
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/sim/fleet_agents.hpp"
+#include "hubferry/sim/hub_admission.hpp"
 
 namespace hubferry::sim {
 
@@ -31,8 +32,9 @@ HubSetOptions hub_options(const WorldOptions& world) {
 FleetOptions agent_options(const WorldOptions& world) {
   FleetOptions options;
   options.connection_timeout = world.hub_connection_timeout;
-  // Heartbeats of a fleet that is years old are spread over their period.
-  options.start_spread = world.clusters > 1 ? std::chrono::seconds{30} : std::chrono::seconds{0};
+  // A few milliseconds each: so that the loop stays free for others meanwhile. Well below the life of a lease.
+  options.start_spread =
+      std::min<async::Duration>(world.clusters * std::chrono::milliseconds{10}, std::chrono::minutes{2});
   return options;
 }
 
@@ -53,6 +55,7 @@ class World::State {
       server.name = name;
       server.seed = random.next();
       place.server = std::make_unique<Server>(std::move(server), env_);
+      guard_acceptance(*place.server);
       if (options.http) place.door = open_door(*place.server, executor);
       network.add(place.door != nullptr ? place.door->url() : "https://" + name + ".sim", *place.server);
       place.admin = network.config_for(*place.server, admin());
@@ -60,7 +63,9 @@ class World::State {
       places.push_back(std::move(place));
     }
     hubs = std::make_unique<HubSet>(std::move(sites), hub_options(options), env_);
-    agents = std::make_unique<FleetAgents>(network, agent_options(options), env_);
+    // What thousands of agents have to say would drown everything else.
+    const kube::Env quiet{env_.clock, env_.random, env_.metrics, obs::Logger{}};
+    agents = std::make_unique<FleetAgents>(network, agent_options(options), quiet);
   }
 
   async::Awaitable<> build() {

@@ -1,67 +1,14 @@
-#include <gmock/gmock.h>
+#include "sim_process.hpp"
+
 #include <sys/stat.h>
 
 #include <boost/json.hpp>
-#include <filesystem>
-#include <fstream>
-
-#include "support/process.hpp"
 
 namespace hubferry::test {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
-
-/// `hubferry sim`, ready to be used.
-class SimProcess {
- public:
-  explicit SimProcess(const std::vector<std::string>& more_flags) : process_(command(folder_.path(), more_flags)) {
-    process_.await_error_text("\"ready\"");
-  }
-
-  static std::vector<std::string> command(const std::string& folder, const std::vector<std::string>& more_flags) {
-    std::vector<std::string> words{hubferry_binary(), "sim", "--kubeconfig-dir", folder + "/k", "--log-format=json"};
-    words.insert(words.end(), more_flags.begin(), more_flags.end());
-    return words;
-  }
-
-  Process& process() { return process_; }
-  [[nodiscard]] std::string kubeconfig(const std::string& server) const {
-    return folder_.path() + "/k/" + server + ".kubeconfig";
-  }
-  std::string write(const std::string& name, const std::string& text) const {
-    const auto path = folder_.path() + "/" + name;
-    std::ofstream{path} << text;
-    return path;
-  }
-
-  struct Ran {
-    int code = -1;
-    std::string output;
-  };
-  /// Real kubectl at that server; `words` is split by the shell.
-  [[nodiscard]] Ran kubectl(const std::string& server, const std::string& words) const {
-    Process ran{{"sh", "-c", "kubectl " + words + " 2>&1"},
-                {.environment = {"HOME=" + folder_.path(), "KUBECONFIG=" + kubeconfig(server)}}};
-    const int code = ran.wait();
-    return {code, ran.out()};
-  }
-  std::string must(const std::string& server, const std::string& words) const {
-    const auto ran = kubectl(server, words);
-    EXPECT_EQ(ran.code, 0) << "kubectl " << words << "\n" << ran.output;
-    return ran.output;
-  }
-  int stop() {
-    process_.signal(SIGTERM);
-    return process_.wait();
-  }
-
- private:
-  TemporaryFolder folder_;
-  Process process_;
-};
 
 TEST(SimProcessTest, ATourWithKubectl) {
   SimProcess sim{{"--clusters=5", "--hubs=hub1,hub2", "--seed=3"}};
@@ -129,15 +76,21 @@ TEST(SimProcessTest, FaultsHappenOnRealSocketsToo) {
   const auto file = folder.path() + "/faults.yaml";
   std::ofstream{file} << "- {server: hub1, verb: get, resource: configmaps, name: broken, always: true, fail: 500}\n"
                          "- {server: hub1, verb: create, resource: configmaps, times: 1, reset: after}\n"
-                         "- {server: hub1, verb: get, resource: configmaps, name: gone, always: true, reset: before}\n"
-                         "- {server: hub1, resource: widgets, watch: cut}\n";
+                         "- {server: hub1, verb: get, resource: configmaps, name: c, times: 1, reset: before}\n"
+                         "- {server: hub1, resource: configmaps, name: c, times: 1, watch: cut}\n";
   SimProcess sim{{"--hubs=hub1", "--faults=" + file}};
   EXPECT_THAT(sim.kubectl("hub1", "get configmap broken").output, HasSubstr("Internal"));
-  EXPECT_NE(sim.kubectl("hub1", "get configmap gone").code, 0);
+  // The watch breaks at its first event, which is not delivered; kubectl ends then.
+  Process watcher{{"sh", "-c", "kubectl get configmaps -w -o name 2>&1"},
+                  {.environment = {"HOME=" + folder.path(), "KUBECONFIG=" + sim.kubeconfig("hub1")}}};
+  sim.must("hub1", "wait --for=jsonpath={.status.phase}=Active namespace/default");
   // The connection breaks after the write: kubectl fails, and the object is there.
   const auto manifest = sim.write("c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n");
   EXPECT_NE(sim.kubectl("hub1", "create -f " + manifest).code, 0);
+  // It breaks before the read: kubectl tries again.
   EXPECT_THAT(sim.must("hub1", "get configmap c -o name"), HasSubstr("configmap/c"));
+  sim.must("hub1", "label configmap c a=b");  // an event, should the watch have begun after the creation
+  watcher.wait();
   EXPECT_EQ(sim.stop(), 0);
 }
 

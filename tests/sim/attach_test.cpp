@@ -1,0 +1,56 @@
+#include "sim_process.hpp"
+
+namespace hubferry::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// The behaviours of a hub on a real kube-apiserver. It has no controller-manager: nothing is signed there, and
+/// namespaces are not emptied.
+class AttachTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* config = std::getenv("HUBFERRY_REAL_KUBECONFIG");
+    ASSERT_NE(config, nullptr) << "use ./dev test --real-kube";
+    std::ifstream from{config};
+    std::ofstream{file_} << from.rdbuf();
+  }
+  std::string must(const std::string& words) const {
+    const auto ran = run_kubectl(file_, folder_.path(), words);
+    EXPECT_EQ(ran.code, 0) << "kubectl " << words << "\n" << ran.output;
+    return ran.output;
+  }
+
+  TemporaryFolder folder_;
+  std::string file_ = folder_.path() + "/hub1.kubeconfig";
+};
+
+TEST_F(AttachTest, ARealServerBecomesAHub) {
+  Process sim{{hubferry_binary(), "sim", "--attach", file_, "--clusters=3", "--log-format=json", "-o", "json"}};
+  sim.await_error_text("\"ready\"");
+  EXPECT_THAT(must("get managedclusters"), AllOf(HasSubstr("HUB ACCEPTED"), HasSubstr("cluster-00003")));
+  EXPECT_THAT(must("get manifestworks -A"), HasSubstr("cluster-00002-klusterlet"));
+  EXPECT_THAT(must("get leases -A"), HasSubstr("managed-cluster-lease"));
+
+  const auto manifest = folder_.path() + "/c.yaml";
+  std::ofstream{manifest} << "apiVersion: cluster.open-cluster-management.io/v1\nkind: ManagedCluster\n"
+                             "metadata: {name: attached, labels: {team: blue}}\n";
+  must("apply -f " + manifest);
+  must("wait --for=condition=HubAcceptedManagedCluster --timeout=30s managedcluster/attached");
+  must("get namespace attached");
+  must("get clusterrole open-cluster-management:managedcluster:attached");
+  must(
+      "wait --for=jsonpath={.metadata.name}=managed-cluster-lease --timeout=30s lease/managed-cluster-lease -n "
+      "attached");
+  must("auth can-i update managedclusters/attached --as=agent --as-group=system:open-cluster-management:attached");
+  must("patch managedcluster attached --type=merge -p '{\"spec\":{\"hubAcceptsClient\":false}}'");
+  must("delete manifestworks -n attached --all --timeout=30s");
+  must("wait --for=condition=HubAcceptedManagedCluster=False --timeout=30s managedcluster/attached");
+  sim.signal(SIGTERM);
+  EXPECT_EQ(sim.wait(), 0);
+  EXPECT_THAT(sim.out(), HasSubstr("\"simulated\":false"));
+}
+
+}  // namespace
+}  // namespace hubferry::test

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "support/process.hpp"
+
+namespace hubferry::test {
+
+/// What a command printed, and how it ended.
+struct Ran {
+  int code = -1;
+  std::string output;
+};
+
+/// Real kubectl; `words` is split by the shell.
+inline Ran run_kubectl(const std::string& kubeconfig, const std::string& home, const std::string& words) {
+  Process ran{{"sh", "-c", "kubectl " + words + " 2>&1"},
+              {.environment = {"HOME=" + home, "KUBECONFIG=" + kubeconfig}}};
+  const int code = ran.wait();
+  return {code, ran.out()};
+}
+
+/// `hubferry sim`, ready to be used.
+class SimProcess {
+ public:
+  explicit SimProcess(const std::vector<std::string>& more_flags) : process_(command(folder_.path(), more_flags)) {
+    process_.await_error_text("\"ready\"");
+  }
+
+  static std::vector<std::string> command(const std::string& folder, const std::vector<std::string>& more_flags) {
+    std::vector<std::string> words{hubferry_binary(), "sim", "--kubeconfig-dir", folder + "/k", "--log-format=json"};
+    words.insert(words.end(), more_flags.begin(), more_flags.end());
+    return words;
+  }
+
+  Process& process() { return process_; }
+  [[nodiscard]] std::string kubeconfig(const std::string& server) const {
+    return folder_.path() + "/k/" + server + ".kubeconfig";
+  }
+  [[nodiscard]] std::string write(const std::string& name, const std::string& text) const {
+    const auto path = folder_.path() + "/" + name;
+    std::ofstream{path} << text;
+    return path;
+  }
+  [[nodiscard]] Ran kubectl(const std::string& server, const std::string& words) const {
+    return run_kubectl(kubeconfig(server), folder_.path(), words);
+  }
+  std::string must(const std::string& server, const std::string& words) const {
+    const auto ran = kubectl(server, words);
+    EXPECT_EQ(ran.code, 0) << "kubectl " << words << "\n" << ran.output;
+    return ran.output;
+  }
+  int stop() {
+    process_.signal(SIGTERM);
+    return process_.wait();
+  }
+
+ private:
+  TemporaryFolder folder_;
+  Process process_;
+};
+
+}  // namespace hubferry::test
