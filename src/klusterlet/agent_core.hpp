@@ -63,6 +63,7 @@ class AgentCore {
   AgentRecord record;
   std::optional<ChosenHub> chosen;
   std::optional<HubSecret> secret;                 // as stored
+  bool needs_certificate = true;                   // the one in `secret` is not for the chosen hub
   std::optional<Validity> validity;                // of its certificate
   std::optional<Leave> leave;                      // why the phase Leaving was entered
   std::optional<TimePoint> left_at;                // until available again

@@ -75,14 +75,17 @@ Awaitable<bool> ensure_cluster(AgentCore& agent, kube::Api& api) {
   co_return edited || is_refusal(edited.error());
 }
 
-Awaitable<> keep_cluster(AgentCore& agent, kube::Api& api) {
+/// Returns when the cluster is registered.
+Awaitable<> register_cluster(AgentCore& agent, kube::Api& api) {
   async::Backoff backoff{retry_policy, agent.env.clock, agent.env.random};
+  while (!co_await ensure_cluster(agent, api)) co_await backoff.pause();
+}
+
+/// Registers the cluster again should it vanish while we wait.
+Awaitable<> keep_cluster(AgentCore& agent, kube::Api& api) {
   while (true) {
-    if (co_await ensure_cluster(agent, api)) {
-      co_await agent.env.clock.sleep_for(agent.env.random.between(cluster_check_period, 2 * cluster_check_period));
-    } else {
-      co_await backoff.pause();
-    }
+    co_await agent.env.clock.sleep_for(agent.env.random.between(cluster_check_period, 2 * cluster_check_period));
+    co_await register_cluster(agent, api);
   }
 }
 
@@ -137,8 +140,12 @@ Awaitable<> register_with_hub(AgentCore& agent, kube::Api& api) {
     };
     scope.spawn(unless_changed(agent, scope));
     if (agent.multiple_hubs()) scope.spawn(unless_refused(agent, api, scope));
-    scope.spawn(keep_cluster(agent, api));
-    co_await obtain_credential(agent, api);
+    // In this order: a certificate may be issued in no time, and who has it does not come back here.
+    co_await register_cluster(agent, api);
+    if (agent.needs_certificate) {
+      scope.spawn(keep_cluster(agent, api));
+      co_await obtain_credential(agent, api);
+    }
     scope.stop();
   };
   co_await async::with_scope(body);
