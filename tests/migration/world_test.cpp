@@ -25,6 +25,8 @@ sim::WorldOptions options_of(std::size_t clusters, std::uint64_t seed, bool acco
   options.clusters = clusters;
   options.seed = seed;
   options.managed_service_accounts = accounts;
+  // Between any two requests there is a moment at which something can happen.
+  options.server.latency = sim::Latency::uniform(1ms, 15ms);
   return options;
 }
 
@@ -107,6 +109,17 @@ class WholeWorld {
   std::unique_ptr<Manager> manager_;
 };
 
+/// Secrets and ConfigMaps travel when they are marked, known by name, or referred to; the others stay, and go with the
+/// cluster's namespace.
+bool stays_behind(const std::string& key, const std::string& value) {
+  if (!key.starts_with("secrets ") && !key.starts_with("configmaps ")) return false;
+  if (value.find("siteconfig.open-cluster-management.io/") != std::string::npos) return false;
+  for (const auto* part :
+       {"-admin-password", "-admin-kubeconfig", "-metadata-json", "-seed-reconfiguration", "bmc", "pull", "manifest"})
+    if (key.find(part) != std::string::npos) return false;
+  return true;
+}
+
 /// What must be left: the moved clusters' objects on the target and not on the source, the migrations with their lists,
 /// and nothing else.
 void expect_clean_move(WholeWorld& whole, const std::map<std::string, Snapshot>& before,
@@ -128,7 +141,8 @@ void expect_clean_move(WholeWorld& whole, const std::map<std::string, Snapshot>&
     (moves ? arrived : rest).emplace(key, value);
   }
   EXPECT_EQ(differences(before.at("hub2"), rest), "");
-  for (const auto& [key, value] : travelled) EXPECT_TRUE(arrived.contains(key)) << "did not arrive: " << key;
+  for (const auto& [key, value] : travelled)
+    EXPECT_TRUE(arrived.contains(key) || stays_behind(key, value)) << "did not arrive: " << key;
   for (const auto& [key, value] : arrived) EXPECT_TRUE(travelled.contains(key)) << "was not there before: " << key;
 
   std::vector<std::string> ours;
@@ -161,7 +175,11 @@ TEST_P(WholeWorldTest, FiveMigrationsAtOnceMoveTheirClustersAndLeaveNothingElse)
     EXPECT_EQ(whole.is_available("hub2", name), should_move) << name;
     EXPECT_EQ(whole.exists("hub1", name), !should_move) << name;
   }
-  EXPECT_EQ(whole.world.world().agents().available_at("hub2"), moved.size());
+  std::size_t accounts = 0;
+  for (const auto& request : whole.world.global().requests())
+    accounts += request.verb == "create" && request.resource.starts_with("managedserviceaccounts") ? 1 : 0;
+  EXPECT_EQ(accounts, GetParam() ? 5u : 0u);
+  EXPECT_EQ(whole.world.world().agents().available_at("https://hub2.sim"), moved.size());
   expect_clean_move(whole, before, moved, migrations);
 }
 
@@ -183,7 +201,7 @@ TEST_P(DyingManagerTest, ItsSuccessorsBringEverythingToTheSameEnd) {
   for (int life = 0; life < 12; ++life) {
     whole.start_manager();
     // Most of the work is done in the first second of a phase.
-    whole.world.run_for(random.chance(0.7) ? random.between(1ms, 400ms) : random.between(1s, 60s));
+    whole.world.run_for(random.chance(0.7) ? random.between(1ms, 1s) : random.between(1s, 60s));
     whole.stop_manager();
   }
   whole.start_manager();
@@ -194,7 +212,7 @@ TEST_P(DyingManagerTest, ItsSuccessorsBringEverythingToTheSameEnd) {
   expect_clean_move(whole, before, {names.begin(), names.begin() + 8}, {"m1", "m2", "m3"});
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, DyingManagerTest, testing::Range(1, 9));
+INSTANTIATE_TEST_SUITE_P(Seeds, DyingManagerTest, testing::Range(1, 21));
 
 TEST(WholeWorldStories, ClustersGoThereAndBackAgain) {
   WholeWorld whole{3, 5};
