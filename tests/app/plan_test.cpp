@@ -40,7 +40,9 @@ class PlanTest : public testing::Test {
       transport::HubDirectory directory{world_.api("global"), connect, {}, world_.env()};
       auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
         scope.spawn(directory.run());
-        Serves serves = [&](kube::Resource resource) { return world_.api("hub2").serves(resource); };
+        Serves serves = [&](kube::Resource resource) -> async::Awaitable<kube::Result<bool>> {
+          co_return co_await world_.api("hub2").serves(resource);
+        };
         made = co_await make_plan(directory, request, serves, world_.clock());
         scope.stop();
       };

@@ -12,8 +12,9 @@ namespace hubferry::test {
 class Tmux {
  public:
   Tmux(const std::string& command, int width, int height) {
-    run({"-f", "/dev/null", "new-session", "-d", "-x", std::to_string(width), "-y", std::to_string(height), command});
-    run({"set-option", "-g", "remain-on-exit", "on"});
+    // The shell around it outlives Ctrl-C, so that the last picture stays, and the end can be seen.
+    const auto script = "trap : INT; " + command + "; echo \"[ended with $?]\"; while :; do sleep 600; done";
+    run({"-f", "/dev/null", "new-session", "-d", "-x", std::to_string(width), "-y", std::to_string(height), script});
   }
   Tmux(const Tmux&) = delete;
   Tmux& operator=(const Tmux&) = delete;

@@ -34,7 +34,7 @@ TEST(OnATerminal, ANarrowWindowBreaksNoLines) {
   EXPECT_EQ(count_of(screen, "clusters moved"), 1U) << screen;
   EXPECT_EQ(count_of(screen, "move-2  Completed"), 1U) << screen;
   terminal.press("C-c");
-  terminal.await_text("Pane is dead");
+  terminal.await_text("[ended with 0]");
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
@@ -56,7 +56,7 @@ TEST(OnATerminal, StatusFollowsAMigrationInPlaceAndInColour) {
     EXPECT_EQ(count_of(later, "move-1"), 1U) << later;
     EXPECT_THAT(terminal.screen(true), HasSubstr("\x1b[32mCompleted"));
     terminal.press("C-c");
-    terminal.await_text("Pane is dead");
+    terminal.await_text("[ended with 0]");
   }
   {
     Tmux terminal{"env NO_COLOR=1 " + command, 100, 20};
