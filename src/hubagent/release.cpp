@@ -1,4 +1,3 @@
-#include "hubagent/handover.hpp"
 #include "hubagent/marks.hpp"
 #include "hubagent/source_orders.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -7,14 +6,7 @@ namespace hubferry::hubagent {
 
 namespace {
 
-Awaitable<Result<>> release_one(Hub& hub, MigrationRef migration, std::string cluster, Slot slot) {
-  auto knows = co_await has_the_way(hub, migration, cluster);
-  if (!knows) co_return knows.error();
-  if (!*knows) {
-    slot.release();
-    co_await await_the_way(hub, migration, cluster);
-    slot = co_await hub.slot();
-  }
+Awaitable<Result<>> release_one(const Hub& hub, MigrationRef migration, std::string cluster, Slot slot) {
   auto let_go = [&](json::object& object) {
     if (!is_in_our_hands(migration, Object{object})) return false;
     auto& accepts = section(object, "spec")["hubAcceptsClient"];
