@@ -74,12 +74,11 @@ bool has_joined(const ocm::ManagedCluster& cluster, const MigrationRef& migratio
          cluster.hub_accepts_client() && cluster.is_true(joined) && cluster.is_true(available);
 }
 
-Awaitable<Result<bool>> shows_life(Hub& hub, async::WallTime since, std::string cluster,
+Awaitable<Result<bool>> shows_life(const Hub& hub, async::WallTime since, std::string cluster,
                                    const ocm::ManagedCluster& seen) {
   const auto earliest = since - tolerance;
   if (const auto condition = seen.condition(available); condition && condition->last_transition >= earliest)
     co_return true;
-  auto slot = co_await hub.slot();
   auto lease = co_await read_if_there(hub, kube::resources::leases, lease_key(cluster));
   if (!lease) co_return lease.error();
   co_return *lease&& is_after(**lease, earliest);
@@ -97,7 +96,7 @@ Awaitable<Result<>> await_klusterlet_work(Hub& hub, std::string cluster) {
   co_return Result<>{};
 }
 
-Awaitable<Result<bool>> has_arrived(Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
+Awaitable<Result<bool>> has_arrived(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
                                     bool works_served) {
   auto found = co_await read_if_there(hub, ocm::managed_clusters, cluster_scoped(cluster));
   if (!found) co_return found.error();

@@ -14,14 +14,14 @@ namespace hubferry::hubagent {
 bool has_joined(const ocm::ManagedCluster& cluster, const MigrationRef& migration);
 
 /// Is there a sign of life after `since`? Reads the lease only where the condition is older.
-Awaitable<Result<bool>> shows_life(Hub& hub, async::WallTime since, std::string cluster,
+Awaitable<Result<bool>> shows_life(const Hub& hub, async::WallTime since, std::string cluster,
                                    const ocm::ManagedCluster& seen);
 
-/// Waits until the klusterlet's ManifestWork, if there is one, has been applied.
+/// Waits until the klusterlet's ManifestWork, if there is one, has been applied. Takes slots of its own.
 Awaitable<Result<>> await_klusterlet_work(Hub& hub, std::string cluster);
 
 /// The whole test at once, read from the server.
-Awaitable<Result<bool>> has_arrived(Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
+Awaitable<Result<bool>> has_arrived(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
                                     bool works_served);
 
 }  // namespace hubferry::hubagent

@@ -33,7 +33,9 @@ Awaitable<Result<>> await_one(Wait& wait, std::string cluster) {
   while (true) {
     auto now = co_await await_look(wait, cluster, seen);
     seen = now->resource_version();
+    auto slot = co_await wait.hub.slot();
     auto alive = co_await shows_life(wait.hub, wait.since, cluster, *now);
+    slot.release();
     if (!alive) co_return alive.error();
     // A lease that is too old makes the hub set Available to Unknown, and a beat sets it back: there will be events.
     if (!*alive) continue;

@@ -25,14 +25,18 @@ bool is_absence(const Error& error) {
 Awaitable<Result<std::optional<Object>>> remove_once(const Hub& hub, Resource resource, Object object) {
   kube::Request request;
   request.verb = kube::Verb::remove;
-  request.resource = std::move(resource);
+  request.resource = resource;
   request.key = object.key();
   request.propagation = kube::Propagation::background;
   request.precondition_uid = object.uid();
   auto answer = co_await hub.api().call(std::move(request));
-  // A conflict means another uid: the object that we meant has gone.
-  if (!answer && (answer.error().kind == ErrorKind::not_found || answer.error().kind == ErrorKind::conflict))
-    co_return std::optional<Object>{};
+  if (!answer && answer.error().kind == ErrorKind::not_found) co_return std::optional<Object>{};
+  if (!answer && answer.error().kind == ErrorKind::conflict) {
+    // Another uid, which means that ours has gone; or somebody wrote to it in the same moment.
+    auto current = co_await hub.api().get(resource, object.key());
+    const bool gone = current ? current->uid() != object.uid() : current.error().kind == ErrorKind::not_found;
+    if (gone) co_return std::optional<Object>{};
+  }
   if (!answer) co_return answer.error();
   const bool lingers = answer->uid() == object.uid() && answer->is_being_deleted();
   co_return lingers ? std::optional<Object>{*answer} : std::nullopt;

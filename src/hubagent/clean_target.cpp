@@ -1,5 +1,6 @@
 #include "hubagent/marks.hpp"
 #include "hubagent/pause.hpp"
+#include "hubagent/restore_marks.hpp"
 #include "hubagent/source_orders.hpp"
 #include "hubagent/target_orders.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -13,6 +14,8 @@ Awaitable<Result<>> clean_one(const Hub& hub, std::vector<PausingKind> kinds, Mi
                               std::string cluster, Slot slot) {
   auto resumed = co_await end_own_pauses(hub, std::move(kinds), migration, cluster);
   if (!resumed) co_return resumed.error();
+  auto unmarked = co_await end_restore_marks(hub, cluster);
+  if (!unmarked) co_return unmarked.error();
   auto allow_import = [&](json::object& object) {
     return annotation_text(object, ocm::names::disable_auto_import_annotation) == migration.uid &&
            drop_annotation(object, ocm::names::disable_auto_import_annotation);

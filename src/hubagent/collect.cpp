@@ -84,10 +84,9 @@ Awaitable<Result<ClusterResources>> collect_cluster(const Hub& hub, const Carrie
 Awaitable<Result<>> collect_one(Hub& hub, const CarriedResources& kinds, std::string cluster, Slot slot,
                                 async::Semaphore& in_hand, BundlePacker& packer) {
   // The target's pace must not hold other orders on this hub up: who waits for the target holds no slot.
-  const bool must_wait = in_hand.free() == 0;
-  if (must_wait) slot.release();
+  slot.release();
   auto hand = co_await in_hand.acquire();
-  if (must_wait) slot = co_await hub.slot();
+  slot = co_await hub.slot();
   auto resources = co_await collect_cluster(hub, kinds, std::move(cluster));
   if (!resources) co_return resources.error();
   slot.release();

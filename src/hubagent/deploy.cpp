@@ -3,6 +3,7 @@
 #include "hubagent/allow_list.hpp"
 #include "hubagent/marks.hpp"
 #include "hubagent/pause.hpp"
+#include "hubagent/restore_marks.hpp"
 #include "hubagent/target_orders.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -35,6 +36,7 @@ Error refused(const Hub& hub, const Resource& resource, const Key& key, Error er
 json::object with_our_marks(json::object object, const Resource& resource, const MigrationRef& migration) {
   object.erase("status");
   set_label(object, migration_label, migration.uid);
+  mark_as_restored(object, resource);
   if (const auto* pausing = find_pausing(resource)) pause(object, *pausing, migration.uid);
   if (resource == ocm::managed_clusters && annotation_in(object, ocm::names::disable_auto_import_annotation) == nullptr)
     set_annotation(object, ocm::names::disable_auto_import_annotation, migration.uid);

@@ -53,10 +53,13 @@ Awaitable<Result<Outcome>> for_each_cluster(Hub& hub, ClusterNames clusters, Tre
 
   Outcome outcome;
   for (std::size_t index = 0; index < round.clusters.size(); ++index) {
-    if (round.failures[index])
-      outcome.failed.push_back(failure_of(round.clusters[index], *round.failures[index]));
-    else
+    if (!round.failures[index]) {
       outcome.done.push_back(round.clusters[index]);
+      continue;
+    }
+    const auto& failed = outcome.failed.emplace_back(failure_of(round.clusters[index], *round.failures[index]));
+    hub.env().log.warn("a cluster failed",
+                       {{"cluster", failed.cluster}, {"reason", failed.reason}, {"error", failed.message}});
   }
   co_return outcome;
 }

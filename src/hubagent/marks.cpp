@@ -29,8 +29,8 @@ json::object& section(json::object& in, std::string_view name) {
   return value.get_object();
 }
 
-const json::value* label_in(const json::object& object, std::string_view name) {
-  return kube::find(object, {"metadata", "labels", name});
+std::string_view label_text(const json::object& object, std::string_view name) {
+  return kube::string_at(object, {"metadata", "labels", name});
 }
 
 const json::value* annotation_in(const json::object& object, std::string_view name) {

@@ -31,8 +31,8 @@ inline constexpr const char* own_domain = "hubferry.io/";
 /// The object at `name`, made where it is missing.
 json::object& section(json::object& in, std::string_view name);
 
-/// What is in metadata.labels and metadata.annotations, of objects in the making; nullptr when absent.
-const json::value* label_in(const json::object& object, std::string_view name);
+/// What is in metadata, of objects in the making; nullptr or empty when absent.
+std::string_view label_text(const json::object& object, std::string_view name);
 const json::value* annotation_in(const json::object& object, std::string_view name);
 std::string_view annotation_text(const json::object& object, std::string_view name);
 

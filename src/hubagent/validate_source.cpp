@@ -25,10 +25,10 @@ std::optional<Error> objection(const Hub& hub, const MigrationRef& migration, co
                                           (holder->empty() ? "another tool (it carries the annotation " +
                                                                  std::string{ocm::names::migrating_annotation} + ")"
                                                            : "migration " + std::string{*holder}));
-  // A cluster that this migration has let go already is away by our own doing.
-  const bool let_go =
-      cluster->annotation(ocm::names::migrating_annotation) == migration.uid && !cluster->hub_accepts_client();
-  if (!let_go && !cluster->is_true(ocm::names::available))
+  // Available may be left from before: of a cluster that was let go it says nothing.
+  if (!cluster->hub_accepts_client())
+    return failure(reasons::not_available, who + " is not accepted by that hub (spec.hubAcceptsClient)");
+  if (!cluster->is_true(ocm::names::available))
     return failure(reasons::not_available, who + " is not Available: bring it back, or leave it out");
   return std::nullopt;
 }

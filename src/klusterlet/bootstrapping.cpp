@@ -1,11 +1,11 @@
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "klusterlet/agent_core.hpp"
 #include "klusterlet/enrolment.hpp"
-#include "hubferry/kube/base64.hpp"
 
 // The phase Bootstrapping: from a bootstrap kubeconfig to a credential of our own.
 namespace hubferry::klusterlet {

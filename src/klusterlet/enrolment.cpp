@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "hubferry/async/backoff.hpp"
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "klusterlet/object_follower.hpp"
-#include "hubferry/kube/base64.hpp"
 
 namespace hubferry::klusterlet {
 

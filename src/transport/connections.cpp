@@ -15,7 +15,9 @@ void Connections::drop(const std::string& hub, std::string why) {
   auto& entry = entries_[hub];
   auto old = std::exchange(entry.connection, nullptr);
   entry.why_not = std::move(why);
-  if (old != nullptr) old->closed.set();
+  if (old == nullptr) return;
+  old->note(false);
+  old->closed.set();
 }
 
 void Connections::drop_all(const std::string& why) {
@@ -35,9 +37,19 @@ std::size_t Connections::open() const {
       std::ranges::count_if(entries_, [](const auto& entry) { return entry.second.connection != nullptr; }));
 }
 
+namespace {
+
+Awaitable<> note_first_answer(std::shared_ptr<Connection> connection) {
+  co_await connection->hub->clusters().wait_synced();
+  connection->note(true);
+}
+
+}  // namespace
+
 Awaitable<> follow(std::shared_ptr<Connection> connection) {
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(connection->hub->run());
+    scope.spawn(note_first_answer(connection));
     co_await connection->closed.wait();
     scope.stop();
   };

@@ -18,13 +18,22 @@ using kube::Result;
 
 /// One way to a hub, with the agents that use it. Whoever gives an order holds it until the order has ended.
 struct Connection {
-  explicit Connection(std::shared_ptr<hubagent::Hub> to)
-      : hub(std::move(to)), source(hubagent::make_source_agent(hub)), target(hubagent::make_target_agent(hub)) {}
+  Connection(std::shared_ptr<hubagent::Hub> to, obs::Gauge& answers)
+      : hub(std::move(to)),
+        source(hubagent::make_source_agent(hub)),
+        target(hubagent::make_target_agent(hub)),
+        reachable(answers) {}
+
+  /// Notes what an order's end says about the hub.
+  void note(bool answered) {
+    if (!closed.is_set()) reachable.set(answered ? 1 : 0);
+  }
 
   std::shared_ptr<hubagent::Hub> hub;
   std::shared_ptr<hubagent::Source> source;
   std::shared_ptr<hubagent::Target> target;
-  async::Event closed;  // another has taken its place, or none
+  obs::Gauge& reachable;  // did the hub answer when it was last asked?
+  async::Event closed;    // another has taken its place, or none
 };
 
 /// Where orders find the connection of the moment.
@@ -67,7 +76,9 @@ Awaitable<Result<T>> order(std::shared_ptr<const Connections> connections, std::
       scope.stop();
     };
     co_await async::with_scope(std::move(body));
-    if (answer) co_return std::move(*answer);
+    if (!answer) continue;
+    (*connection)->note(*answer || answer->error().kind != ErrorKind::unreachable);
+    co_return std::move(*answer);
   }
 }
 

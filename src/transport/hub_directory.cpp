@@ -59,7 +59,9 @@ class HubDirectory::State {
         secrets(global, kube::resources::secrets, kubeconfig_secrets(), kube::object_decoder(), env),
         connections(std::make_shared<Connections>()),
         hubs_(
-            env.metrics.gauge_family("hubferry_hubs", "Hubs that the global hub knows, by the way to them.", {"way"})) {
+            env.metrics.gauge_family("hubferry_hubs", "Hubs that the global hub knows, by the way to them.", {"way"})),
+        reachable_(env.metrics.gauge_family("hubferry_hub_reachable", "Whether a hub answered when it was last asked.",
+                                            {"hub"})) {
     for (const char* way : {"direct", "none"}) hubs_.with({way}).set(0);
   }
 
@@ -167,7 +169,8 @@ class HubDirectory::State {
   template <typename Open>
   void use(const std::string& hub, const std::string& version, Open open, Address address) {
     if (scope_ == nullptr || secrets_in_use_[hub] == version) return;
-    auto connection = std::make_shared<Connection>(std::make_shared<hubagent::Hub>(hub, open(), options.hub, env));
+    auto to = std::make_shared<hubagent::Hub>(hub, open(), options.hub, env);
+    auto connection = std::make_shared<Connection>(std::move(to), reachable_.with({hub}));
     env.log.info(secrets_in_use_[hub].empty() ? "found a hub" : "the way to a hub has changed",
                  {{"hub", hub}, {"server", address.server}});
     secrets_in_use_[hub] = version;
@@ -191,6 +194,7 @@ class HubDirectory::State {
   }
 
   obs::Family<obs::Gauge>& hubs_;
+  obs::Family<obs::Gauge>& reachable_;
   async::TaskScope* scope_ = nullptr;  // while run() runs
   std::map<std::string, std::string> secrets_in_use_;
   std::map<std::string, Address> addresses_;

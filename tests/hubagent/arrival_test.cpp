@@ -140,6 +140,24 @@ TEST_F(ArrivalTest, WhereThereIsAKlusterletWorkItMustHaveBeenApplied) {
   });
 }
 
+// More than there are slots on the hub, and all of them need a second look.
+TEST_F(ArrivalTest, ManyAtOnceDoNotWaitForEachOther) {
+  run([&]() -> Awaitable<> {
+    ClusterNames names;
+    for (int i = 100; i < 250; ++i) {
+      names.push_back("c" + std::to_string(i));
+      co_await deploy(names.back());
+      co_await report(names.back(), "True", since_ - 1h);
+      co_await beat(names.back());
+    }
+    auto here = co_await hub2_->target->arrived(migration_, names, since_);
+    CO_ASSERT_TRUE(here);
+    EXPECT_EQ(*here, names);
+    co_await await_all(names);
+    EXPECT_EQ(arrivals_.size(), 150U);
+  });
+}
+
 TEST_F(ArrivalTest, WaitingCanBeCancelledAndCostsNoRequests) {
   run([&]() -> Awaitable<> {
     for (const char* name : {"c1", "c2"}) co_await deploy(name);

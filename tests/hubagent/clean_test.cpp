@@ -100,8 +100,11 @@ TEST_F(CleanTest, TheTargetTakesTheMarksOffAndLeavesTheUsersOwn) {
                    R"({"metadata": {"annotations": {"import.open-cluster-management.io/disable-auto-import": ""}}})");
     co_await patch(*hub1_, ocm::bare_metal_hosts, {"c2", "host"},
                    R"({"metadata": {"annotations": {"baremetalhost.metal3.io/paused": ""}}})");
+    co_await patch(*hub1_, ocm::image_cluster_installs, {"c2", "c2"},
+                   R"({"metadata": {"labels": {"velero.io/restore-name": "mine"}}})");
     auto bundle = co_await collected(*hub1_, {"c1", "c2"});
     co_await hub2_->target->deploy(migration_, bundle);
+    EXPECT_EQ(object(*hub2_, ocm::image_cluster_installs, {"c1", "c1"}).label("velero.io/restore-name"), "globalhub");
     auto outcome = co_await hub2_->target->clean(migration_, {"c1", "c2", "gone"});
     CO_ASSERT_TRUE(outcome);
     EXPECT_THAT(outcome->done, ElementsAre("c1", "c2"));
@@ -112,6 +115,8 @@ TEST_F(CleanTest, TheTargetTakesTheMarksOffAndLeavesTheUsersOwn) {
     EXPECT_NE(object(*hub2_, ocm::bare_metal_hosts, {"c2", "host"})
                   .find({"metadata", "annotations", metal3_pause_annotation}),
               nullptr);
+    EXPECT_EQ(object(*hub2_, ocm::image_cluster_installs, {"c1", "c1"}).label("velero.io/restore-name"), "");
+    EXPECT_EQ(object(*hub2_, ocm::image_cluster_installs, {"c2", "c2"}).label("velero.io/restore-name"), "mine");
     auto verified = co_await hub2_->target->verify(migration_, bundle);
     CO_ASSERT_TRUE(verified);
     EXPECT_THAT(verified->done, ElementsAre("c1", "c2"));

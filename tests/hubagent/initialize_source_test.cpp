@@ -81,9 +81,34 @@ TEST_F(InitializeSourceTest, AClusterInOtherHandsOrGoneFailsAloneAndIsNotTouched
     CO_ASSERT_TRUE(released);
     EXPECT_THAT(released->done, ElementsAre("c1"));
     EXPECT_THAT(reasons_of(*released), ElementsAre("c2: ClusterConflict", "gone: ClusterNotFound"));
+    const auto version = hub1_->server.resource_version();
+    auto again = co_await hub1_->source->release(migration_, {"c1"});
+    EXPECT_TRUE(again && again->failed.empty());
+    EXPECT_EQ(hub1_->server.resource_version(), version) << "let go once is enough";
   });
   EXPECT_EQ(cluster(*hub1_, "c1")->at("spec").at("hubAcceptsClient"), false);
   EXPECT_EQ(cluster(*hub1_, "c2")->at("spec").at("hubAcceptsClient"), true);
+}
+
+// Servers before MCE 2.8 know another shape, and drop what they do not know.
+TEST_F(InitializeSourceTest, AnOlderServersKlusterletConfigIsWrittenInItsShape) {
+  run([&]() -> Awaitable<> {
+    const Key name{{}, "klusterletconfigs.config.open-cluster-management.io"};
+    auto definition = object(*hub1_, kube::resources::custom_resource_definitions, name).json();
+    auto& schema = definition["spec"].as_object()["versions"].as_array()[0].as_object()["schema"];
+    schema = parsed(R"({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object",
+      "properties": {"bootstrapKubeConfigs": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}})");
+    auto updated = co_await hub1_->server.api().update(kube::resources::custom_resource_definitions, definition);
+    CO_ASSERT_TRUE(updated);
+    co_await clock_.sleep_for(1s);
+    for (int time = 0; time < 2; ++time) {
+      auto outcome = co_await hub1_->source->initialize(migration_, {}, kubeconfig_);
+      CO_ASSERT_TRUE(outcome);
+    }
+  });
+  const auto config = object(*hub1_, ocm::klusterlet_configs, {{}, "migration-move"});
+  EXPECT_EQ(sorted_text(config->at("spec")), sorted_text(parsed(R"({"bootstrapKubeConfigs": {"type": "LocalSecrets",
+              "localSecretsConfig": {"kubeConfigSecrets": [{"name": "bootstrap-move"}]}}})")));
 }
 
 TEST_F(InitializeSourceTest, NoKubeconfigIsAnError) {

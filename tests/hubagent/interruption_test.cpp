@@ -7,8 +7,6 @@ namespace {
 /// an order that nobody cut off.
 class InterruptionTest : public HubTest {
  protected:
-  using Step = std::function<Awaitable<bool>(HubTest& test)>;
-
   /// Runs `order` beside whatever else; cuts it off at its n-th request. True when it came to its end before.
   Awaitable<bool> cut_off(TestHub& hub, std::size_t number, bool after_effect, std::function<Awaitable<bool>()> order) {
     bool ended = false;
@@ -71,6 +69,21 @@ class InterruptionTest : public HubTest {
     }
   }
 
+  /// A hub that makes leases, and clusters that renew them.
+  Awaitable<> keep_alive() {
+    auto& api = hub1_->server.api();
+    while (true) {
+      for (const auto& name : names_) {
+        json::object lease;
+        lease["metadata"] = json::object{{"name", ocm::names::cluster_lease}, {"namespace", name}};
+        lease["spec"] = json::object{{"renewTime", async::format_micro_time(clock_.wall_now())}};
+        auto beaten = co_await api.merge_patch(kube::resources::leases, {name, ocm::names::cluster_lease}, lease);
+        if (!beaten) co_await api.create(kube::resources::leases, lease);
+      }
+      co_await clock_.sleep_for(1s);
+    }
+  }
+
   const ClusterNames names_{"c1", "c2"};
   Bundle bundle_;
 };
@@ -109,6 +122,29 @@ TEST_F(InterruptionTest, RollingBackOnTheSource) {
         auto outcome = co_await hub1_->source->roll_back(migration_, Stage::deploying, names_);
         auto helpers = co_await hub1_->source->remove_helpers(migration_);
         co_return all_done(outcome) && helpers.has_value();
+      });
+}
+
+TEST_F(InterruptionTest, BringingReleasedClustersBack) {
+  try_every_moment(
+      source,
+      [&]() -> Awaitable<> {
+        co_await two_clusters();
+        co_await hub1_->source->initialize(migration_, names_, kubeconfig_);
+        co_await hub1_->source->release(migration_, names_);
+      },
+      [&]() -> Awaitable<bool> {
+        bool good = false;
+        auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+          scope.spawn(keep_alive());
+          auto outcome = co_await hub1_->source->roll_back(migration_, Stage::registering, names_);
+          good = all_done(outcome);
+          scope.stop();
+        };
+        co_await async::with_scope(body);
+        for (const auto& name : names_)
+          co_await hub1_->server.api().remove(kube::resources::leases, {name, ocm::names::cluster_lease});
+        co_return good;
       });
 }
 

@@ -25,16 +25,20 @@ TEST_F(ValidateTest, EveryObjectionIsToldAtOncePerCluster) {
     bare["metadata"] = json::object{{"name", "no-conditions"}};
     bare["spec"] = json::object{{"hubAcceptsClient", true}};
     co_await put(*hub1_, ocm::managed_clusters, bare);
+    auto let_go = managed_cluster("let-go");
+    let_go["spec"].as_object()["hubAcceptsClient"] = false;
+    co_await put(*hub1_, ocm::managed_clusters, let_go);
     co_await clock_.sleep_for(1s);
 
-    const ClusterNames names{"good", "missing", "away", "hosted", "local-cluster", "hub", "moving", "no-conditions"};
+    const ClusterNames names{"good", "missing", "away",          "hosted", "local-cluster",
+                             "hub",  "moving",  "no-conditions", "let-go"};
     auto outcome = co_await hub1_->source->validate(migration_, names);
     CO_ASSERT_TRUE(outcome);
     EXPECT_THAT(outcome->done, ElementsAre("good"));
     EXPECT_THAT(reasons_of(*outcome),
                 ElementsAre("missing: ClusterNotFound", "away: ClusterNotAvailable", "hosted: ClusterIsHosted",
                             "local-cluster: ClusterIsLocal", "hub: ClusterIsHub", "moving: ClusterConflict",
-                            "no-conditions: ClusterNotAvailable"));
+                            "no-conditions: ClusterNotAvailable", "let-go: ClusterNotAvailable"));
     EXPECT_THAT(outcome->failed[5].message, HasSubstr("uid-2"));
   });
 }

@@ -32,7 +32,8 @@ using Connect = std::function<std::shared_ptr<kube::Api>(const std::string& hub,
 /// connection takes the place of the old one, and orders that were under way are given again on the new one: they are
 /// idempotent.
 ///
-/// Metrics: hubferry_hubs (by whether there is a way to them), hubferry_hub_clusters_in_flight.
+/// Metrics: hubferry_hubs (by whether there is a way to them), hubferry_hub_reachable (did it answer when last asked),
+/// hubferry_hub_clusters_in_flight.
 /// Lifetime: `global` and what `env` refers to outlive it, and every order to what it gave out. Executor: the control
 /// loop. Errors: run() never ends by itself; what is wrong with a hub is told to whoever asks for it.
 class HubDirectory final : public Hubs {
