@@ -96,7 +96,7 @@ void SimOptions::add_to(Command& command) {
   command.add_switch(insecure_http, "insecure-http",
                      "Plain HTTP, and everybody is admin: for load tests on a machine of your own.");
   command.add(seed_flag(seed));
-  command.add_text(faults, "faults", "FILE", "What goes wrong: a list of rules in YAML or JSON, see below.");
+  command.add_text(faults, "faults", "FILE", "What goes wrong: a list of rules in YAML or JSON, as told above.");
   command.add(attach_flag(attached));
   command.add({.name = "output",
                .placeholder = "FORMAT",

@@ -147,9 +147,9 @@ Outcome<kube::Object> Core::execute(const User& user, kube::Request request) {
     case kube::Verb::create:
       return create(user, kind, request);
     case kube::Verb::update:
-      return update(kind, request);
+      return update(user, kind, request);
     case kube::Verb::patch:
-      return patch(kind, request);
+      return patch(user, kind, request);
     case kube::Verb::apply:
       return apply(user, kind, request);
     case kube::Verb::remove:
@@ -250,6 +250,7 @@ Outcome<kube::Object> Core::insert(const User& user, const Kind& kind, kube::Req
     if (auto complaints = check_definition(object); !complaints.empty())
       return failures::invalid(kind.resource, key.name, complaints);
   if (entries.contains(key)) return failures::already_exists(kind.resource, key.name);
+  if (auto asked = ask_admission(user, kind, nullptr, object); !asked) return asked.error();
 
   auto& fixed = metadata_of(object);
   fixed["uid"] = random.uuid();
@@ -262,7 +263,7 @@ Outcome<kube::Object> Core::insert(const User& user, const Kind& kind, kube::Req
   return in_version(kind, stored);
 }
 
-Outcome<kube::Object> Core::update(const Kind& kind, kube::Request& request) {
+Outcome<kube::Object> Core::update(const User& user, const Kind& kind, kube::Request& request) {
   if (!request.body.is_object()) return failures::bad_request("the body must be an object");
   auto& body = request.body.get_object();
   if (auto checked = check_type(kind.resource, body); !checked) return checked.error();
@@ -277,10 +278,10 @@ Outcome<kube::Object> Core::update(const Kind& kind, kube::Request& request) {
         {"metadata.resourceVersion", "Invalid value: 0x0: must be specified for an update", "FieldValueInvalid"}};
     return failures::invalid(kind.resource, name, complaints);
   }
-  return replace(kind, request, request.key, std::move(body), nullptr, false);
+  return replace(user, kind, request, request.key, std::move(body), nullptr, false);
 }
 
-Outcome<kube::Object> Core::patch(const Kind& kind, kube::Request& request) {
+Outcome<kube::Object> Core::patch(const User& user, const Kind& kind, kube::Request& request) {
   const auto found = kind.collection->entries.find(request.key);
   if (found == kind.collection->entries.end()) return failures::not_found(kind.resource, request.key.name);
   json::value next = in_version(kind, found->second.object).json();
@@ -307,7 +308,7 @@ Outcome<kube::Object> Core::patch(const Kind& kind, kube::Request& request) {
   if (!next.is_object()) return failures::bad_request("the patched object is no object");
   if (kube::string_at(next.get_object(), {"metadata", "name"}) != request.key.name)
     return failures::bad_request("the name of the object does not match the name on the URL");
-  return replace(kind, request, request.key, std::move(next.get_object()), nullptr, false);
+  return replace(user, kind, request, request.key, std::move(next.get_object()), nullptr, false);
 }
 
 Outcome<kube::Object> Core::apply(const User& user, const Kind& kind, kube::Request& request) {
@@ -355,11 +356,12 @@ Outcome<kube::Object> Core::apply(const User& user, const Kind& kind, kube::Requ
   if (auto done = apply_fields(*managed, manager, entry.creator, request.force, next, applied, kind.schema.get());
       !done)
     return done.error();
-  return replace(kind, request, request.key, std::move(next), std::move(managed), true);
+  return replace(user, kind, request, request.key, std::move(next), std::move(managed), true);
 }
 
-Outcome<kube::Object> Core::replace(const Kind& kind, const kube::Request& request, const kube::Key& key,
-                                    json::object next, std::unique_ptr<ManagedFields> managed, bool applied) {
+Outcome<kube::Object> Core::replace(const User& user, const Kind& kind, const kube::Request& request,
+                                    const kube::Key& key, json::object next, std::unique_ptr<ManagedFields> managed,
+                                    bool applied) {
   auto& entry = kind.collection->entries.at(key);
   const kube::Object before = entry.object;
   const auto& old = before.json();
@@ -420,6 +422,8 @@ Outcome<kube::Object> Core::replace(const Kind& kind, const kube::Request& reque
       }
   }
   if (auto checked = check_content(kind, key.name, next); !checked) return checked.error();
+  if (request.subresource.empty())
+    if (auto asked = ask_admission(user, kind, &before, next); !asked) return asked.error();
   auto& fixed = metadata_of(next);
   if (kind.counts_generations && request.subresource.empty() && !same_beside_metadata(old, next))
     fixed["generation"] = before.generation() + 1;

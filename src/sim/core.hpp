@@ -59,6 +59,9 @@ class Core : public std::enable_shared_from_this<Core> {
   [[nodiscard]] async::Clock& clock() { return clock_; }
   [[nodiscard]] const Kinds& kinds() const { return kinds_; }
   [[nodiscard]] Store& store() { return store_; }
+  void add_admission(const kube::Resource& resource, Admission admission) {
+    admissions_.emplace(resource.display_name(), std::move(admission));
+  }
   Faults faults;
   async::Random random;
   std::vector<RequestRecord> requests;
@@ -69,15 +72,17 @@ class Core : public std::enable_shared_from_this<Core> {
                                            const kube::Key& key, const std::string& subresource) const;
   Outcome<kube::Object> get(const Kind& kind, const kube::Request& request) const;
   Outcome<kube::Object> create(const User& user, const Kind& kind, kube::Request& request);
-  Outcome<kube::Object> update(const Kind& kind, kube::Request& request);
-  Outcome<kube::Object> patch(const Kind& kind, kube::Request& request);
+  Outcome<kube::Object> update(const User& user, const Kind& kind, kube::Request& request);
+  Outcome<kube::Object> patch(const User& user, const Kind& kind, kube::Request& request);
   Outcome<kube::Object> apply(const User& user, const Kind& kind, kube::Request& request);
   Outcome<> check_namespace(const Kind& kind, const kube::Key& key) const;
   Outcome<> check_content(const Kind& kind, std::string_view name, json::object& object) const;
   Outcome<kube::Object> insert(const User& user, const Kind& kind, kube::Request& request, json::object object,
                                std::unique_ptr<ManagedFields> managed);
-  Outcome<kube::Object> replace(const Kind& kind, const kube::Request& request, const kube::Key& key, json::object next,
-                                std::unique_ptr<ManagedFields> managed, bool applied);
+  Outcome<kube::Object> replace(const User& user, const Kind& kind, const kube::Request& request, const kube::Key& key,
+                                json::object next, std::unique_ptr<ManagedFields> managed, bool applied);
+  /// What add_admission() was told to ask (admission.cpp).
+  Outcome<> ask_admission(const User& user, const Kind& kind, const kube::Object* before, const json::object& after);
   [[nodiscard]] std::string manager_of(const kube::Request& request) const;
   [[nodiscard]] kube::Object in_version(const Kind& kind, const kube::Object& object) const;
   [[nodiscard]] std::string timestamp() const;
@@ -128,6 +133,7 @@ class Core : public std::enable_shared_from_this<Core> {
   };
   std::unordered_map<std::string, Token> tokens_;
   std::unique_ptr<CertificateAuthority> authority_;
+  std::multimap<std::string, Admission> admissions_;  // by plural.group
 
   std::deque<std::function<void()>> tasks_;
   bool scheduled_ = false;

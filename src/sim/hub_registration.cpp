@@ -23,11 +23,11 @@ kube::Mutation available_since(async::WallTime now) {
     auto& status = object["status"];
     if (!status.is_object()) status.emplace_object();
     auto& fields = status.get_object();
-    const auto set = [&](const char* type, const char* reason) {
-      return kube::set_condition(fields, {type, kube::ConditionStatus::yes, reason, {}, 0}, now);
+    const auto set = [&](const char* type, const char* reason, const char* message) {
+      return kube::set_condition(fields, {type, kube::ConditionStatus::yes, reason, message, 0}, now);
     };
-    const bool joined = set(ocm::names::joined, "ManagedClusterJoined");
-    return set(ocm::names::available, "ManagedClusterAvailable") || joined;
+    const bool joined = set(ocm::names::joined, "ManagedClusterJoined", "Managed cluster joined");
+    return set(ocm::names::available, "ManagedClusterAvailable", "Managed cluster is available") || joined;
   };
 }
 

@@ -58,6 +58,10 @@ void Server::outage(bool down) {
   if (down) cut_watches();
 }
 
+void Server::add_admission(const kube::Resource& resource, Admission admission) {
+  core_->add_admission(resource, std::move(admission));
+}
+
 std::string Server::add_token(User user) {
   return core_->add_token(std::move(user), std::nullopt, {});
 }

@@ -4,6 +4,7 @@
 
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/sim/fleet_agents.hpp"
+#include "hubferry/sim/hub_admission.hpp"
 
 namespace hubferry::sim {
 
@@ -54,6 +55,7 @@ class World::State {
       server.name = name;
       server.seed = random.next();
       place.server = std::make_unique<Server>(std::move(server), env_);
+      guard_acceptance(*place.server);
       if (options.http) place.door = open_door(*place.server, executor);
       network.add(place.door != nullptr ? place.door->url() : "https://" + name + ".sim", *place.server);
       place.admin = network.config_for(*place.server, admin());

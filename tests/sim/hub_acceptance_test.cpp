@@ -204,6 +204,45 @@ TEST_F(Acceptance, ADeletedClusterLeavesANamespaceThatIsNotItsOwn) {
   EXPECT_TRUE(exists(resources::namespaces, {"", "c1"}));
 }
 
+TEST_F(Acceptance, AcceptingNeedsARightOfItsOwnAndDenyingDoesNot) {
+  create_accepted("c1");
+  create_cluster("c2");
+  // May write clusters, but not accept them.
+  json::object rule{{"apiGroups", json::array{"cluster.open-cluster-management.io"}},
+                    {"resources", json::array{"managedclusters"}},
+                    {"verbs", json::array{"*"}}};
+  must(api_.create(resources::cluster_roles,
+                   {{"metadata", json::object{{"name", "writer"}}}, {"rules", json::array{rule}}}));
+  must(api_.create(resources::cluster_role_bindings,
+                   {{"metadata", json::object{{"name", "writer"}}},
+                    {"roleRef", json::object{{"kind", "ClusterRole"}, {"name", "writer"}}},
+                    {"subjects", json::array{json::object{{"kind", "User"}, {"name", "bob"}}}}}));
+  const auto bob = server_.api_as({"bob", {}, {}});
+  const auto set = [&](const char* name, bool accepted) {
+    return loop_.run(
+        bob->merge_patch(ocm::managed_clusters, {"", name}, {{"spec", json::object{{"hubAcceptsClient", accepted}}}}));
+  };
+  const auto refused = set("c2", true);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::forbidden);
+  EXPECT_TRUE(set("c1", true)) << "it is accepted already";
+  EXPECT_TRUE(set("c1", false));
+  EXPECT_FALSE(set("c1", true));
+  EXPECT_FALSE(loop_.run(bob->create(ocm::managed_clusters, {{"metadata", json::object{{"name", "c3"}}},
+                                                             {"spec", json::object{{"hubAcceptsClient", true}}}})));
+}
+
+TEST_F(Acceptance, NobodyIsAcceptedIntoANamespaceThatIsBeingDeleted) {
+  must(api_.create(resources::namespaces, {{"metadata", json::object{{"name", "c1"}}}}));
+  must(api_.create(resources::config_maps, {{"metadata", json::object{{"name", "held"},
+                                                                      {"namespace", "c1"},
+                                                                      {"finalizers", json::array{"example.com/x"}}}}}));
+  must(api_.remove(resources::namespaces, {"", "c1"}));
+  create_cluster("c1");
+  EXPECT_FALSE(loop_.run(
+      api_.merge_patch(ocm::managed_clusters, {"", "c1"}, {{"spec", json::object{{"hubAcceptsClient", true}}}})));
+}
+
 class AutomaticAcceptance : public HubTest {};
 
 TEST_F(AutomaticAcceptance, ANewClusterIsAcceptedOnceAndADenialSticks) {

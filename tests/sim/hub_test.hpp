@@ -7,6 +7,7 @@
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/crds.hpp"
+#include "hubferry/sim/hub_admission.hpp"
 #include "hubferry/sim/hub_behaviours.hpp"
 #include "hubferry/sim/network.hpp"
 #include "sim_test.hpp"
@@ -22,6 +23,7 @@ class HubTest : public testing::Test {
 
   void SetUp() override {
     network_.add(url, server_);
+    guard_acceptance(server_);
     loop_.run(install_crds(api_, env_));
     auto prepare = [&]() -> Awaitable<> {
       auto installed = co_await install_hub(api_, hub_options_);

@@ -7,14 +7,16 @@
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/fleet.hpp"
-#include "hubferry/sim/virtual_world.hpp"
+#include "hubferry/sim/fleet_agents.hpp"
 #include "request_pem.hpp"
 #include "sim_test.hpp"
+#include "support/told_world.hpp"
 
 namespace hubferry::sim {
 namespace {
 
 namespace resources = kube::resources;
+using test::ToldWorld;
 using testing::HasSubstr;
 
 WorldOptions small(std::uint64_t seed = 1, std::size_t clusters = 3) {
@@ -30,7 +32,7 @@ bool is_available(Server& server, const std::string& cluster) {
 }
 
 TEST(WorldTest, HubsAreRegisteredOnTheGlobalHubAndReachedByTheirSecrets) {
-  VirtualWorld world{small()};
+  ToldWorld world{small()};
   for (const std::string hub : {"hub1", "hub2"}) {
     const auto cluster = world.global().object(ocm::managed_clusters, {"", hub});
     ASSERT_TRUE(cluster) << hub;
@@ -55,7 +57,7 @@ TEST(WorldTest, HubsAreRegisteredOnTheGlobalHubAndReachedByTheirSecrets) {
 }
 
 TEST(WorldTest, AHubThatCannotBeReachedIsUnknownAfterAWhileAndComesBack) {
-  VirtualWorld world{small()};
+  ToldWorld world{small()};
   world.run_for(1h);
   EXPECT_TRUE(is_available(world.global(), "hub1"));
   EXPECT_TRUE(is_available(world.global(), "hub2"));
@@ -72,7 +74,7 @@ TEST(WorldTest, ManagedServiceAccountsAreServedWhereAskedFor) {
   const auto asks = [](bool wanted) {
     auto options = small();
     options.managed_service_accounts = wanted;
-    VirtualWorld world{options};
+    ToldWorld world{options};
     const auto served = world.run(world.api("global").serves(ocm::managed_service_accounts)).value();
     if (wanted) {
       json::object account{{"metadata", json::object{{"name", "m"}, {"namespace", "hub2"}}},
@@ -88,7 +90,7 @@ TEST(WorldTest, ManagedServiceAccountsAreServedWhereAskedFor) {
 }
 
 TEST(WorldTest, TheFirstHubHasTheFleetAndTheHubTookItOver) {
-  VirtualWorld world{small(5, 20)};
+  ToldWorld world{small(5, 20)};
   auto& hub = world.server("hub1");
   EXPECT_EQ(world.world().clusters().size(), 20U);
   EXPECT_EQ(hub.count(ocm::managed_clusters), 20U);
@@ -107,12 +109,57 @@ TEST(WorldTest, TheFirstHubHasTheFleetAndTheHubTookItOver) {
   }
 }
 
+TEST(WorldTest, AgentsKeepTheFleetAvailable) {
+  ToldWorld world{small(2, 10)};
+  world.run_for(2h);
+  for (const auto& name : world.world().clusters()) EXPECT_TRUE(is_available(world.server("hub1"), name)) << name;
+  EXPECT_EQ(world.world().agents().available_at("https://hub1.sim"), 10U);
+}
+
+// What a migration does, by hand: the whole way from a KlusterletConfig to a cluster that lives on the other hub.
+TEST(WorldTest, AnAgentMovesToTheHubThatItsOwnHubHandsItAndLeavesWhenDenied) {
+  ToldWorld world{small(2, 2)};
+  const auto name = world.world().clusters().front();
+  auto& source = world.api("hub1");
+  const auto must = [&](Awaitable<kube::Result<kube::Object>> call) {
+    const auto result = world.run(std::move(call));
+    EXPECT_TRUE(result) << (result ? "" : result.error().describe());
+  };
+  world.run_for(1min);
+  must(source.create(
+      resources::secrets,
+      {{"metadata", json::object{{"name", "bootstrap-m"}, {"namespace", "multicluster-engine"}}},
+       {"stringData", json::object{{"kubeconfig", world.world().hubs().bootstrap_kubeconfig("hub2").reveal()}}}}));
+  const json::array names{json::object{{"name", "bootstrap-m"}}};
+  must(source.create(
+      ocm::klusterlet_configs,
+      {{"metadata", json::object{{"name", "migration-m"}}},
+       {"spec", json::object{{"bootstrapKubeConfigs",
+                              json::object{{"type", "LocalSecrets"},
+                                           {"localSecretsConfig", json::object{{"kubeConfigSecrets", names}}}}}}}}));
+  must(source.merge_patch(
+      ocm::managed_clusters, {"", name},
+      {{"metadata", json::object{{"annotations", json::object{{"agent.open-cluster-management.io/klusterlet-config",
+                                                               "migration-m"}}}}}}));
+  world.run_for(1min);
+  const auto work = world.server("hub1").object(ocm::manifest_works, {name, name + "-klusterlet"});
+  ASSERT_TRUE(work);
+  EXPECT_TRUE(kube::is_condition_true(*work, "Applied"));
+  must(source.merge_patch(ocm::managed_clusters, {"", name}, {{"spec", json::object{{"hubAcceptsClient", false}}}}));
+  world.run_for(2min);
+  EXPECT_TRUE(is_available(world.server("hub2"), name));
+  EXPECT_TRUE(is_available(world.server("hub1"), world.world().clusters().back()));
+  world.run_for(10min);
+  EXPECT_FALSE(is_available(world.server("hub1"), name));
+  EXPECT_TRUE(is_available(world.server("hub2"), name));
+}
+
 TEST(WorldTest, TheSameSeedGivesTheSameTimelineAndAnotherSeedAnother) {
   const auto live = [](std::uint64_t seed) {
     auto options = small(seed, 8);
     options.faults =
         FaultScript::parse("- {verb: write, rate: 0.05, fail: 500}\n- {rate: 0.02, reset: after}", "faults");
-    VirtualWorld world{options};
+    ToldWorld world{options};
     for (int i = 0; i < 5; ++i) {
       json::object cluster{{"metadata", json::object{{"generateName", "extra-"}}}};
       (void)world.run(world.api("hub2").create(ocm::managed_clusters, cluster));
@@ -184,7 +231,7 @@ TEST(FleetTest, AboutATenthIsInstalledAndATenthOnBareMetal) {
 }
 
 TEST(FleetTest, CreatingTwiceChangesNothing) {
-  VirtualWorld world{small(1, 10)};
+  ToldWorld world{small(1, 10)};
   const auto version = world.server("hub1").resource_version();
   FleetPlan plan;
   plan.clusters = 10;

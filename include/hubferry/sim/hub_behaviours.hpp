@@ -62,8 +62,8 @@ kube::Awaitable<kube::Result<obs::Secret>> make_bootstrap_kubeconfig(kube::Api& 
 /// kube-controller-manager, which empties namespaces and signs certificates. All is driven by watches: a quiet hub
 /// costs nothing but the expiry timers of its leases.
 ///
-/// Not done here: the admission check that setting hubAcceptsClient needs the right `managedclusters/accept`, cluster
-/// sets, add-ons, and placement by anything but labels.
+/// Not done here: the check of who may accept (hub_admission.hpp), cluster sets, add-ons, and placement by anything but
+/// labels.
 ///
 /// Lifetime: `hub` outlives it. Executor: one loop. Cancellation: terminal. Errors: logged and tried again.
 class HubBehaviours {

@@ -54,6 +54,20 @@ struct RequestRecord {
   std::uint64_t sequence = 0;  // among the records of all servers of this process
 };
 
+/// A write that is about to be stored, as an admission webhook sees it.
+struct AdmissionReview {
+  const User& user;
+  const kube::Object* before = nullptr;  // null: it is a create
+  const kube::json::object& after;
+  /// May the user do that, too? As webhooks ask with a SubjectAccessReview.
+  std::function<bool(const std::string& verb, const kube::Resource& resource, const kube::Key& key,
+                     const std::string& subresource)>
+      may;
+  std::function<std::optional<kube::Object>(const kube::Resource& resource, const kube::Key& key)> find;
+};
+/// Nothing: let it pass. Else why the write is forbidden.
+using Admission = std::function<std::optional<std::string>(const AdmissionReview&)>;
+
 /// A simulated Kubernetes API server: an in-memory store with the behaviour that controllers rely on, reached by
 /// kube::Api in the same thread (here), or over HTTP (http_door.hpp).
 ///
@@ -62,11 +76,11 @@ struct RequestRecord {
 /// resourceVersion with bounded history, bookmarks and initial events, all patch types and server-side apply, dry
 /// run, CRDs with structural schemas, RBAC, access reviews, service account tokens, certificate signing.
 ///
-/// It does not imitate: admission webhooks, CEL rules (x-kubernetes-validations, validating policies), conversion
-/// webhooks (versions of a kind differ in apiVersion only), validation of built-in kinds beyond names and metadata,
-/// controllers that run things (pods stay as they are written, no default service accounts), the two views of
-/// events (v1 and events.k8s.io are separate kinds here), aggregated ClusterRoles, escalation checks of RBAC,
-/// deletecollection's paging, quotas, priority and fairness, graceful deletion of pods, the scale subresource,
+/// It does not imitate: admission webhooks (but see add_admission()), CEL rules (x-kubernetes-validations, validating
+/// policies), conversion webhooks (versions of a kind differ in apiVersion only), validation of built-in kinds beyond
+/// names and metadata, controllers that run things (pods stay as they are written, no default service accounts), the
+/// two views of events (v1 and events.k8s.io are separate kinds here), aggregated ClusterRoles, escalation checks of
+/// RBAC, deletecollection's paging, quotas, priority and fairness, graceful deletion of pods, the scale subresource,
 /// protobuf, exec and logs. managedFields are kept, and shown only where a single object is read over HTTP.
 /// Background work (garbage collection, establishing a CRD, signing) is done in the turns of the loop that follow.
 ///
@@ -90,6 +104,9 @@ class Server {
   void compact();
   /// Nobody reaches the server from now on, and open watches break; until told otherwise.
   void outage(bool down);
+
+  /// Asks before each write of this kind, other than to subresources.
+  void add_admission(const kube::Resource& resource, Admission admission);
 
   /// A bearer token for the HTTP door, valid for ever.
   std::string add_token(User user);
