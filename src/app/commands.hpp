@@ -7,6 +7,7 @@
 namespace hubferry::app {
 
 // Each subcommand lives in a file of its own, which declares its flags and what it does.
+void add_klusterlet_command(CommandLine& line);
 void add_manager_command(CommandLine& line);
 void add_demo_command(CommandLine& line, std::ostream& out);
 void add_plan_command(CommandLine& line, std::ostream& out);

@@ -74,8 +74,8 @@ void AgentCore::became_available() {
 bool AgentCore::chosen_was_changed() const {
   if (!chosen) return false;
   for (const auto& candidate : store.bootstraps()) {
-    if (candidate == chosen->bootstrap) return false;
-    if (!options.multiple_hubs) break;
+    if (candidate.kubeconfig == chosen->bootstrap.kubeconfig) return false;
+    if (!multiple_hubs()) break;
   }
   return true;
 }

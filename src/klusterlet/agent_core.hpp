@@ -45,6 +45,7 @@ class AgentCore {
   [[nodiscard]] Duration connection_timeout() const {
     return store.connection_timeout().value_or(options.connection_timeout);
   }
+  [[nodiscard]] bool multiple_hubs() const { return store.multiple_hubs().value_or(options.multiple_hubs); }
   void set_secret(HubSecret secret);
   void became_available();
   void view_changed();
@@ -62,6 +63,7 @@ class AgentCore {
   AgentRecord record;
   std::optional<ChosenHub> chosen;
   std::optional<HubSecret> secret;                 // as stored
+  bool needs_certificate = true;                   // the one in `secret` is not for the chosen hub
   std::optional<Validity> validity;                // of its certificate
   std::optional<Leave> leave;                      // why the phase Leaving was entered
   std::optional<TimePoint> left_at;                // until available again

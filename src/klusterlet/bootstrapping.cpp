@@ -75,14 +75,17 @@ Awaitable<bool> ensure_cluster(AgentCore& agent, kube::Api& api) {
   co_return edited || is_refusal(edited.error());
 }
 
-Awaitable<> keep_cluster(AgentCore& agent, kube::Api& api) {
+/// Returns when the cluster is registered.
+Awaitable<> register_cluster(AgentCore& agent, kube::Api& api) {
   async::Backoff backoff{retry_policy, agent.env.clock, agent.env.random};
+  while (!co_await ensure_cluster(agent, api)) co_await backoff.pause();
+}
+
+/// Registers the cluster again should it vanish while we wait.
+Awaitable<> keep_cluster(AgentCore& agent, kube::Api& api) {
   while (true) {
-    if (co_await ensure_cluster(agent, api)) {
-      co_await agent.env.clock.sleep_for(agent.env.random.between(cluster_check_period, 2 * cluster_check_period));
-    } else {
-      co_await backoff.pause();
-    }
+    co_await agent.env.clock.sleep_for(agent.env.random.between(cluster_check_period, 2 * cluster_check_period));
+    co_await register_cluster(agent, api);
   }
 }
 
@@ -136,9 +139,13 @@ Awaitable<> register_with_hub(AgentCore& agent, kube::Api& api) {
       all.stop();
     };
     scope.spawn(unless_changed(agent, scope));
-    if (agent.options.multiple_hubs) scope.spawn(unless_refused(agent, api, scope));
-    scope.spawn(keep_cluster(agent, api));
-    co_await obtain_credential(agent, api);
+    if (agent.multiple_hubs()) scope.spawn(unless_refused(agent, api, scope));
+    // In this order: a certificate may be issued in no time, and who has it does not come back here.
+    co_await register_cluster(agent, api);
+    if (agent.needs_certificate) {
+      scope.spawn(keep_cluster(agent, api));
+      co_await obtain_credential(agent, api);
+    }
     scope.stop();
   };
   co_await async::with_scope(body);
@@ -153,7 +160,7 @@ Awaitable<phase::ReconcileState> bootstrap(AgentContext& context, AgentRecord&, 
   // With the bootstrap credential only: what we hold of another hub is nobody's business here.
   const auto api = agent.connect(agent.chosen->config);
   const auto deadline =
-      agent.options.multiple_hubs ? async::later(agent.env.clock.now(), agent.connection_timeout()) : async::never;
+      agent.multiple_hubs() ? async::later(agent.env.clock.now(), agent.connection_timeout()) : async::never;
   const bool in_time = co_await wait_until(agent.env.clock, deadline, register_with_hub(agent, *api));
   if (!in_time)
     agent.leave = Leave{LeaveReason::bootstrap_timeout, "the hub did not complete the registration within " +

@@ -67,11 +67,21 @@ Awaitable<> Session::probe_spoke() {
   }
 }
 
+/// Who is not heard is not available: the hub would take it back at once, and both would write without end. So the hub
+/// is told after a heartbeat has arrived, and told again only after a further one when it was of another opinion
+/// meanwhile.
+std::optional<bool> Session::availability_to_tell() const {
+  const auto available = availability_.available();
+  if (!available || !*available) return available;
+  const auto needed = told_availability_ == available ? beats_when_told_ : 0;
+  return beats_ > needed ? available : std::nullopt;
+}
+
 bool Session::is_status_due() const {
   // A hub that finds our clock wrong gets no status from us: its times would mislead.
   if (!is_accepted() || is_clock_off(*cluster_)) return false;
   if (certificate_condition_ || differs(*cluster_, joined_condition())) return true;
-  const auto available = availability_.available();
+  const auto available = availability_to_tell();
   if (available && differs(*cluster_, available_condition(*available, {}))) return true;
   return health_.healthy && !health_.kubernetes_version.empty() && health_.kubernetes_version != written_version_;
 }
@@ -82,7 +92,7 @@ bool Session::put_status(object& cluster) const {
   auto& status = field.get_object();
   const auto now = agent_.env.clock.wall_now();
   bool changed = kube::set_condition(status, joined_condition(), now);
-  if (const auto available = availability_.available())
+  if (const auto available = availability_to_tell())
     changed = kube::set_condition(status, available_condition(*available, health_.message), now) || changed;
   if (certificate_condition_) changed = kube::set_condition(status, *certificate_condition_, now) || changed;
   return put_version(status, health_.kubernetes_version) || changed;
@@ -99,6 +109,7 @@ Awaitable<> Session::write_status() {
     }
     const auto certificate = certificate_condition_;
     const auto version = health_.kubernetes_version;
+    const auto available = availability_to_tell();
     const kube::Mutation mutate = [this](object& cluster) { return put_status(cluster); };
     kube::EditOptions options;
     options.subresource = "status";
@@ -111,6 +122,10 @@ Awaitable<> Session::write_status() {
     if (certificate_condition_ && certificate && certificate_condition_->message == certificate->message)
       certificate_condition_.reset();
     written_version_ = version;
+    if (available) {
+      told_availability_ = available;
+      beats_when_told_ = beats_;
+    }
     // What the watch will tell in a moment is known now: the same must not be written twice.
     auto decoded = ocm::managed_cluster_decoder().from_object(*written);
     if (decoded) saw_cluster(std::static_pointer_cast<const ocm::ManagedCluster>(decoded->object));

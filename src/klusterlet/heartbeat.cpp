@@ -60,7 +60,11 @@ Awaitable<bool> Session::renew_lease() {
     spec.get_object()["renewTime"] = async::format_micro_time(now);
     auto written = co_await api_->update(kube::resources::leases, std::move(changed));
     renewed = written.has_value();
-    if (renewed) timeout_.saw(now, now);
+    if (renewed) {
+      timeout_.saw(now, now);
+      ++beats_;
+      status_changed_.notify();
+    }
     if (!written) lease = written.error();
   }
   if (!renewed) agent_.env.log.debug("the heartbeat did not arrive", {{"error", lease.error().describe()}});

@@ -3,6 +3,7 @@
 namespace hubferry::klusterlet {
 
 kube::ClientConfig BootstrapConfig::parse() const {
+  if (!unreadable.empty()) throw kube::ConfigError(name + ": " + unreadable);
   return kube::parse_kubeconfig(kubeconfig.reveal(), name, base);
 }
 

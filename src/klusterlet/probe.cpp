@@ -29,18 +29,18 @@ async::Awaitable<Verdict> probe(kube::Api& api, std::string cluster) {
   for (const auto& right : needed_rights()) {
     kube::Key any;
     auto allowed = co_await api.may(right.verb, right.resource, any);
-    if (!allowed) co_return Verdict{false, allowed.error().describe()};
+    if (!allowed) co_return Verdict{false, allowed.error().describe(), false};
     if (!*allowed)
-      co_return Verdict{false,
-                        std::string{"its credential may not "} + right.verb + " " + right.resource.display_name()};
+      co_return Verdict{
+          false, std::string{"its credential may not "} + right.verb + " " + right.resource.display_name(), false};
   }
   kube::Key key{{}, std::move(cluster)};
   auto found = co_await api.get(ocm::managed_clusters, key);
-  if (!found && found.error().kind == kube::ErrorKind::not_found) co_return Verdict{true, {}};
-  if (!found) co_return Verdict{false, found.error().describe()};
+  if (!found && found.error().kind == kube::ErrorKind::not_found) co_return Verdict{true, {}, false};
+  if (!found) co_return Verdict{false, found.error().describe(), false};
   if (acceptance_of_object(*found) == Acceptance::denied)
-    co_return Verdict{false, "it denies us: hubAcceptsClient is false in ManagedCluster " + key.name};
-  co_return Verdict{true, {}};
+    co_return Verdict{false, "it denies us: hubAcceptsClient is false in ManagedCluster " + key.name, false};
+  co_return Verdict{true, {}, true};
 }
 
 }  // namespace hubferry::klusterlet

@@ -17,7 +17,7 @@ struct Choice {
 Choice read_choice(AgentCore& agent) {
   Choice choice;
   choice.bootstraps = agent.store.bootstraps();
-  if (!agent.options.multiple_hubs && choice.bootstraps.size() > 1) choice.bootstraps.resize(1);
+  if (!agent.multiple_hubs() && choice.bootstraps.size() > 1) choice.bootstraps.resize(1);
   const auto now = agent.env.clock.now();
   std::erase_if(agent.demoted_until, [&](const auto& entry) { return entry.second <= now; });
   for (const auto& bootstrap : choice.bootstraps) {
@@ -52,7 +52,7 @@ Awaitable<Verdict> probe_candidate(AgentCore& agent, const kube::ClientConfig& c
   try {
     api = agent.connect(config);
   } catch (const kube::ConfigError& error) {
-    co_return Verdict{false, error.what()};
+    co_return Verdict{false, error.what(), false};
   }
   const auto by = async::later(agent.env.clock.now(), probe_time);
   std::exception_ptr thrown;
@@ -62,7 +62,7 @@ Awaitable<Verdict> probe_candidate(AgentCore& agent, const kube::ClientConfig& c
     thrown = std::current_exception();
   }
   if (!async::is_timeout(thrown)) std::rethrow_exception(thrown);
-  co_return Verdict{false, "no answer within " + async::format_duration(probe_time)};
+  co_return Verdict{false, "no answer within " + async::format_duration(probe_time), false};
 }
 
 }  // namespace
@@ -102,6 +102,7 @@ Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&,
                                          {"index", index},
                                          {"bootstrap", agent.chosen->bootstrap.name},
                                          {"server", agent.chosen->config.server}});
+  agent.needs_certificate = true;
   if (!at_hand) co_return phase::done();
   const auto unusable =
       why_unusable(**loaded, *at_hand, agent.chosen->config, agent.identity(), agent.env.clock.wall_now());
@@ -109,8 +110,10 @@ Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&,
     context.log().info("a new credential is needed", {{"reason", *unusable}});
     co_return phase::done();
   }
+  agent.needs_certificate = false;
   agent.set_secret(std::move(**loaded));
-  co_return phase::go_to(phases::joined);
+  // A credential alone is no registration: the cluster may have been deleted there.
+  co_return selection.registered() ? phase::go_to(phases::joined) : phase::done();
 }
 
 }  // namespace hubferry::klusterlet

@@ -45,10 +45,12 @@ std::optional<std::size_t> Selection::next() {
 }
 
 void Selection::report(std::size_t index, Verdict verdict) {
-  if (verdict.valid)
+  if (verdict.valid) {
     chosen_ = index;
-  else
+    registered_ = verdict.registered;
+  } else {
     reasons_[index] = std::move(verdict.reason);
+  }
 }
 
 std::string Selection::explain(std::string_view cluster) const {

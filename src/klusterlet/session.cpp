@@ -47,7 +47,7 @@ Awaitable<std::optional<Leave>> Session::run() {
     scope.spawn(write_status());
     scope.spawn(rotate());
     scope.spawn(watch_choice());
-    if (agent_.options.multiple_hubs) scope.spawn(watch_connection());
+    if (agent_.multiple_hubs()) scope.spawn(watch_connection());
     if (agent_.options.probe) scope.spawn(probe_spoke());
     if (agent_.store.takes_bootstraps()) scope.spawn(watch_work());
     if (recorder_) scope.spawn(recorder_->run());
@@ -96,8 +96,7 @@ void Session::saw_cluster(std::shared_ptr<const ocm::ManagedCluster> cluster) {
   const auto acceptance = acceptance_of(*cluster_);
   was_accepted_ = was_accepted_ || acceptance == Acceptance::accepted;
   const bool denied = acceptance == Acceptance::denied || (was_accepted_ && acceptance != Acceptance::accepted);
-  if (denied && agent_.options.multiple_hubs)
-    end(Leave{LeaveReason::denied, "the hub denies us: hubAcceptsClient is false"});
+  if (denied && agent_.multiple_hubs()) end(Leave{LeaveReason::denied, "the hub denies us: hubAcceptsClient is false"});
 }
 
 Awaitable<> Session::watch_choice() {

@@ -45,6 +45,7 @@ class Session {
   Awaitable<> probe_spoke();
   Awaitable<> write_status();
   [[nodiscard]] bool is_status_due() const;
+  [[nodiscard]] std::optional<bool> availability_to_tell() const;
   bool put_status(kube::json::object& cluster) const;
 
   // rotation.cpp
@@ -70,6 +71,9 @@ class Session {
   async::Notify status_changed_;                        // is_status_due() may have
   TimeoutRule timeout_;
   AvailabilityRule availability_;
+  std::uint64_t beats_ = 0;                // heartbeats that arrived
+  std::uint64_t beats_when_told_ = 0;      // when availability was last written
+  std::optional<bool> told_availability_;  // what was written then
   SpokeHealth health_;
   std::optional<kube::Condition> certificate_condition_;  // to be written
   std::string written_version_;                           // of Kubernetes, as told to the hub

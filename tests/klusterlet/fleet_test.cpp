@@ -3,6 +3,7 @@
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/async/virtual_loop.hpp"
 #include "hubferry/kube/conditions.hpp"
+#include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/crds.hpp"
 #include "hubferry/sim/fleet_agents.hpp"
@@ -118,6 +119,44 @@ TEST_F(FleetTest, AnAgentThatIsRemovedFallsSilent) {
   fleet_.add({"late", {hub1_.bootstrap}, std::nullopt});
   loop_.run_for(1min);
   EXPECT_EQ(fleet_.available_at(hub1_.url), 1U);
+}
+
+TEST_F(FleetTest, TroubleOnTheWayOnlyDelays) {
+  auto& faults = hub1_.server.faults();
+  faults.on({"write"}).rate(0.2).fail(500);
+  faults.on({"write"}).rate(0.1).reset_after();
+  faults.on({"read"}).rate(0.1).reset_before();
+  faults.on({"watch"}).rate(0.1).cut_watch();
+  for (int i = 0; i < 10; ++i) fleet_.add({"cluster-" + std::to_string(i), {hub1_.bootstrap}, std::nullopt});
+  scope_.spawn(fleet_.run());
+  loop_.run_for(30min);
+  EXPECT_GE(fleet_.joined_at(hub1_.url), 5U);
+  faults.clear();
+  loop_.run_for(5min);
+  EXPECT_EQ(fleet_.available_at(hub1_.url), 10U);
+  // Nobody asked for more certificates than brakes allow, whatever got lost.
+  EXPECT_LE(hub1_.server.objects(kube::resources::certificate_signing_requests).size(), 60U);
+}
+
+// Scenario 45, and how a fleet comes back to a hub that was away: all of them, spread over minutes.
+TEST_F(FleetTest, AHubThatReturnsGetsItsAgentsBackBitByBit) {
+  for (int i = 0; i < 50; ++i) fleet_.add({"cluster-" + std::to_string(i), {hub1_.bootstrap}, std::nullopt});
+  scope_.spawn(fleet_.run());
+  loop_.run_for(2min);
+  ASSERT_EQ(hub1_.available(), 50U);
+  hub1_.server.outage(true);
+  loop_.run_for(1h);
+  hub1_.server.outage(false);
+  hub1_.server.forget_requests();
+  std::size_t most = 0;
+  for (int second = 0; second < 240; ++second) {
+    const auto before = hub1_.server.requests().size();
+    loop_.run_for(1s);
+    most = std::max(most, hub1_.server.requests().size() - before);
+  }
+  EXPECT_EQ(hub1_.available(), 50U);
+  // Each agent needs some twenty requests to come back, the hub's own controllers relist: far from all at once.
+  EXPECT_LT(most, 50U * 20U / 4U);
 }
 
 // What a migration does: the source's import controller hands out a second bootstrap kubeconfig, then the source

@@ -51,11 +51,14 @@ bool has_condition(const kube::Object& object, std::string_view type) {
 
 /// Calls `react` for every object of a kind, now and after each change.
 template <typename React>
-Awaitable<> for_each_change(kube::Api& api, const kube::Resource& resource, React react) {
+Awaitable<> for_each_change(kube::Api& api, const kube::Resource& resource, async::Clock& clock, React react) {
   while (true) {
     kube::ListOptions all;
     auto page = co_await api.list(resource, all, kube::object_decoder());
-    if (!page) co_return;
+    if (!page) {
+      co_await clock.sleep_for(std::chrono::seconds{1});
+      continue;
+    }
     for (const auto& item : page->items) co_await react(*static_cast<const kube::Object*>(item.object.get()));
     kube::WatchOptions options;
     options.resource_version = page->resource_version;
@@ -134,12 +137,12 @@ Awaitable<> Hub::react() {
 
 Awaitable<> Hub::react_to_clusters() {
   auto react = [this](kube::Object cluster) { return admit(std::move(cluster)); };
-  co_await for_each_change(api_, ocm::managed_clusters, react);
+  co_await for_each_change(api_, ocm::managed_clusters, env_.clock, react);
 }
 
 Awaitable<> Hub::react_to_requests() {
   auto react = [this](kube::Object request) { return approve(std::move(request)); };
-  co_await for_each_change(api_, kube::resources::certificate_signing_requests, react);
+  co_await for_each_change(api_, kube::resources::certificate_signing_requests, env_.clock, react);
 }
 
 Awaitable<> Hub::admit(kube::Object cluster) {

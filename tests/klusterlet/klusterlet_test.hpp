@@ -9,6 +9,7 @@
 #include "hub.hpp"
 #include "hubferry/async/virtual_loop.hpp"
 #include "hubferry/klusterlet/metrics.hpp"
+#include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::klusterlet::test {
@@ -26,8 +27,10 @@ class KlusterletTest : public testing::Test {
     loop_.run_ready();
   }
 
-  ~KlusterletTest() override {
-    for (auto* hub : {&hub1_, &hub2_}) hub->server.outage(false);
+  ~KlusterletTest() override { stop_all(); }
+
+  /// Derived classes with members that run must call this before those go.
+  void stop_all() {
     stop_agents();
     scope_.stop();
     loop_.run(scope_.join());

@@ -92,6 +92,17 @@ TEST_F(SwitchingTest, AManagedClusterThatIsDeletedIsNoDenial) {
   EXPECT_FALSE(hub2_.cluster("cluster1"));
 }
 
+// A credential alone is no registration.
+TEST_F(SwitchingTest, AClusterThatWasDeletedWhileItsAgentWasAwayIsRegisteredAgainWithItsOldCertificate) {
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  stop_agents();
+  loop_.run(hub1_.must(hub1_.server.api().remove(ocm::managed_clusters, {{}, "cluster1"})));
+  start();
+  EXPECT_TRUE(until_available(hub1_, 30s));
+  EXPECT_EQ(hub1_.requests().size(), 1U);
+}
+
 // Scenario 24.
 TEST_F(SwitchingTest, AHubThatNeverApprovesIsLeftAfterTheTimeout) {
   hub1_.approves = false;

@@ -22,6 +22,8 @@ struct BootstrapConfig {
   obs::Secret kubeconfig;                     // its text
   std::optional<std::filesystem::path> base;  // where its file references start; absent: it may have none
 
+  std::string unreadable = {};  // why there is no text; empty: there is
+
   bool operator==(const BootstrapConfig&) const = default;
 
   /// Throws kube::ConfigError that names it.
@@ -61,6 +63,8 @@ class LocalStore {
 
   /// How long a hub may be out of reach; absent: as the agent's options say.
   [[nodiscard]] virtual std::optional<Duration> connection_timeout() const { return std::nullopt; }
+  /// Is the feature gate MultipleHubs on? Absent: as the agent's options say.
+  [[nodiscard]] virtual std::optional<bool> multiple_hubs() const { return std::nullopt; }
   /// Only takes note.
   virtual void report(const AgentReport&) {}
 

@@ -33,7 +33,8 @@ struct Candidate {
 /// What probing a candidate came to.
 struct Verdict {
   bool valid = false;
-  std::string reason;  // why not
+  std::string reason;       // why not
+  bool registered = false;  // our ManagedCluster is there
 };
 
 /// Which hub an agent goes to. Decides whom to ask next; asks nobody itself.
@@ -53,6 +54,8 @@ class Selection {
   void report(std::size_t index, Verdict verdict);
 
   [[nodiscard]] std::optional<std::size_t> chosen() const { return chosen_; }
+  /// Is our ManagedCluster at the chosen hub already?
+  [[nodiscard]] bool registered() const { return registered_; }
   /// When there is no choice: a sentence that names every candidate with its reason.
   [[nodiscard]] std::string explain(std::string_view cluster) const;
 
@@ -62,6 +65,7 @@ class Selection {
   std::vector<std::size_t> order_;
   std::size_t asked_ = 0;  // of order_
   std::optional<std::size_t> chosen_;
+  bool registered_ = false;
 };
 
 }  // namespace hubferry::klusterlet

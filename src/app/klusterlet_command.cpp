@@ -1,0 +1,224 @@
+#include <atomic>
+#include <memory>
+
+#include "app/commands.hpp"
+#include "app/klusterlet_options.hpp"
+#include "hubferry/async/loops.hpp"
+#include "hubferry/async/shutdown.hpp"
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/klusterlet/file_store.hpp"
+#include "hubferry/klusterlet/klusterlet_store.hpp"
+#include "hubferry/kube/config.hpp"
+#include "hubferry/kube/http_api.hpp"
+#include "hubferry/obs/build_info.hpp"
+#include "hubferry/obs/log.hpp"
+
+namespace hubferry::app {
+
+namespace {
+
+using async::Awaitable;
+
+constexpr auto last_words_wait = std::chrono::milliseconds(200);
+
+kube::HttpApiOptions client_options(std::string name) {
+  kube::HttpApiOptions client;
+  client.name = std::move(name);
+  client.user_agent = "hubferry-klusterlet/" + std::string{obs::build_info().version};
+  // The agent has retries of its own, and a hub that does not answer must be noticed soon.
+  client.request_timeout = std::chrono::seconds{15};
+  client.max_retries = 1;
+  client.max_connections = 4;
+  return client;
+}
+
+double seconds_since_1970(async::WallTime time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
+/// What this process shows of its one agent: metrics and health.
+class AgentDisplay {
+ public:
+  AgentDisplay(Observability& observability, async::Clock& clock)
+      : hubs_(observability.metrics().gauge_family("hubferry_klusterlet_hub_info",
+                                                   "1 for the hub that the agent has joined.", {"server"})),
+        expiry_(observability.metrics().gauge("hubferry_klusterlet_certificate_expiry_timestamp_seconds",
+                                              "When the certificate for the current hub expires.")) {
+    observability.health().add_liveness("certificate", [this, &clock]() -> std::optional<std::string> {
+      const auto expires = expires_.load();
+      if (expires == never || clock.wall_now().time_since_epoch().count() < expires) return std::nullopt;
+      return "the certificate for the hub has expired";
+    });
+    observability.health().add_readiness("hub", joined_.check());
+  }
+
+  void show(const klusterlet::AgentView& view) {
+    const bool joined = view.phase == "Joined";
+    if (!hub_.empty() && (hub_ != view.hub || !joined)) hubs_.with({hub_}).set(0);
+    hub_ = joined ? view.hub : std::string{};
+    if (joined) {
+      hubs_.with({hub_}).set(1);
+      joined_.pass();
+    } else {
+      joined_.fail(view.problem.empty() ? "no hub is joined: " + view.phase : view.problem);
+    }
+    if (!view.certificate_expires) return;
+    expiry_.set(seconds_since_1970(*view.certificate_expires));
+    expires_ = view.certificate_expires->time_since_epoch().count();
+  }
+
+ private:
+  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+  obs::Family<obs::Gauge>& hubs_;
+  obs::Gauge& expiry_;
+  obs::CheckState joined_{"no hub is joined yet"};
+  std::atomic<std::int64_t> expires_ = never;  // nanoseconds since 1970; read by the health server's thread
+  std::string hub_;
+};
+
+/// Everything that the process holds while it runs.
+struct Life {
+  const KlusterletOptions& options;
+  kube::Env env;
+  async::Executor loop;  // of the connections
+  AgentDisplay& display;
+  std::shared_ptr<kube::Api> own_cluster;  // null: not given
+};
+
+/// The first that is not empty; empty when all are.
+std::string first_of(std::initializer_list<std::string> candidates) {
+  for (const auto& candidate : candidates)
+    if (!candidate.empty()) return candidate;
+  return {};
+}
+
+/// Runs the agent on a store, until cancelled.
+Awaitable<> run_agent(Life& life, klusterlet::LocalStore& store, std::string stored_cluster) {
+  auto options = life.options.agent_options();
+  auto loaded = co_await store.load();
+  const auto known = loaded && *loaded ? **loaded : klusterlet::HubSecret{};
+  auto& random = life.env.random;
+  options.cluster_name = first_of({options.cluster_name, stored_cluster, known.cluster_name, random.uuid()});
+  options.agent_name = first_of({options.agent_name, known.agent_name, random.suffix()});
+  options.on_change = [&life](const klusterlet::AgentView& view) { life.display.show(view); };
+  if (life.own_cluster != nullptr) options.probe = klusterlet::probe_of(life.own_cluster);
+  const klusterlet::Connect connect = [&life](const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
+    return kube::make_http_api(config, client_options(config.server), life.loop, life.env);
+  };
+  life.env.log.info("this is the agent", {{"cluster", options.cluster_name}, {"agent", options.agent_name}});
+  klusterlet::Agent agent{std::move(options), store, connect, life.env};
+  co_await agent.run();
+}
+
+/// Throws when no bootstrap kubeconfig can be used; complains of single ones.
+void check_bootstraps(const klusterlet::LocalStore& store, const obs::Logger& log) {
+  std::string problems;
+  std::size_t usable = 0;
+  for (const auto& bootstrap : store.bootstraps()) {
+    try {
+      static_cast<void>(bootstrap.parse());
+      ++usable;
+    } catch (const kube::ConfigError& error) {
+      log.error("a bootstrap kubeconfig cannot be used", {{"error", error.what()}});
+      problems += (problems.empty() ? "" : "; ") + std::string{error.what()};
+    }
+  }
+  if (usable == 0) throw std::runtime_error("no bootstrap kubeconfig can be used: " + problems);
+}
+
+Awaitable<> work_with_files(Life& life) {
+  klusterlet::FileStore store{life.options.hub_kubeconfig_dir, life.options.bootstrap_kubeconfigs, life.env};
+  check_bootstraps(store, life.env.log);
+  store.prepare();
+  auto all = [&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(store.run());
+    co_await run_agent(life, store, {});
+  };
+  co_await async::with_scope(all);
+}
+
+Awaitable<> work_with_klusterlet(Life& life) {
+  klusterlet::KlusterletStoreOptions options;
+  options.klusterlet = life.options.klusterlet_name;
+  options.ns = life.options.own_namespace;
+  klusterlet::KlusterletStore store{*life.own_cluster, std::move(options), life.env};
+  auto all = [&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(store.run());
+    co_await store.wait_ready();
+    co_await run_agent(life, store, store.cluster_name());
+  };
+  co_await async::with_scope(all);
+}
+
+Awaitable<int> live(const KlusterletOptions& options, Observability& observability, kube::Env env, async::Event& stop) {
+  async::LoopPool loops{1};
+  AgentDisplay display{observability, env.clock};
+  Life life{options, env, loops.next(), display, nullptr};
+  if (!options.kubeconfig.empty() || !options.from_files())
+    life.own_cluster =
+        kube::make_http_api(kube::find_config(options.kubeconfig), client_options("own"), life.loop, env);
+
+  auto serve = [&](async::TaskScope& serving) -> Awaitable<> {
+    serving.spawn(observability.serve());
+    auto working = [&](async::TaskScope& workers) -> Awaitable<> {
+      workers.spawn(options.from_files() ? work_with_files(life) : work_with_klusterlet(life));
+      co_await stop.wait();
+      observability.health().set_stopping();
+      env.log.info("stopping");
+      workers.stop();
+    };
+    co_await async::with_scope(working);
+    serving.stop();
+  };
+  co_await async::with_scope(serve);
+  env.log.info("stopped");
+  co_return 0;
+}
+
+int run_klusterlet(const KlusterletOptions& options) {
+  async::RealClock clock;
+  obs::LogSink sink{options.log.sink_options()};
+  const auto log = sink.logger().named("klusterlet");
+  const auto& build = obs::build_info();
+  log.info("starting", {{"version", build.version}, {"revision", build.revision}});
+  try {
+    Observability observability{clock, log, options.serving};
+    observability.listen();
+    auto random = async::Random::from_entropy();
+    const kube::Env env{clock, random, observability.metrics(), log};
+    const auto body = [&](async::Event& stop) { return live(options, observability, env, stop); };
+    async::ShutdownPolicy policy;
+    policy.grace = options.shutdown_grace_period;
+    policy.say = [&](const std::string& sentence) {
+      log.info(sentence);
+      sink.flush(last_words_wait);
+    };
+    return async::run_main(body, policy);
+  } catch (...) {
+    log.error("the agent failed", {{"error", std::current_exception()}});
+    return 1;
+  }
+}
+
+}  // namespace
+
+void add_klusterlet_command(CommandLine& line) {
+  auto& command = line.add("klusterlet", "run the agent of a managed cluster, which chooses its hub");
+  command.describe(
+      "Registers this cluster with the first of its hubs that takes it, stays in touch with that hub, and goes to the "
+      "next one when it is denied or the hub is lost. A bootstrap kubeconfig that cannot be used is passed over; when "
+      "none can, the command fails. Runs until SIGTERM or SIGINT.");
+  const auto options = std::make_shared<KlusterletOptions>();
+  options->add_to(command);
+  command.example(
+      "hubferry klusterlet --cluster-name c1 --bootstrap-kubeconfig hub1.kubeconfig --bootstrap-kubeconfig "
+      "hub2.kubeconfig --hub-kubeconfig-dir /var/lib/hubferry",
+      "two hubs, the first one preferred");
+  command.example("hubferry klusterlet --kubeconfig own.kubeconfig",
+                  "hubs and credentials as Klusterlet and Secrets on this cluster say");
+  command.on_check([options] { options->check(); });
+  command.on_run([options] { return run_klusterlet(*options); });
+}
+
+}  // namespace hubferry::app

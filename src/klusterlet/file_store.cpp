@@ -1,0 +1,183 @@
+#include "hubferry/klusterlet/file_store.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <stdexcept>
+#include <system_error>
+
+#include "kube/config/read_file.hpp"
+
+namespace hubferry::klusterlet {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr auto look_period = std::chrono::seconds{5};
+
+// The names that kubelet's mounts have made known.
+constexpr const char* current_link = "..data";
+constexpr const char* next_link = "..data_tmp";
+constexpr const char* version_prefix = "..version-";
+
+constexpr std::array<const char*, 5> keys{"kubeconfig", "tls.crt", "tls.key", "cluster-name", "agent-name"};
+
+[[noreturn]] void fail(const fs::path& path, const char* what) {
+  const std::error_code code{errno, std::generic_category()};
+  throw std::system_error(code, path.string() + ": " + what);
+}
+
+/// Content and name are on disk when it returns.
+void write_file(const fs::path& file, const std::string& content) {
+  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) fail(file, "cannot be made");
+  std::size_t written = 0;
+  while (written < content.size()) {
+    const auto count = ::write(fd, content.data() + written, content.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      ::close(fd);
+      fail(file, "cannot be written");
+    }
+    written += static_cast<std::size_t>(count);
+  }
+  if (::fsync(fd) != 0 || ::close(fd) != 0) fail(file, "cannot be written");
+}
+
+void sync_folder(const fs::path& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::fsync(fd);
+  ::close(fd);
+}
+
+/// Puts a link in place of whatever is there.
+void put_link(const fs::path& target, const fs::path& link, const fs::path& scratch) {
+  fs::remove(scratch);
+  fs::create_symlink(target, scratch);
+  fs::rename(scratch, link);
+}
+
+std::string read_if_there(const fs::path& file) {
+  try {
+    return kube::read_file(file);
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::no_such_file_or_directory) return {};
+    throw;
+  }
+}
+
+kube::Error to_error(const std::exception& failure) {
+  kube::Error error;
+  error.kind = kube::ErrorKind::retry_later;
+  error.message = failure.what();
+  return error;
+}
+
+}  // namespace
+
+FileStore::FileStore(fs::path folder, std::vector<fs::path> bootstrap_files, kube::Env env)
+    : folder_(std::move(folder)),
+      bootstrap_files_(std::move(bootstrap_files)),
+      bootstraps_(read_bootstraps()),
+      env_(std::move(env)) {}
+
+void FileStore::prepare() {
+  std::error_code failure;
+  if (fs::create_directories(folder_, failure)) fs::permissions(folder_, fs::perms::owner_all, failure);
+  if (failure) throw std::runtime_error(folder_.string() + ": cannot be made: " + failure.message());
+  if (!fs::is_directory(folder_)) throw std::runtime_error(folder_.string() + ": is no folder");
+  if (::access(folder_.c_str(), R_OK | W_OK | X_OK) != 0)
+    throw std::runtime_error(folder_.string() + ": is not ours to read and write");
+  fs::permissions(folder_, fs::perms::owner_all, failure);
+  if (failure) throw std::runtime_error(folder_.string() + ": cannot be closed to others: " + failure.message());
+}
+
+std::vector<BootstrapConfig> FileStore::read_bootstraps() const {
+  std::vector<BootstrapConfig> list;
+  for (const auto& file : bootstrap_files_) {
+    BootstrapConfig config{.name = file.string(), .kubeconfig = {}, .base = fs::absolute(file).parent_path()};
+    try {
+      config.kubeconfig = obs::Secret{kube::read_file(file)};
+    } catch (const std::system_error& error) {
+      config.unreadable = "cannot be read: " + error.code().message();
+    }
+    list.push_back(std::move(config));
+  }
+  return list;
+}
+
+Awaitable<> FileStore::run() {
+  while (true) {
+    co_await env_.clock.sleep_for(look_period);
+    auto list = read_bootstraps();
+    // Not to be read now, perhaps because it is being replaced: what it said counts until it says something else.
+    for (std::size_t at = 0; at < list.size(); ++at)
+      if (!list[at].unreadable.empty() && bootstraps_[at].unreadable.empty()) list[at] = bootstraps_[at];
+    if (list == bootstraps_) continue;
+    bootstraps_ = std::move(list);
+    changed();
+  }
+}
+
+std::optional<HubSecret> FileStore::read() const {
+  // Of one version, also while the next one is put in place. Without the link the files are as somebody else left them.
+  std::error_code none;
+  const auto version = fs::read_symlink(folder_ / current_link, none);
+  const auto from = none ? folder_ : folder_ / version;
+  std::array<std::string, keys.size()> content;
+  for (std::size_t at = 0; at < keys.size(); ++at) content[at] = read_if_there(from / keys[at]);
+  if (content[0].empty()) return std::nullopt;
+  return HubSecret{.kubeconfig = std::move(content[0]),
+                   .certificate = std::move(content[1]),
+                   .key = obs::Secret{std::move(content[2])},
+                   .cluster_name = std::move(content[3]),
+                   .agent_name = std::move(content[4])};
+}
+
+void FileStore::write(const HubSecret& secret) {
+  prepare();
+  std::error_code none;
+  const auto old = fs::read_symlink(folder_ / current_link, none);
+  const fs::path name = version_prefix + env_.random.suffix(10);
+  fs::create_directory(folder_ / name);
+  fs::permissions(folder_ / name, fs::perms::owner_all);
+  const std::array<const std::string*, keys.size()> content{
+      &secret.kubeconfig, &secret.certificate, &secret.key.reveal(), &secret.cluster_name, &secret.agent_name};
+  for (std::size_t at = 0; at < keys.size(); ++at) write_file(folder_ / name / keys[at], *content[at]);
+  sync_folder(folder_ / name);
+  // From here on the new version counts, all of it.
+  put_link(name, folder_ / current_link, folder_ / next_link);
+  for (const auto* key : keys) {
+    const auto target = fs::path{current_link} / key;
+    std::error_code no_link;
+    if (fs::read_symlink(folder_ / key, no_link) != target) put_link(target, folder_ / key, folder_ / next_link);
+  }
+  sync_folder(folder_);
+  // The old version, and what a crash may have left.
+  for (const auto& entry : fs::directory_iterator{folder_})
+    if (entry.path().filename().string().starts_with(version_prefix) && entry.path().filename() != name)
+      fs::remove_all(entry.path(), none);
+}
+
+Awaitable<kube::Result<std::optional<HubSecret>>> FileStore::load() {
+  try {
+    co_return read();
+  } catch (const std::exception& error) {
+    co_return to_error(error);
+  }
+}
+
+Awaitable<kube::Result<>> FileStore::save(HubSecret secret) {
+  try {
+    write(secret);
+    co_return kube::Result<>{};
+  } catch (const std::exception& error) {
+    co_return to_error(error);
+  }
+}
+
+}  // namespace hubferry::klusterlet

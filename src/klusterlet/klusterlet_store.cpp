@@ -1,0 +1,280 @@
+#include "hubferry/klusterlet/klusterlet_store.hpp"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+
+#include "hubferry/async/backoff.hpp"
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/kube/conditions.hpp"
+#include "hubferry/kube/edit.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "kube/config/base64.hpp"
+
+namespace hubferry::klusterlet {
+
+namespace {
+
+using kube::json::array;
+using kube::json::object;
+using kube::json::value;
+
+constexpr const char* gate = "MultipleHubs";
+
+bool is_gate_on(const value* gates) {
+  if (gates == nullptr || !gates->is_array()) return false;
+  return std::ranges::any_of(gates->get_array(), [](const value& entry) {
+    return entry.is_object() && kube::string_at(entry.get_object(), {"feature"}) == gate &&
+           kube::string_at(entry.get_object(), {"mode"}) == "Enable";
+  });
+}
+
+kube::CacheOptions only(const std::string& name) {
+  kube::CacheOptions options;
+  options.field_selector = "metadata.name=" + name;
+  return options;
+}
+
+kube::CacheOptions in_namespace(const std::string& ns) {
+  kube::CacheOptions options;
+  options.ns = ns;
+  return options;
+}
+
+std::string decoded(const kube::Object& secret, std::string_view key) {
+  return kube::decode_base64(secret.string_at({"data", key})).value_or(std::string{});
+}
+
+/// Puts a field; tells whether it was another.
+bool put(object& target, std::string_view name, value wanted) {
+  auto& field = target[name];
+  if (field == wanted) return false;
+  field = std::move(wanted);
+  return true;
+}
+
+object& child(object& parent, std::string_view name) {
+  auto& field = parent[name];
+  if (!field.is_object()) field = object{};
+  return field.get_object();
+}
+
+kube::Mutation with_data(object data) {
+  return [data = std::move(data)](object& secret) {
+    bool changed = false;
+    auto& known = child(secret, "data");
+    for (const auto& [name, content] : data) changed = put(known, name, content) || changed;
+    return changed;
+  };
+}
+
+bool put_gate(object& registration) {
+  if (is_gate_on(registration.if_contains("featureGates"))) return false;
+  array kept;
+  if (const auto* gates = registration.if_contains("featureGates"); gates != nullptr && gates->is_array())
+    for (const auto& entry : gates->get_array())
+      if (entry.is_object() && kube::string_at(entry.get_object(), {"feature"}) != gate) kept.push_back(entry);
+  kept.push_back(object{{"feature", gate}, {"mode", "Enable"}});
+  return put(registration, "featureGates", std::move(kept));
+}
+
+}  // namespace
+
+KlusterletWish read_klusterlet(const kube::Object& klusterlet) {
+  KlusterletWish wish;
+  const auto refuse = [&](const char* reason, std::string problem) {
+    wish.problem_reason = reason;
+    wish.problem = std::move(problem);
+    return wish;
+  };
+  const auto* registration = klusterlet.find({"spec", "registrationConfiguration"});
+  wish.multiple_hubs = registration != nullptr && is_gate_on(kube::find(*registration, {"featureGates"}));
+  if (!wish.multiple_hubs) {
+    wish.secrets = {ocm::names::bootstrap_secret};
+    return wish;
+  }
+  const auto* configs = kube::find(*registration, {"bootstrapKubeConfigs"});
+  const auto type = configs != nullptr && configs->is_object() ? kube::string_at(configs->get_object(), {"type"})
+                                                               : std::string_view{};
+  if (type != "LocalSecrets")
+    return refuse("BootstrapKubeConfigsMissing",
+                  "the feature gate MultipleHubs is on, but bootstrapKubeConfigs is of type " +
+                      std::string{type.empty() ? "None" : type} + ": it must be LocalSecrets and name the Secrets");
+  const auto* local = kube::find(*configs, {"localSecretsConfig"});
+  const auto* names = local == nullptr ? nullptr : kube::find(*local, {"kubeConfigSecrets"});
+  if (names != nullptr && names->is_array())
+    for (const auto& entry : names->get_array())
+      if (entry.is_object()) wish.secrets.emplace_back(kube::string_at(entry.get_object(), {"name"}));
+  if (wish.secrets.size() < 2)
+    return refuse("TooFewBootstrapKubeConfigs",
+                  "the feature gate MultipleHubs is on: localSecretsConfig.kubeConfigSecrets must name at least two "
+                  "Secrets, not " +
+                      std::to_string(wish.secrets.size()));
+  const auto* seconds = kube::find(*local, {"hubConnectionTimeoutSeconds"});
+  if (seconds != nullptr && seconds->is_int64() && seconds->get_int64() > 0)
+    wish.timeout = std::chrono::seconds{seconds->get_int64()};
+  return wish;
+}
+
+KlusterletStore::KlusterletStore(kube::Api& api, KlusterletStoreOptions options, kube::Env env)
+    : api_(api),
+      options_(std::move(options)),
+      env_(std::move(env)),
+      klusterlets_(api_, ocm::klusterlets, only(options_.klusterlet), kube::object_decoder(), env_),
+      secrets_(api_, kube::resources::secrets, in_namespace(options_.ns), kube::object_decoder(), env_) {}
+
+Awaitable<> KlusterletStore::run() {
+  auto follow = [this](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(klusterlets_.run());
+    scope.spawn(secrets_.run());
+    co_await wait_ready();
+    const auto look = [this](const kube::Key&, const auto&, const auto&) { look_again(); };
+    const auto of_klusterlets = klusterlets_.subscribe(look);
+    const auto of_secrets = secrets_.subscribe(look);
+    look_again();
+    co_await write_status();
+  };
+  co_await async::with_scope(follow);
+}
+
+Awaitable<> KlusterletStore::wait_ready() {
+  co_await klusterlets_.wait_synced();
+  co_await secrets_.wait_synced();
+}
+
+std::string KlusterletStore::cluster_name() const {
+  const auto klusterlet = klusterlets_.get({{}, options_.klusterlet});
+  return klusterlet == nullptr ? std::string{} : std::string{klusterlet->string_at({"spec", "clusterName"})};
+}
+
+void KlusterletStore::look_again() {
+  const auto klusterlet = klusterlets_.get({{}, options_.klusterlet});
+  if (klusterlet == nullptr) return;
+  last_wish_ = read_klusterlet(*klusterlet);
+  status_changed_.notify();
+  if (!last_wish_.problem.empty()) return;
+  const bool other_terms = wish_.multiple_hubs != last_wish_.multiple_hubs;
+  wish_ = last_wish_;
+  std::vector<BootstrapConfig> list;
+  for (const auto& name : wish_.secrets) {
+    BootstrapConfig config{.name = options_.ns + "/" + name, .kubeconfig = {}, .base = std::nullopt};
+    const auto secret = secrets_.get({options_.ns, name});
+    if (secret == nullptr)
+      config.unreadable = "there is no such Secret";
+    else if (auto text = decoded(*secret, "kubeconfig"); text.empty())
+      config.unreadable = "the Secret has no key kubeconfig";
+    else
+      config.kubeconfig = obs::Secret{std::move(text)};
+    list.push_back(std::move(config));
+  }
+  if (list == bootstraps_ && !other_terms) return;
+  bootstraps_ = std::move(list);
+  changed();
+}
+
+Awaitable<kube::Result<std::optional<HubSecret>>> KlusterletStore::load() {
+  const kube::Key key{options_.ns, ocm::names::hub_kubeconfig_secret};
+  auto found = co_await api_.get(kube::resources::secrets, key);
+  if (!found && found.error().kind == kube::ErrorKind::not_found) co_return std::optional<HubSecret>{};
+  if (!found) co_return found.error();
+  HubSecret secret{.kubeconfig = decoded(*found, "kubeconfig"),
+                   .certificate = decoded(*found, "tls.crt"),
+                   .key = obs::Secret{decoded(*found, "tls.key")},
+                   .cluster_name = decoded(*found, "cluster-name"),
+                   .agent_name = decoded(*found, "agent-name")};
+  if (secret.kubeconfig.empty()) co_return std::optional<HubSecret>{};
+  co_return std::optional<HubSecret>{std::move(secret)};
+}
+
+Awaitable<kube::Result<>> KlusterletStore::save(HubSecret secret) {
+  const kube::Key key{options_.ns, ocm::names::hub_kubeconfig_secret};
+  const auto mutate = with_data({{"kubeconfig", kube::encode_base64(secret.kubeconfig)},
+                                 {"tls.crt", kube::encode_base64(secret.certificate)},
+                                 {"tls.key", kube::encode_base64(secret.key.reveal())},
+                                 {"cluster-name", kube::encode_base64(secret.cluster_name)},
+                                 {"agent-name", kube::encode_base64(secret.agent_name)}});
+  auto written = co_await kube::create_or_patch(api_, kube::resources::secrets, key, mutate);
+  if (!written) co_return written.error();
+  co_return kube::Result<>{};
+}
+
+Awaitable<kube::Result<>> KlusterletStore::put_bootstraps(std::vector<BootstrapConfig> list,
+                                                          std::optional<Duration> timeout) {
+  array names;
+  for (const auto& entry : list) {
+    // Ours are shown with their namespace.
+    const auto name = entry.name.substr(entry.name.rfind('/') + 1);
+    names.push_back(object{{"name", name}});
+    if (entry.kubeconfig.empty()) continue;
+    const kube::Key key{options_.ns, name};
+    const auto mutate = with_data({{"kubeconfig", kube::encode_base64(entry.kubeconfig.reveal())}});
+    auto written = co_await kube::create_or_patch(api_, kube::resources::secrets, key, mutate);
+    if (!written) co_return written.error();
+  }
+  if (names.size() < 2) co_return kube::Result<>{};
+  const kube::Mutation mutate = [&](object& klusterlet) {
+    auto& registration = child(child(klusterlet, "spec"), "registrationConfiguration");
+    bool changed = put_gate(registration);
+    auto& configs = child(registration, "bootstrapKubeConfigs");
+    changed = put(configs, "type", "LocalSecrets") || changed;
+    auto& local = child(configs, "localSecretsConfig");
+    changed = put(local, "kubeConfigSecrets", names) || changed;
+    if (timeout)
+      changed = put(local, "hubConnectionTimeoutSeconds",
+                    std::chrono::duration_cast<std::chrono::seconds>(*timeout).count()) ||
+                changed;
+    return changed;
+  };
+  auto edited = co_await kube::edit(api_, ocm::klusterlets, {{}, options_.klusterlet}, mutate);
+  if (!edited) co_return edited.error();
+  co_return kube::Result<>{};
+}
+
+void KlusterletStore::report(const AgentReport& report) {
+  report_ = report;
+  status_changed_.notify();
+}
+
+bool KlusterletStore::put_conditions(object& klusterlet) const {
+  auto& status = child(klusterlet, "status");
+  const auto now = env_.clock.wall_now();
+  const auto* generation = kube::find(klusterlet, {"metadata", "generation"});
+  const auto observed = generation != nullptr && generation->is_int64() ? generation->get_int64() : 0;
+  const bool good = last_wish_.problem.empty();
+  const kube::Condition applied{.type = "Applied",
+                                .status = good ? kube::ConditionStatus::yes : kube::ConditionStatus::no,
+                                .reason = good ? "KlusterletApplied" : last_wish_.problem_reason,
+                                .message = good ? "the agent follows this Klusterlet" : last_wish_.problem,
+                                .observed_generation = observed};
+  const bool joined = report_.phase == "Joined";
+  const auto message = joined ? "the agent is at the hub " + report_.hub
+                              : (report_.problem.empty() ? "the agent is " + report_.phase : report_.problem);
+  const kube::Condition connection{
+      .type = "HubConnectionDegraded",
+      .status = joined ? kube::ConditionStatus::no : kube::ConditionStatus::yes,
+      .reason = joined ? "HubConnectionFunctional"
+                       : (report_.problem.empty() ? "HubKubeConfigMissing" : "BootstrapSecretError"),
+      .message = message,
+      .observed_generation = observed};
+  bool changed = kube::set_condition(status, applied, now);
+  if (!report_.phase.empty()) changed = kube::set_condition(status, connection, now) || changed;
+  return changed;
+}
+
+Awaitable<> KlusterletStore::write_status() {
+  async::Backoff backoff{{}, env_.clock, env_.random};
+  kube::EditOptions options;
+  options.subresource = "status";
+  const kube::Key key{{}, options_.klusterlet};
+  const kube::Mutation mutate = [this](object& klusterlet) { return put_conditions(klusterlet); };
+  while (true) {
+    co_await status_changed_.wait();
+    auto written = co_await kube::edit(api_, ocm::klusterlets, key, mutate, options);
+    if (written || written.error().kind == kube::ErrorKind::not_found) continue;
+    env_.log.info("the Klusterlet's status could not be written, trying again",
+                  {{"error", written.error().describe()}});
+    co_await backoff.pause();
+    status_changed_.notify();
+  }
+}
+
+}  // namespace hubferry::klusterlet

@@ -1,0 +1,205 @@
+#include "hubferry/klusterlet/klusterlet_store.hpp"
+
+#include <boost/json/parse.hpp>
+
+#include "hubferry/kube/conditions.hpp"
+#include "hubferry/sim/crds.hpp"
+#include "klusterlet_test.hpp"
+#include "kube/config/base64.hpp"
+
+namespace hubferry::klusterlet::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+namespace json = boost::json;
+
+KlusterletWish wish_of(const std::string& registration) {
+  return read_klusterlet(
+      kube::Object{json::parse(R"({"metadata": {"name": "klusterlet"}, "spec": {"registrationConfiguration": )" +
+                               registration + "}}")
+                       .as_object()});
+}
+
+const std::string gate_on = R"("featureGates": [{"feature": "MultipleHubs", "mode": "Enable"}])";
+
+// Scenario 4: what upstream's operator renders into arguments.
+TEST(KlusterletWishTest, TheSecretsAreTakenInOrderWithTheDefaultTimeout) {
+  const auto wish = wish_of("{" + gate_on + R"(, "bootstrapKubeConfigs": {"type": "LocalSecrets", "localSecretsConfig":
+    {"kubeConfigSecrets": [{"name": "bootstraphub1"}, {"name": "bootstraphub2"}]}}})");
+  EXPECT_THAT(wish.problem, IsEmpty());
+  EXPECT_TRUE(wish.multiple_hubs);
+  EXPECT_THAT(wish.secrets, ElementsAre("bootstraphub1", "bootstraphub2"));
+  EXPECT_EQ(wish.timeout, 600s);
+}
+
+TEST(KlusterletWishTest, WithTheGateOffTheListDoesNotCount) {
+  for (const auto* registration : {"{}", R"({"featureGates": [{"feature": "MultipleHubs", "mode": "Disable"}]})",
+                                   R"({"bootstrapKubeConfigs": {"type": "LocalSecrets", "localSecretsConfig":
+           {"kubeConfigSecrets": [{"name": "a"}, {"name": "b"}]}}})"}) {
+    const auto wish = wish_of(registration);
+    EXPECT_FALSE(wish.multiple_hubs);
+    EXPECT_THAT(wish.secrets, ElementsAre("bootstrap-hub-kubeconfig"));
+    EXPECT_THAT(wish.problem, IsEmpty());
+  }
+}
+
+// Scenario 5.
+TEST(KlusterletWishTest, TheGateWithoutAListIsAProblemThatSaysWhatToDo) {
+  for (const auto& configs : {std::string{}, std::string{R"(, "bootstrapKubeConfigs": {"type": "None"})"},
+                              std::string{R"(, "bootstrapKubeConfigs": {})"}}) {
+    const auto wish = wish_of("{" + gate_on + configs + "}");
+    EXPECT_EQ(wish.problem_reason, "BootstrapKubeConfigsMissing");
+    EXPECT_THAT(wish.problem, HasSubstr("LocalSecrets"));
+  }
+  const auto one = wish_of("{" + gate_on + R"(, "bootstrapKubeConfigs": {"type": "LocalSecrets", "localSecretsConfig":
+    {"kubeConfigSecrets": [{"name": "a"}]}}})");
+  EXPECT_EQ(one.problem_reason, "TooFewBootstrapKubeConfigs");
+}
+
+/// The agent's own cluster, with a Klusterlet.
+class KlusterletStoreTest : public KlusterletTest {
+ protected:
+  KlusterletStoreTest() {
+    loop_.run(set_up());
+    resource_store_.emplace(own_.api(), KlusterletStoreOptions{}, env_);
+    scope_.spawn(resource_store_->run());
+    loop_.run_for(1s);
+  }
+
+  ~KlusterletStoreTest() override { stop_all(); }
+
+  Awaitable<> set_up() {
+    co_await sim::install_crds(own_.api(), env_);
+    json::object ns{{"metadata", json::object{{"name", names::agent_namespace}}}};
+    co_await hub1_.must(own_.api().create(kube::resources::namespaces, std::move(ns)));
+    co_await put_secret("hub1", hub1_.bootstrap());
+    co_await put_secret("hub2", hub2_.bootstrap());
+    auto klusterlet = json::parse(R"({"metadata": {"name": "klusterlet"}, "spec": {"clusterName": "cluster1",
+      "registrationConfiguration": {"featureGates": [{"feature": "MultipleHubs", "mode": "Enable"}],
+      "bootstrapKubeConfigs": {"type": "LocalSecrets", "localSecretsConfig": {"hubConnectionTimeoutSeconds": 300,
+      "kubeConfigSecrets": [{"name": "hub1"}, {"name": "hub2"}]}}}}})");
+    co_await hub1_.must(own_.api().create(ocm::klusterlets, klusterlet.as_object()));
+  }
+
+  Awaitable<> put_secret(std::string name, BootstrapConfig bootstrap) {
+    json::object secret{{"metadata", json::object{{"name", name}, {"namespace", names::agent_namespace}}},
+                        {"data", json::object{{"kubeconfig", kube::encode_base64(bootstrap.kubeconfig.reveal())}}}};
+    if (own_.object(kube::resources::secrets, {names::agent_namespace, name})) {
+      kube::Key key{names::agent_namespace, name};
+      co_await hub1_.must(own_.api().merge_patch(kube::resources::secrets, key, std::move(secret)));
+    } else {
+      co_await hub1_.must(own_.api().create(kube::resources::secrets, std::move(secret)));
+    }
+  }
+
+  Awaitable<> patch_registration(std::string text) {
+    json::object patch{{"spec", json::object{{"registrationConfiguration", json::parse(text)}}}};
+    co_await hub1_.must(own_.api().merge_patch(ocm::klusterlets, {{}, "klusterlet"}, std::move(patch)));
+  }
+
+  Agent& start_on_klusterlet() {
+    agents_.push_back(std::make_unique<Agent>(options(), *resource_store_, connect(), env_));
+    agent_scope_.emplace(loop_.executor());
+    agent_scope_->spawn(agents_.back()->run());
+    return *agents_.back();
+  }
+
+  std::string condition_of_klusterlet(const char* type, const char* field = "status") {
+    const auto klusterlet = own_.object(ocm::klusterlets, {{}, "klusterlet"});
+    const auto* condition = kube::find_condition(*klusterlet, type);
+    return condition == nullptr ? std::string{} : std::string{kube::string_at(*condition, {field})};
+  }
+
+  sim::Server own_{sim::Options{}, env_};
+  std::optional<KlusterletStore> resource_store_;
+};
+
+TEST_F(KlusterletStoreTest, TheKlusterletSaysWhereToGoAndTheSecretIsKeptBesideIt) {
+  EXPECT_EQ(resource_store_->cluster_name(), "cluster1");
+  EXPECT_EQ(resource_store_->connection_timeout(), 300s);
+  start_on_klusterlet();
+  ASSERT_TRUE(until_available(hub1_));
+  const auto secret = own_.object(kube::resources::secrets, {names::agent_namespace, "hub-kubeconfig-secret"});
+  ASSERT_TRUE(secret);
+  for (const auto* key : {"kubeconfig", "tls.crt", "tls.key", "cluster-name", "agent-name"})
+    EXPECT_FALSE(secret->string_at({"data", key}).empty()) << key;
+  EXPECT_EQ(condition_of_klusterlet("Applied"), "True");
+  EXPECT_TRUE(until([&] { return condition_of_klusterlet("HubConnectionDegraded") == "False"; }, 10s));
+  EXPECT_EQ(condition_of_klusterlet("HubConnectionDegraded", "reason"), "HubConnectionFunctional");
+  stop_agents();
+  start_on_klusterlet();
+  loop_.run_for(1min);
+  EXPECT_EQ(hub1_.requests().size(), 1U) << "the secret serves after a restart";
+}
+
+// Scenario 5.
+TEST_F(KlusterletStoreTest, AKlusterletThatCannotBeFulfilledIsToldSoAndTheAgentGoesOn) {
+  auto& agent = start_on_klusterlet();
+  ASSERT_TRUE(until_available(hub1_));
+  loop_.run(patch_registration(R"({"bootstrapKubeConfigs": {"type": "None", "localSecretsConfig": null}})"));
+  ASSERT_TRUE(until([&] { return condition_of_klusterlet("Applied") == "False"; }, 10s));
+  EXPECT_EQ(condition_of_klusterlet("Applied", "reason"), "BootstrapKubeConfigsMissing");
+  loop_.run_for(1min);
+  EXPECT_EQ(agent.view().hub, hub1_.url());
+  EXPECT_EQ(agent.view().phase, "Joined");
+}
+
+// Scenario 6: the API's part.
+TEST_F(KlusterletStoreTest, ATimeoutBelowTheLeastIsRefusedByTheServer) {
+  auto patch = [&]() -> Awaitable<> {
+    json::object change{{"spec", json::parse(R"({"registrationConfiguration": {"bootstrapKubeConfigs":
+      {"localSecretsConfig": {"hubConnectionTimeoutSeconds": 179}}}})")}};
+    auto answer = co_await own_.api().merge_patch(ocm::klusterlets, {{}, "klusterlet"}, std::move(change));
+    EXPECT_FALSE(answer);
+    if (!answer) {
+      EXPECT_EQ(answer.error().kind, kube::ErrorKind::invalid);
+    }
+  };
+  loop_.run(patch());
+}
+
+TEST_F(KlusterletStoreTest, AnEditOfTheSecretInUseMeansANewChoiceAndOneOfAnotherMeansNothing) {
+  start_on_klusterlet();
+  ASSERT_TRUE(until_available(hub1_));
+  loop_.run(put_secret("hub2", hub2_.bootstrap("hub", "bootstrap2")));
+  loop_.run_for(30s);
+  EXPECT_EQ(switches("bootstrap_changed"), 0);
+  loop_.run(put_secret("hub1", hub1_.bootstrap("rebuilt")));
+  loop_.run_for(30s);
+  EXPECT_EQ(switches("bootstrap_changed"), 1);
+  EXPECT_EQ(hub1_.requests().size(), 2U);
+}
+
+TEST_F(KlusterletStoreTest, AMissingSecretIsNamedInTheReason) {
+  hub2_.server.outage(true);
+  auto remove = [&]() -> Awaitable<> {
+    co_await hub1_.must(own_.api().remove(kube::resources::secrets, {names::agent_namespace, "hub1"}));
+  };
+  loop_.run(remove());
+  auto& agent = start_on_klusterlet();
+  loop_.run_for(1min);
+  EXPECT_THAT(agent.view().problem, HasSubstr("open-cluster-management-agent/hub1: there is no such Secret"));
+  EXPECT_EQ(condition_of_klusterlet("HubConnectionDegraded"), "True");
+}
+
+TEST_F(KlusterletStoreTest, AListThatAHubSendsIsWrittenToTheCluster) {
+  std::vector<BootstrapConfig> list{hub2_.bootstrap(), hub1_.bootstrap()};
+  list[0].name = "bootstrap-m1";
+  list[1].name = std::string{names::agent_namespace} + "/hub1";
+  auto put = [&]() -> Awaitable<> {
+    auto written = co_await resource_store_->put_bootstraps(list, 180s);
+    EXPECT_TRUE(written) << written.error();
+  };
+  loop_.run(put());
+  loop_.run_for(1s);
+  const auto stored = resource_store_->bootstraps();
+  ASSERT_EQ(stored.size(), 2U);
+  EXPECT_EQ(stored[0].kubeconfig, list[0].kubeconfig);
+  EXPECT_EQ(stored[1].kubeconfig, list[1].kubeconfig);
+  EXPECT_EQ(resource_store_->connection_timeout(), 180s);
+}
+
+}  // namespace
+}  // namespace hubferry::klusterlet::test

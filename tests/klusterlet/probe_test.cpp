@@ -1,0 +1,143 @@
+#include <boost/json/array.hpp>
+
+#include "hubferry/kube/edit.hpp"
+#include "klusterlet_test.hpp"
+
+namespace hubferry::klusterlet::test {
+namespace {
+
+using testing::HasSubstr;
+using ProbeTest = KlusterletTest;
+namespace json = boost::json;
+
+// Scenario 12.
+TEST_F(ProbeTest, AHubOnWhichAnyOfTheSixRightsIsMissingIsNotChosen) {
+  struct Right {
+    std::size_t rule;
+    const char* verb;
+  };
+  for (const auto& right : {Right{0, "create"}, Right{0, "get"}, Right{1, "create"}, Right{1, "get"}, Right{1, "list"},
+                            Right{1, "watch"}}) {
+    const auto set = [&](bool without) -> Awaitable<> {
+      const kube::Mutation mutate = [&](json::object& role) {
+        auto& verbs = role.at("rules").as_array().at(right.rule).at("verbs").as_array();
+        if (without)
+          verbs.erase(std::find(verbs.begin(), verbs.end(), json::value(right.verb)));
+        else
+          verbs.push_back(right.verb);
+        return true;
+      };
+      co_await hub1_.must(kube::edit(hub1_.server.api(), kube::resources::cluster_roles, {{}, "bootstrap"}, mutate));
+    };
+    loop_.run(set(true));
+    const auto cluster = std::string{"without-"} + right.verb + std::to_string(right.rule);
+    MemoryStore store{{hub1_.bootstrap(), hub2_.bootstrap()}};
+    Agent agent{options(cluster), store, connect(), env_};
+    async::TaskScope scope{loop_.executor()};
+    scope.spawn(agent.run());
+    EXPECT_TRUE(until([&] { return hub2_.is_available(cluster); }, 30s)) << right.verb;
+    EXPECT_FALSE(hub1_.cluster(cluster)) << right.verb;
+    scope.stop();
+    loop_.run(scope.join());
+    loop_.run(set(false));
+  }
+}
+
+TEST_F(ProbeTest, TheRightsAreAskedForInOrderAndNoFurtherThanNeeded) {
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  std::vector<std::string> first;
+  for (const auto& request : hub1_.server.requests())
+    if (request.user == "bootstrap" && first.size() < 7) first.push_back(request.verb + " " + request.resource);
+  const std::string review = "create selfsubjectaccessreviews.authorization.k8s.io";
+  EXPECT_THAT(first, testing::ElementsAre(review, review, review, review, review, review,
+                                          "get managedclusters.cluster.open-cluster-management.io"));
+}
+
+// Scenario 14.
+TEST_F(ProbeTest, AHubThatDoesNotShowTheClusterThoughItShouldIsNotChosen) {
+  hub1_.server.faults().on({"get", "managedclusters"}).always().fail(403);
+  start();
+  EXPECT_TRUE(until_available(hub2_, 30s));
+}
+
+// Scenarios 8 and 16.
+TEST_F(ProbeTest, WhenNoHubAnswersTheAgentSaysSoAndGoesOnUntilOneDoes) {
+  hub1_.server.outage(true);
+  hub2_.server.outage(true);
+  auto& agent = start();
+  loop_.run_for(10min);
+  EXPECT_EQ(agent.view().phase, "Selecting");
+  EXPECT_THAT(agent.view().problem, testing::AllOf(HasSubstr("hub1-bootstrap"), HasSubstr("hub2-bootstrap")));
+  EXPECT_THAT(agent.states()["Selecting"].error, HasSubstr("no hub can be chosen"));
+  hub2_.server.outage(false);
+  EXPECT_TRUE(until_available(hub2_, 3min));
+  EXPECT_TRUE(agent.view().problem.empty());
+}
+
+// A firewall that swallows packets.
+TEST_F(ProbeTest, AHubThatNeverAnswersCostsTenSeconds) {
+  hub1_.server.faults().on({"create", "selfsubjectaccessreviews"}).always().delay(sim::Latency::fixed(24h));
+  start();
+  EXPECT_TRUE(until_available(hub2_, 15s));
+}
+
+// Scenario 10.
+TEST_F(ProbeTest, ADenialThatCameWhileTheAgentWasAwayIsNoticedWhenItStarts) {
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  stop_agents();
+  loop_.run(hub1_.accept("cluster1", false));
+  start();
+  EXPECT_TRUE(until_available(hub2_, 30s));
+}
+
+TEST_F(ProbeTest, ANewListEndsTheWaitForAHub) {
+  hub1_.server.outage(true);
+  store_.set_bootstraps({hub1_.bootstrap()});
+  start();
+  loop_.run_for(10min);
+  store_.set_bootstraps({hub1_.bootstrap(), hub2_.bootstrap()});
+  EXPECT_TRUE(until_available(hub2_, 5s));
+}
+
+// Scenario 15.
+TEST_F(ProbeTest, AnUnreadableKubeconfigIsPassedOver) {
+  BootstrapConfig broken{"broken", obs::Secret{"{ no yaml"}, std::nullopt};
+  store_.set_bootstraps({broken, hub2_.bootstrap()});
+  start();
+  EXPECT_TRUE(until_available(hub2_, 30s));
+}
+
+// A hub that takes the bootstrap credential back while we wait, as the rollback of a migration does.
+TEST_F(ProbeTest, AHubThatRefusesUsWhileWeRegisterIsLeftWithoutWaitingForTheTimeout) {
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  hub2_.approves = false;
+  loop_.run(hub1_.accept("cluster1", false));
+  ASSERT_TRUE(until([&] { return hub2_.requests().size() == 1; }, 10s));
+  loop_.run(hub2_.must(hub2_.server.api().remove(kube::resources::cluster_role_bindings, {{}, "bootstrap"})));
+  const auto old = hub1_.renew_time("cluster1");
+  loop_.run(hub1_.accept("cluster1", true));
+  EXPECT_TRUE(until([&] { return hub1_.renew_time("cluster1") != old; }, 2min));
+  EXPECT_EQ(switches("bootstrap_refused"), 1);
+}
+
+// What [OURS] promises to a hub that returns: its agents ask seldom while it is away.
+TEST_F(ProbeTest, AHubThatIsAwayIsAskedSeldom) {
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  hub1_.server.outage(true);
+  hub2_.server.outage(true);
+  loop_.run_for(30min);
+  hub1_.server.forget_requests();
+  hub2_.server.forget_requests();
+  loop_.run_for(30min);
+  EXPECT_LE(hub1_.server.requests().size() + hub2_.server.requests().size(), 70U);
+  hub1_.server.outage(false);
+  const auto old = hub1_.renew_time("cluster1");
+  EXPECT_TRUE(until([&] { return hub1_.renew_time("cluster1") != old; }, 3min));
+}
+
+}  // namespace
+}  // namespace hubferry::klusterlet::test
