@@ -1,10 +1,9 @@
-#include <unistd.h>
-
-#include <array>
 #include <atomic>
 #include <memory>
 
 #include "app/commands.hpp"
+#include "app/host_name.hpp"
+#include "app/manager_controllers.hpp"
 #include "app/manager_options.hpp"
 #include "app/observability.hpp"
 #include "hubferry/async/backoff.hpp"
@@ -24,21 +23,6 @@ namespace {
 
 // So that the words before an abrupt end get out; not so long that a blocked log delays that end.
 constexpr auto last_words_wait = std::chrono::milliseconds(200);
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
-kube::HttpApiOptions client_options(const ManagerOptions& options) {
-  kube::HttpApiOptions client;
-  client.name = "global";
-  client.user_agent = "hubferry/" + std::string{obs::build_info().version};
-  client.qps = options.kube_api_qps;
-  client.burst = options.kube_api_burst;
-  return client;
-}
 
 kube::LeaderElectionOptions election_options(const ManagerOptions& options, async::Random& random) {
   kube::LeaderElectionOptions election;
@@ -70,22 +54,16 @@ async::Awaitable<> reach(kube::Api& api, kube::Env env) {
   }
 }
 
-/// What the leader does: run the controllers.
-async::Awaitable<> lead(kube::Env env) {
-  env.log.warn("this build contains no controllers: the manager leads, serves metrics and health, and does no more");
-  co_await env.clock.sleep_until(async::never);
-}
-
-/// The manager's work, until cancelled.
-async::Awaitable<> work(const ManagerOptions& options, kube::Api& api, kube::Env env, std::atomic<bool>& reached) {
-  co_await reach(api, env);
+/// The manager's work, until cancelled. Who does not lead is ready to: it needs to know nothing for that.
+async::Awaitable<> work(ControllerSurroundings around, std::atomic<bool>& reached) {
+  co_await reach(around.global, around.env);
   reached = true;
-  if (!options.leader_elect) {
-    co_await lead(env);
+  if (!around.options.leader_elect) {
+    co_await run_controllers(around);
     co_return;
   }
-  kube::LeaderElector elector{api, election_options(options, env.random), env};
-  auto in_office = [&](kube::LeaderEpoch) { return lead(env); };
+  kube::LeaderElector elector{around.global, election_options(around.options, around.env.random), around.env};
+  auto in_office = [&](kube::LeaderEpoch) { return run_controllers(around); };
   co_await elector.run(in_office);
 }
 
@@ -95,17 +73,21 @@ async::Awaitable<int> manage(const ManagerOptions& options, Observability& obser
                              async::Event& stop) {
   async::LoopPool loops{options.effective_threads()};
   const auto config = kube::find_config(options.kubeconfig);
-  const auto api = kube::make_http_api(config, client_options(options), loops.next(), env);
+  const auto api = kube::make_http_api(config, client_options(options, "global"), loops.next(), env);
   std::atomic<bool> reached = false;
   observability.health().add_readiness("global-hub", [&reached]() -> std::optional<std::string> {
     if (reached) return std::nullopt;
     return "the global hub has not answered yet";
   });
+  obs::CheckState caches{"nothing runs yet"};
+  caches.pass();  // until there is something to wait for
+  observability.health().add_readiness("caches", caches.check());
+  const ControllerSurroundings around{options, *api, config, loops, env, caches};
 
   auto life = [&](async::TaskScope& serving) -> async::Awaitable<> {
     serving.spawn(observability.serve());
     auto working = [&](async::TaskScope& workers) -> async::Awaitable<> {
-      workers.spawn(work(options, *api, env, reached));
+      workers.spawn(work(around, reached));
       co_await stop.wait();
       observability.health().set_stopping();
       env.log.info("stopping: no longer ready");

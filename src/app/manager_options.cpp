@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "app/flag_values.hpp"
+#include "hubferry/obs/build_info.hpp"
 
 namespace hubferry::app {
 
@@ -60,6 +61,8 @@ void ManagerOptions::add_to(Command& command) {
   command.add(controllers_flag(controllers));
   command.add_integer(max_concurrent_migrations, "max-concurrent-migrations", 1, 100'000,
                       "How many migrations run at once; further ones wait.");
+  command.add_integer(clusters_in_flight_per_hub, "clusters-in-flight-per-hub", 1, 100'000,
+                      "How many clusters of one hub are treated at once, over all migrations.");
   command.add_switch(leader_elect, "leader-elect", "Act only while holding the Lease: for more than one replica.");
   command.add_duration(lease_duration, "leader-elect-lease-duration",
                        "After this long without a sign of life from the leader another replica takes over.");
@@ -101,6 +104,15 @@ std::string ManagerOptions::effective_namespace() const {
   std::string name;
   if (file >> name) return name;
   return fallback_namespace;
+}
+
+kube::HttpApiOptions client_options(const ManagerOptions& options, std::string name) {
+  kube::HttpApiOptions client;
+  client.name = std::move(name);
+  client.user_agent = "hubferry/" + std::string{obs::build_info().version};
+  client.qps = options.kube_api_qps;
+  client.burst = options.kube_api_burst;
+  return client;
 }
 
 std::size_t ManagerOptions::effective_threads() const {

@@ -5,6 +5,7 @@
 
 #include "app/log_flags.hpp"
 #include "app/observability.hpp"
+#include "hubferry/kube/http_api.hpp"
 
 namespace hubferry::app {
 
@@ -24,6 +25,7 @@ struct ManagerOptions {
   std::string lease_namespace;  // empty: the own one
   std::vector<std::string> controllers = controller_names();
   int max_concurrent_migrations = 10;
+  int clusters_in_flight_per_hub = 50;
   int threads = 0;           // 0: one for each CPU
   double kube_api_qps = -1;  // 0 and below: unlimited
   int kube_api_burst = 100;
@@ -41,5 +43,8 @@ struct ManagerOptions {
   [[nodiscard]] std::string effective_namespace() const;
   [[nodiscard]] std::size_t effective_threads() const;
 };
+
+/// How the manager talks to the API server of that name.
+kube::HttpApiOptions client_options(const ManagerOptions& options, std::string name);
 
 }  // namespace hubferry::app

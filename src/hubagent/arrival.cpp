@@ -39,7 +39,7 @@ bool is_after(const Object& lease, async::WallTime moment) {
   }
 }
 
-Awaitable<> watch_work(Hub& hub, std::string cluster) {
+Awaitable<> watch_work(Hub& hub, std::string cluster, WorkPredicate wanted) {
   kube::CacheOptions options;
   options.ns = cluster;
   options.field_selector = "metadata.name=" + work_key(cluster).name;
@@ -47,19 +47,20 @@ Awaitable<> watch_work(Hub& hub, std::string cluster) {
   const Key key = work_key(cluster);
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(works.run());
-    co_await works.wait_for(key, is_applied, async::never);
+    co_await works.wait_for(key, wanted, async::never);
     scope.stop();
   };
   co_await async::with_scope(std::move(body));
 }
 
 /// False when the turn ended before anything happened.
-Awaitable<bool> watch_work_for_a_turn(Hub& hub, std::string cluster) {
+Awaitable<bool> watch_work_for_a_turn(Hub& hub, std::string cluster, WorkPredicate wanted) {
   auto permit = co_await hub.small_watches().acquire();
   auto& clock = hub.env().clock;
   std::exception_ptr error;
   try {
-    co_await async::with_deadline(clock, clock.now() + watch_turn, watch_work(hub, std::move(cluster)));
+    co_await async::with_deadline(clock, clock.now() + watch_turn,
+                                  watch_work(hub, std::move(cluster), std::move(wanted)));
   } catch (...) {
     error = std::current_exception();
   }
@@ -85,13 +86,17 @@ Awaitable<Result<bool>> shows_life(const Hub& hub, async::WallTime since, std::s
 }
 
 Awaitable<Result<>> await_klusterlet_work(Hub& hub, std::string cluster) {
+  co_return co_await await_klusterlet_work(hub, std::move(cluster), is_applied);
+}
+
+Awaitable<Result<>> await_klusterlet_work(Hub& hub, std::string cluster, WorkPredicate wanted) {
   {
     auto slot = co_await hub.slot();
     auto work = co_await read_if_there(hub, ocm::manifest_works, work_key(cluster));
     if (!work) co_return work.error();
-    if (!*work || is_applied(&**work)) co_return Result<>{};
+    if (wanted(*work ? &**work : nullptr)) co_return Result<>{};
   }
-  while (!co_await watch_work_for_a_turn(hub, cluster)) {
+  while (!co_await watch_work_for_a_turn(hub, cluster, wanted)) {
   }
   co_return Result<>{};
 }

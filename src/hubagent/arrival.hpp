@@ -19,6 +19,9 @@ Awaitable<Result<bool>> shows_life(const Hub& hub, async::WallTime since, std::s
 
 /// Waits until the klusterlet's ManifestWork, if there is one, has been applied. Takes slots of its own.
 Awaitable<Result<>> await_klusterlet_work(Hub& hub, std::string cluster);
+/// The same until it is as wanted; null stands for no such work.
+using WorkPredicate = std::function<bool(const Object* work)>;
+Awaitable<Result<>> await_klusterlet_work(Hub& hub, std::string cluster, WorkPredicate wanted);
 
 /// The whole test at once, read from the server.
 Awaitable<Result<bool>> has_arrived(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,

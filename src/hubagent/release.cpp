@@ -1,12 +1,53 @@
+#include "hubagent/arrival.hpp"
 #include "hubagent/marks.hpp"
 #include "hubagent/source_orders.hpp"
+#include "hubferry/kube/conditions.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {
 
 namespace {
 
-Awaitable<Result<>> release_one(const Hub& hub, MigrationRef migration, std::string cluster, Slot slot) {
+/// Has the cluster's agent got the way to the target? It comes by this work, where there is one: our Secret is in it,
+/// and the agent has applied it as it is now.
+bool shows_the_way(const Object* work, const MigrationRef& migration) {
+  if (work == nullptr) return true;
+  const auto* manifests = work->find({"spec", "workload", "manifests"});
+  const auto is_ours = [&](const json::value& manifest) {
+    return manifest.is_object() && kube::string_at(manifest.get_object(), {"kind"}) == "Secret" &&
+           kube::string_at(manifest.get_object(), {"metadata", "name"}) == migration.bootstrap_secret();
+  };
+  if (manifests == nullptr || !manifests->is_array() || std::ranges::none_of(manifests->get_array(), is_ours))
+    return false;
+  const auto* applied = kube::find_condition(*work, "Applied");
+  if (applied == nullptr || kube::string_at(*applied, {"status"}) != "True") return false;
+  const auto* generation = applied->if_contains("observedGeneration");
+  return generation == nullptr || *generation == work->generation();
+}
+
+/// A cluster that is let go before its agent knows where to can be told nothing any more.
+Awaitable<Result<>> await_the_way(Hub& hub, MigrationRef migration, std::string cluster) {
+  auto shown = [migration](const Object* work) { return shows_the_way(work, migration); };
+  co_return co_await await_klusterlet_work(hub, std::move(cluster), shown);
+}
+
+bool was_let_go(const Object& cluster) {
+  const auto* accepts = cluster.find({"spec", "hubAcceptsClient"});
+  return accepts != nullptr && *accepts == false;
+}
+
+Awaitable<Result<>> release_one(Hub& hub, bool works_served, MigrationRef migration, std::string cluster, Slot slot) {
+  auto found = co_await read_if_there(hub, ocm::managed_clusters, cluster_scoped(cluster));
+  if (!found) co_return found.error();
+  if (!*found) co_return no_such_cluster(hub, cluster);
+  if (!is_in_our_hands(migration, **found)) co_return not_in_our_hands(hub, cluster, **found);
+  if (was_let_go(**found)) co_return Result<>{};
+  if (works_served) {
+    slot.release();
+    auto shown = co_await await_the_way(hub, migration, cluster);
+    if (!shown) co_return shown.error();
+    slot = co_await hub.slot();
+  }
   auto let_go = [&](json::object& object) {
     if (!is_in_our_hands(migration, Object{object})) return false;
     auto& accepts = section(object, "spec")["hubAcceptsClient"];
@@ -25,8 +66,10 @@ Awaitable<Result<>> release_one(const Hub& hub, MigrationRef migration, std::str
 }  // namespace
 
 Awaitable<Result<Outcome>> release_clusters(Hub& hub, MigrationRef migration, ClusterNames clusters) {
+  auto served = co_await serves(hub, ocm::manifest_works);
+  if (!served) co_return served.error();
   auto treat = [&](std::string cluster, Slot slot) {
-    return release_one(hub, migration, std::move(cluster), std::move(slot));
+    return release_one(hub, *served, migration, std::move(cluster), std::move(slot));
   };
   co_return co_await for_each_cluster(hub, std::move(clusters), treat);
 }

@@ -2,11 +2,11 @@
 #include <boost/json/array.hpp>
 
 #include "hubferry/klusterlet/klusterlet_work.hpp"
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "klusterlet/object_follower.hpp"
 #include "klusterlet/session.hpp"
-#include "hubferry/kube/base64.hpp"
 
 // The ManifestWork by which a hub tells its agents where they may go.
 namespace hubferry::klusterlet {

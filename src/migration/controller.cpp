@@ -140,6 +140,10 @@ bool Controller::synced() const {
   return state_->cache.synced();
 }
 
+async::Awaitable<> Controller::wait_synced() {
+  return state_->cache.wait_synced();
+}
+
 const phase::DefinitionBase& Controller::definition() const {
   return state_->definition;
 }

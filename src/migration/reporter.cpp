@@ -74,6 +74,8 @@ void Reporter::see(const Migration* old, const Migration* now) {
     const auto phase = migration->phase();
     migrations_.with({phase.empty() ? Phase{phases::pending} : phase}).add(by);
   };
+  // Who is new has no phase yet: nobody tells of its first.
+  if (old == nullptr && now != nullptr && now->phase().empty()) entries_.with({phases::pending}).increment();
   count(old, -1);
   count(now, 1);
 }

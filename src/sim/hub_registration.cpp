@@ -81,6 +81,13 @@ kube::Awaitable<> register_hub(kube::Api& global, std::string hub, kube::ClientC
   if (!told) throw std::runtime_error("cannot register the hub " + hub + ": " + told.error().describe());
 }
 
+kube::Awaitable<> announce_account_addon(kube::Api& global, std::string hub) {
+  json::object addon{{"metadata", json::object{{"name", "managed-serviceaccount"}, {"namespace", hub}}},
+                     {"spec", json::object{}}};
+  auto made = co_await ensure(global, ocm::managed_cluster_addons, std::move(addon));
+  if (!made) throw std::runtime_error("cannot announce the add-on of hub " + hub + ": " + made.error().describe());
+}
+
 kube::Awaitable<> represent_hub(kube::Api& global, kube::Api& hub, std::string name, kube::Env env) {
   while (true) {
     co_await env.clock.sleep_for(heartbeat);

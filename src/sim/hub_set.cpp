@@ -113,6 +113,7 @@ class HubSet::State {
     for (const auto& place : places_) {
       if (place.is_global()) continue;
       co_await register_hub(*global.site.api, place.site.name, place.site.admin, options_.hub_kubeconfigs, env_);
+      if (options_.managed_service_accounts) co_await announce_account_addon(*global.site.api, place.site.name);
       hubs[place.site.name] = {place.site.api, place.site.admin.ca_pem};
     }
     if (options_.managed_service_accounts)

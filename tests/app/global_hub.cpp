@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "hubferry/sim/crds.hpp"
 #include "sim/served_test.hpp"
 
 namespace hubferry::test {
@@ -11,6 +12,7 @@ class GlobalHub : public testing::Environment {
  public:
   void SetUp() override {
     hub_ = std::make_unique<sim::Served>();
+    hub_->run([](sim::Server& server, const kube::Env& env) { return sim::install_crds(server.api(), env); });
     const auto file = folder_.write("global.kubeconfig", hub_->door().kubeconfig_for(sim::admin()));
     setenv("KUBECONFIG", file.c_str(), 1);
   }

@@ -27,9 +27,9 @@ TEST(ManagerProcess, ServesMetricsAndHealthAndStopsInOrder) {
   EXPECT_THAT(manager.process().err(), AllOf(HasSubstr("no longer ready"), HasSubstr("\"stopped\"")));
 }
 
-TEST(ManagerProcess, SaysHonestlyThatItHasNoControllers) {
-  ManagerProcess manager;
-  EXPECT_THAT(manager.process().err(), HasSubstr("this build contains no controllers"));
+TEST(ManagerProcess, SaysWhichControllersItRuns) {
+  ManagerProcess manager{{"--controllers=migration"}};
+  EXPECT_THAT(manager.process().err(), HasSubstr("\"controllers\":\"migration\""));
 }
 
 TEST(ManagerProcess, IsNotReadyUntilTheGlobalHubHasAnswered) {
@@ -174,7 +174,7 @@ TEST(ManagerProcess, AnAddressInUseIsAClearSentenceAndExitsWith1) {
 
 TEST(ManagerProcess, BothServersCanBeOff) {
   Process manager{{hubferry_binary(), "manager", "--metrics-bind-address=0", "--health-probe-bind-address=0"}};
-  manager.await_error_text("no controllers");
+  manager.await_error_text("the manager leads");
   manager.signal(SIGTERM);
   EXPECT_EQ(manager.wait(), 0);
 }
@@ -194,7 +194,7 @@ TEST(ManagerProcess, TheEnvironmentConfiguresIt) {
                   {.environment = {"HUBFERRY_METRICS_BIND_ADDRESS=0", "HUBFERRY_HEALTH_PROBE_BIND_ADDRESS=0",
                                    "HUBFERRY_LOG_FORMAT=text"},
                    .error_fd = {}}};
-  EXPECT_THAT(manager.await_error_text("no controllers"), HasSubstr(" WARN  manager this build"));
+  EXPECT_THAT(manager.await_error_text("the manager leads"), HasSubstr(" INFO  manager the manager leads"));
   manager.signal(SIGTERM);
   EXPECT_EQ(manager.wait(), 0);
 }
@@ -221,7 +221,7 @@ TEST(ManagerProcess, SurvivesRunningOutOfFileDescriptors) {
   // of them are broken: it may say so here, into the file.
   Process manager{{"sh", "-c", line + " 2> " + log},
                   {.environment = {"UBSAN_OPTIONS=halt_on_error=0:print_stacktrace=0"}, .error_fd = {}}};
-  std::istringstream lines{await_in_file(log, "no controllers")};
+  std::istringstream lines{await_in_file(log, "the manager leads")};
   std::uint16_t port = 0;
   for (std::string text; std::getline(lines, text);) {
     const auto object = boost::json::parse(text).as_object();

@@ -41,6 +41,23 @@ class Served {
   /// Only from the server's own thread: see on_loop().
   Server& server() { return server_; }
 
+  /// Runs the task that `make(server, env)` gives in the server's thread, and waits for its end.
+  template <typename Make>
+  void run(Make make) {
+    std::promise<void> done;
+    async::asio::post(context_, [&] {
+      auto task = make(server_, kube::Env{clock_, random_, metrics_, obs::Logger{}});
+      async::asio::co_spawn(context_, std::move(task), [&](const std::exception_ptr& error) {
+        if (error) {
+          done.set_exception(error);
+        } else {
+          done.set_value();
+        }
+      });
+    });
+    done.get_future().get();
+  }
+
   /// Runs `work` in the server's thread and waits for it.
   template <typename Work>
   void on_loop(Work work) {

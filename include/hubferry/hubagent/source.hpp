@@ -32,7 +32,8 @@ class Source {
   virtual async::Awaitable<kube::Result<Outcome>> collect(MigrationRef migration, ClusterNames clusters,
                                                           BundleSink sink) = 0;
 
-  /// Lets the clusters go: hubAcceptsClient false.
+  /// Lets the clusters go: hubAcceptsClient false. Where agents are told of the target by a ManifestWork, each cluster
+  /// is let go only when its agent has applied that.
   virtual async::Awaitable<kube::Result<Outcome>> release(MigrationRef migration, ClusterNames clusters) = 0;
 
   /// Removes clusters that arrived and were verified: nothing is deprovisioned. Ends when they are gone.

@@ -36,6 +36,7 @@ class Controller {
 
   /// Has it seen the migrations there are?
   [[nodiscard]] bool synced() const;
+  async::Awaitable<> wait_synced();
   /// Phases and handlers, for drawings and checklists.
   [[nodiscard]] const phase::DefinitionBase& definition() const;
 

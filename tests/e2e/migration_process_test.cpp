@@ -1,0 +1,123 @@
+#include "stage.hpp"
+
+/// Real processes, real sockets, real kubectl: a simulated world, and the manager as users run it.
+namespace hubferry::test {
+namespace {
+
+using migration::test::belongs_to;
+using migration::test::differences;
+using migration::test::without;
+
+/// Everything is where it should be, and nothing else is left. `moved` are numbers 1 to that many.
+void expect_clean_world(Onlooker& onlooker, const std::map<std::string, Snapshot>& before, int moved,
+                        const std::vector<std::string>& migrations) {
+  const auto is_moved = [&](const std::string& key) {
+    for (int index = 1; index <= moved; ++index)
+      if (belongs_to(key, "cluster-" + std::to_string(100000 + index).substr(1))) return true;
+    return false;
+  };
+  const auto stays = [&](Snapshot snapshot) {
+    std::erase_if(snapshot, [&](const auto& entry) { return is_moved(entry.first); });
+    return snapshot;
+  };
+  EXPECT_EQ(differences(stays(before.at("hub1")), onlooker.snapshot("hub1")), "");
+  EXPECT_EQ(differences(before.at("hub2"), stays(onlooker.snapshot("hub2"))), "");
+  std::vector<std::string> ours;
+  for (const auto& name : migrations) ours.push_back("default/" + name);
+  EXPECT_EQ(differences(before.at("global"), without(onlooker.snapshot("global"), ours)), "");
+}
+
+std::map<std::string, Snapshot> snapshots(Onlooker& onlooker) {
+  std::map<std::string, Snapshot> all;
+  for (const auto* server : {"global", "hub1", "hub2"}) all[server] = onlooker.snapshot(server);
+  return all;
+}
+
+TEST(MigrationProcess, FiveMigrationsOfTwoHundredClustersAtOnce) {
+  SimProcess sim{{"--clusters=200", "--hubs=hub1,hub2"}};
+  Onlooker onlooker{sim};
+  const auto before = snapshots(onlooker);
+  ManagerOfWorld manager{sim};
+  std::string manifest;
+  std::vector<std::string> names;
+  for (int index = 0; index < 5; ++index) {
+    names.push_back("m" + std::to_string(index));
+    manifest += migration_manifest(names.back(), 1 + 38 * index, 38);
+  }
+  sim.must("global", "apply -f " + sim.write("migrations.yaml", manifest));
+  ASSERT_TRUE(onlooker.eventually([&] { return onlooker.all_ended(); })) << sim.must("global", "get mcm -A");
+  for (const auto& [name, phase] : onlooker.phases())
+    EXPECT_EQ(phase, "Completed") << sim.must("global", "describe mcm " + name);
+  EXPECT_THAT(sim.must("global", "get mcm m0"), testing::HasSubstr("38/38"));
+  EXPECT_TRUE(onlooker.eventually([&] { return onlooker.clusters("hub2", true).size() == 190; }));
+  EXPECT_EQ(onlooker.clusters("hub1", false).size(), 10u);
+  EXPECT_EQ(onlooker.clusters("hub1", true).size(), 10u);
+  expect_clean_world(onlooker, before, 190, names);
+  manager.process().signal(SIGTERM);
+  EXPECT_EQ(manager.process().wait(), 0) << manager.process().err();
+}
+
+// Whatever it was doing: its successor goes on from what is in the API.
+TEST(MigrationProcess, FiftyDeathsOfTheManagerChangeNothing) {
+  SimProcess sim{{"--clusters=48", "--hubs=hub1,hub2"}};
+  Onlooker onlooker{sim};
+  const auto before = snapshots(onlooker);
+  std::vector<std::string> names;
+  async::Random random{50};
+  for (int death = 0; death < 50; ++death) {
+    // A new migration every now and then, so that deaths meet all phases.
+    if (death % 6 == 0 && names.size() < 8) {
+      names.push_back("m" + std::to_string(names.size()));
+      const auto manifest = migration_manifest(names.back(), 1 + 5 * static_cast<int>(names.size() - 1), 5);
+      sim.must("global", "apply -f " + sim.write(names.back() + ".yaml", manifest));
+    }
+    ManagerOfWorld manager{sim};
+    std::this_thread::sleep_for(random.between(30ms, 1500ms));
+    manager.kill();
+  }
+  ManagerOfWorld manager{sim};
+  ASSERT_TRUE(onlooker.eventually([&] { return onlooker.all_ended(); })) << sim.must("global", "get mcm -A");
+  for (const auto& [name, phase] : onlooker.phases())
+    EXPECT_EQ(phase, "Completed") << sim.must("global", "describe mcm " + name);
+  EXPECT_TRUE(onlooker.eventually([&] { return onlooker.clusters("hub2", true).size() == 40; }));
+  EXPECT_EQ(onlooker.clusters("hub1", true).size(), 8u);
+  EXPECT_EQ(onlooker.clusters("hub1", false).size(), 8u);
+  expect_clean_world(onlooker, before, 40, names);
+}
+
+TEST(MigrationProcess, AnotherManagerTakesOverWithinTheLease) {
+  SimProcess sim{{"--clusters=20", "--hubs=hub1,hub2"}};
+  Onlooker onlooker{sim};
+  const std::vector<std::string> electing{"--leader-elect", "--namespace=default", "--leader-elect-lease-duration=6s",
+                                          "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"};
+  ManagerOfWorld first{sim, electing};
+  first.process().await_error_text("the manager leads");
+  ManagerOfWorld second{sim, electing};
+  sim.must("global", "apply -f " + sim.write("m.yaml", migration_manifest("m", 1, 20)));
+  EXPECT_TRUE(onlooker.eventually(
+      [&] { return onlooker.phases()["m"] == "Deploying" || onlooker.phases()["m"] == "Registering"; }));
+  first.kill();
+  second.process().await_error_text("the manager leads");
+  ASSERT_TRUE(onlooker.eventually([&] { return onlooker.all_ended(); }));
+  EXPECT_EQ(onlooker.phases()["m"], "Completed");
+  EXPECT_EQ(onlooker.clusters("hub1", false).size(), 0u);
+}
+
+TEST(MigrationProcess, DeletingAMigrationBringsItsClustersBack) {
+  SimProcess sim{{"--clusters=30", "--hubs=hub1,hub2"}};
+  Onlooker onlooker{sim};
+  const auto before = snapshots(onlooker);
+  ManagerOfWorld manager{sim};
+  sim.must("global", "apply -f " + sim.write("m.yaml", migration_manifest("m", 1, 30)));
+  EXPECT_TRUE(onlooker.eventually([&] {
+    const auto phase = onlooker.phases()["m"];
+    return phase == "Initializing" || phase == "Deploying";
+  }));
+  sim.must("global", "delete mcm m --timeout=240s");
+  EXPECT_TRUE(onlooker.eventually([&] { return onlooker.clusters("hub1", true).size() == 30; }));
+  EXPECT_EQ(onlooker.clusters("hub2", false).size(), 0u);
+  expect_clean_world(onlooker, before, 0, {});
+}
+
+}  // namespace
+}  // namespace hubferry::test

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "hubferry/kube/api.hpp"
+
+namespace hubferry::migration::test {
+
+/// Everything that a server holds, by "kind namespace/name", without what changes by itself: versions, times, leases.
+using Snapshot = std::map<std::string, std::string>;
+
+/// Asks the server which kinds it serves, and lists them all.
+async::Awaitable<Snapshot> take_snapshot(kube::Api& api);
+
+/// The same without the entries that `leave_out` names by a part of their key.
+Snapshot without(Snapshot snapshot, const std::vector<std::string>& leave_out);
+
+/// Does this entry belong to a cluster: as its name, its namespace, or a part of a cluster-scoped name?
+bool belongs_to(const std::string& key, const std::string& cluster);
+
+/// One line for each difference; empty when there is none.
+std::string differences(const Snapshot& expected, const Snapshot& actual);
+
+}  // namespace hubferry::migration::test
