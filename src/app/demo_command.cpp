@@ -153,7 +153,9 @@ class Demo {
       text += ", " + std::to_string(static_cast<int>(rate * 10) / 10) + "." +
               std::to_string(static_cast<int>(rate * 10) % 10) + " clusters a second";
     }
-    if (is_good && !options_.fail.empty())
+    if (is_good && options_.fail == "validating")
+      text += ": what cannot succeed was refused before anything was touched";
+    else if (is_good && !options_.fail.empty())
       text += ": what failed in " + options_.fail + " was rolled back, and no cluster was lost";
     return painted(text + ".", is_good ? Colour::green : Colour::red, terminal_.colour);
   }

@@ -18,7 +18,7 @@ namespace {
 
 // Real stages have minutes; here nobody wants to wait for one that was made to fail. It covers the time that agents
 // need to come back as well.
-constexpr const char* stage_timeout = "12s";
+constexpr const char* stage_timeout = "15s";
 constexpr auto world_patience = 60s;
 
 sim::WorldOptions world_options(const DemoOptions& options) {

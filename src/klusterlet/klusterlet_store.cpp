@@ -8,7 +8,7 @@
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/resources.hpp"
-#include "kube/config/base64.hpp"
+#include "hubferry/kube/base64.hpp"
 
 namespace hubferry::klusterlet {
 

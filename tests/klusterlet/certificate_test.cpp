@@ -2,7 +2,7 @@
 #include "hubferry/kube/edit.hpp"
 #include "klusterlet/enrolment.hpp"
 #include "klusterlet_test.hpp"
-#include "kube/config/base64.hpp"
+#include "hubferry/kube/base64.hpp"
 #include "sim/certificates.hpp"
 
 namespace hubferry::klusterlet::test {

@@ -5,7 +5,7 @@
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/sim/crds.hpp"
 #include "klusterlet_test.hpp"
-#include "kube/config/base64.hpp"
+#include "hubferry/kube/base64.hpp"
 
 namespace hubferry::klusterlet::test {
 namespace {

@@ -60,6 +60,11 @@ class HttpDoor::State {
     tls_.use_private_key(asio::buffer(pair.key), asio::ssl::context::pem);
     tls_.add_certificate_authority(asio::buffer(authority.certificate_pem()));
     tls_.set_verify_mode(asio::ssl::verify_peer);  // a client certificate is optional, but not a wrong one
+    // Where client certificates are asked for, OpenSSL lets only sessions with a name of ours be resumed, and fails the
+    // handshake of all others.
+    constexpr std::string_view ours = "hubferry-sim";
+    SSL_CTX_set_session_id_context(tls_.native_handle(), reinterpret_cast<const unsigned char*>(ours.data()),
+                                   ours.size());
     session_.tls = &tls_;
   }
 

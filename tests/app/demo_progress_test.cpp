@@ -1,0 +1,79 @@
+#include "app/demo_progress.hpp"
+
+#include <gmock/gmock.h>
+
+namespace hubferry::app {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+const async::TimePoint start{};
+
+MigrationView migration(const std::string& name, const std::string& phase, std::int64_t migrated = 0,
+                        std::int64_t failed = 0) {
+  MigrationView view;
+  view.key = {"default", name};
+  view.phase = phase;
+  view.from = "hub1";
+  view.to = "hub2";
+  view.clusters.total = 4;
+  view.clusters.migrated = migrated;
+  view.clusters.failed = failed;
+  return view;
+}
+
+TEST(DemoProgress, TellsEachChangeOnce) {
+  DemoProgress progress{start};
+  EXPECT_THAT(progress.observe(migration("a", ""), start), IsEmpty());
+  EXPECT_THAT(progress.observe(migration("a", "Validating"), start + 1s), ElementsAre("1.0s   a: Validating"));
+  EXPECT_THAT(progress.observe(migration("a", "Validating"), start + 2s), IsEmpty());
+  EXPECT_THAT(progress.observe(migration("a", "Registering", 3), start + 3500ms),
+              ElementsAre("3.5s   a: Registering (Validating took 2.5s)", "3.5s   a: 3 of 4 clusters are on hub2"));
+  auto back = migration("a", "Failed", 3, 1);
+  back.clusters.rolled_back = 1;
+  back.conditions.push_back({"ResourceRolledBack", "True", "ResourceRolledBack", "all is back", {}});
+  EXPECT_THAT(progress.observe(back, start + 65s), ElementsAre("65s    a: Failed (Registering took 61s): all is back",
+                                                               "65s    a: 1 clusters failed, 1 are back on hub1"));
+}
+
+TEST(DemoProgress, ALineTellsPhaseProgressRateErrorsAndTimes) {
+  DemoProgress progress{start};
+  progress.observe(migration("a", "Validating"), start);
+  progress.observe(migration("a", "Registering", 2, 1), start + 1s);
+  const auto lines = progress.lines(start + 5s, Terminal{});
+  EXPECT_THAT(lines,
+              ElementsAre("a  Registering   [##########..........] 2/4      0.5/s   1 error    Val 1.0s  Reg 4.0s  ",
+                          "5.0s, 2 of 4 clusters moved"));
+}
+
+TEST(DemoProgress, TheSummaryShowsOnlyPhasesThatWereMet) {
+  DemoProgress progress{start};
+  for (const auto* name : {"b", "a"}) {
+    progress.observe(migration(name, "Validating"), start);
+    progress.observe(migration(name, "Registering"), start + 1s);
+    EXPECT_FALSE(progress.all_ended());
+    progress.observe(migration(name, "Completed", 4), start + 3s);
+  }
+  EXPECT_TRUE(progress.all_ended());
+  EXPECT_TRUE(progress.all_succeeded());
+  EXPECT_EQ(progress.moved(), 8);
+  EXPECT_EQ(progress.took(), 3s);
+  EXPECT_THAT(progress.summary(Terminal{}),
+              ElementsAre("MIGRATION   RESULT      MOVED   BACK   TOOK   VALIDATING   REGISTERING",
+                          "a           Completed   4/4     0      3.0s   1.0s         2.0s",
+                          "b           Completed   4/4     0      3.0s   1.0s         2.0s"));
+}
+
+TEST(DemoProgress, NothingSeenIsNothingEnded) {
+  DemoProgress progress{start};
+  EXPECT_EQ(progress.migrations(), 0U);
+  EXPECT_EQ(progress.took(), 0s);
+  EXPECT_THAT(progress.lines(start, Terminal{}), ElementsAre("0.0s, 0 of 0 clusters moved"));
+}
+
+}  // namespace
+}  // namespace hubferry::app

@@ -1,0 +1,153 @@
+#include "app/plan.hpp"
+
+#include <gmock/gmock.h>
+
+#include "app/plan_text.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "hubferry/sim/virtual_world.hpp"
+#include "hubferry/transport/hub_directory.hpp"
+#include "migration_samples.hpp"
+
+namespace hubferry::app {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+/// Two hubs with four clusters on the first; nobody does anything while a plan is made.
+class PlanTest : public testing::Test {
+ protected:
+  PlanTest() : world_(options()) {}
+
+  static sim::WorldOptions options() {
+    sim::WorldOptions options;
+    options.clusters = 4;
+    options.agents = false;
+    return options;
+  }
+
+  Plan plan(PlanRequest request) {
+    Plan made;
+    auto work = [&]() -> async::Awaitable<> {
+      transport::Connect connect = [this](const std::string&, const kube::ClientConfig& config) {
+        return world_.network().connect(config);
+      };
+      transport::HubDirectory directory{world_.api("global"), connect, {}, world_.env()};
+      auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
+        scope.spawn(directory.run());
+        Serves serves = [&](kube::Resource resource) -> async::Awaitable<kube::Result<bool>> {
+          co_return co_await world_.api("hub2").serves(resource);
+        };
+        made = co_await make_plan(directory, request, serves, world_.clock());
+        scope.stop();
+      };
+      co_await async::with_scope(body);
+    };
+    world_.run(work());
+    return made;
+  }
+  static PlanRequest of(std::vector<std::string> clusters) { return {"hub1", "hub2", std::move(clusters), ""}; }
+  static std::vector<std::string> reasons(const Plan& plan) {
+    std::vector<std::string> all;
+    for (const auto& problem : plan.problems) all.push_back(problem.cluster + ":" + problem.reason);
+    return all;
+  }
+  void add(const std::string& hub, const kube::Resource& resource, const kube::json::object& object) {
+    auto made = world_.run(world_.api(hub).create(resource, object));
+    EXPECT_TRUE(made) << made.error();
+  }
+
+  sim::VirtualWorld world_;
+};
+
+TEST_F(PlanTest, TellsWhatWouldBeCopiedAndChangesNothing) {
+  world_.run_for(1min);
+  for (const auto* server : {"global", "hub1", "hub2"}) world_.server(server).forget_requests();
+  const auto made = plan(of({"cluster-00002", "cluster-00001", "cluster-00002"}));
+  EXPECT_TRUE(made.can_succeed());
+  ASSERT_EQ(made.clusters.size(), 2U) << "names that are given twice count once";
+  EXPECT_EQ(made.clusters[0].name, "cluster-00001");
+  EXPECT_GT(made.bytes(), 500U);
+  EXPECT_THAT(made.kinds(), Contains(testing::Key("ManagedCluster (cluster.open-cluster-management.io/v1)")));
+  for (const auto* server : {"global", "hub1", "hub2"})
+    for (const auto& request : world_.server(server).requests())
+      EXPECT_THAT(request.verb, testing::AnyOf("get", "list", "watch")) << world_.timeline();
+}
+
+TEST_F(PlanTest, AllProblemsAreToldAtOnce) {
+  add("hub2", ocm::managed_clusters,
+      {{"metadata", kube::json::object{{"name", "cluster-00002"}}},
+       {"spec", kube::json::object{{"hubAcceptsClient", true}}}});
+  const auto made = plan(of({"cluster-00001", "cluster-00002", "nobody"}));
+  EXPECT_FALSE(made.can_succeed());
+  EXPECT_THAT(reasons(made), testing::UnorderedElementsAre("nobody:ClusterNotFound", "cluster-00002:ClusterConflict"));
+  const auto text = plan_text(made, false, Terminal{});
+  EXPECT_THAT(text, Contains(AllOf(HasSubstr("nobody"), HasSubstr("ClusterNotFound: there is no managed cluster"))));
+  EXPECT_THAT(text, Contains("This migration cannot succeed: 2 problems. Nothing was changed."));
+  EXPECT_THAT(text, Contains(AllOf(HasSubstr("cluster-00001"), HasSubstr("can move"))));
+}
+
+TEST_F(PlanTest, AKindThatTheTargetDoesNotServeIsAProblem) {
+  kube::Key key{"", "klusterletaddonconfigs.agent.open-cluster-management.io"};
+  auto removed = world_.run(world_.api("hub2").remove(kube::resources::custom_resource_definitions, key));
+  EXPECT_TRUE(removed);
+  world_.run_for(1min);
+  const auto made = plan(of({"cluster-00001"}));
+  EXPECT_THAT(reasons(made), ElementsAre(":KindNotServed"));
+  EXPECT_THAT(made.problems[0].message, HasSubstr("does not serve klusterletaddonconfigs"));
+}
+
+TEST_F(PlanTest, HubsAreCheckedFirst) {
+  EXPECT_THAT(reasons(plan({"hub1", "nowhere", {{"cluster-00001"}}, ""})), ElementsAre(":HubClusterInvalid"));
+  world_.server("hub2").outage(true);
+  world_.run_for(10min);
+  EXPECT_THAT(reasons(plan(of({"cluster-00001"}))), Not(IsEmpty()));
+}
+
+TEST_F(PlanTest, APlacementNamesTheClusters) {
+  add("hub1", ocm::placements,
+      {{"metadata", kube::json::object{{"name", "leaving"}, {"namespace", "default"}}},
+       {"spec", kube::json::object{}}});
+  world_.run_for(1min);
+  const auto made = plan({"hub1", "hub2", std::nullopt, "leaving"});
+  EXPECT_EQ(made.clusters.size(), 4U) << testing::PrintToString(reasons(made));
+  EXPECT_THAT(reasons(plan({"hub1", "hub2", std::nullopt, "nothing"})), ElementsAre(":PlacementNotFound"));
+}
+
+TEST_F(PlanTest, RequestsThatMakeNoSenseAreRefusedBeforeAnybodyIsAsked) {
+  EXPECT_THAT(reasons(plan({"hub1", "hub1", {{"a"}}, ""})), ElementsAre(":Invalid"));
+  EXPECT_THAT(reasons(plan({"hub1", "hub2", {{"a"}}, "both"})), ElementsAre(":Invalid"));
+  EXPECT_THAT(reasons(plan({"", "", std::nullopt, ""})), ElementsAre(":Invalid", ":Invalid", ":Invalid"));
+  EXPECT_THAT(reasons(plan({"hub1", "hub2", std::vector<std::string>{}, ""})), ElementsAre(":Invalid"));
+}
+
+TEST_F(PlanTest, JsonHoldsEverything) {
+  const auto json = plan_json(plan(of({"cluster-00001", "nobody"})));
+  EXPECT_EQ(json.at("possible"), false);
+  EXPECT_EQ(json.at("clusters").at(1).at("problems").at(0).at("reason"), "ClusterNotFound");
+  EXPECT_EQ(json.at("clusters").at(0).at("objects").at(0).at("kind"), "ManagedCluster");
+}
+
+TEST(PlanRequestOf, ReadsAMigration) {
+  const auto request = plan_request_of(migration_object("m", ""));
+  EXPECT_EQ(request.from, "hub1");
+  EXPECT_THAT(*request.clusters, ElementsAre("c1", "c2", "c3", "c4"));
+  EXPECT_THROW(plan_request_of({{"kind", "Secret"}}), std::runtime_error);
+  auto odd = migration_object("m", "");
+  odd["spec"].as_object()["includedManagedClusters"] = "c1";
+  EXPECT_THROW(plan_request_of(odd), std::runtime_error);
+}
+
+TEST(SizeText, IsForPeople) {
+  EXPECT_EQ(size_text(12), "12 B");
+  EXPECT_EQ(size_text(2048), "2.0 KiB");
+  EXPECT_EQ(size_text(5UL * 1024 * 1024), "5.0 MiB");
+}
+
+}  // namespace
+}  // namespace hubferry::app
