@@ -11,10 +11,6 @@ int main(int argc, char** argv) {
   add_status_command(line, std::cout);
   add_plan_command(line, std::cout);
   add_demo_command(line, std::cout);
-  add_demo_command(line, std::cout);
-  add_plan_command(line, std::cout);
-  add_status_command(line, std::cout);
-  add_klusterlet_command(line);
   add_sim_command(line, std::cout);
   add_completion_command(line, std::cout);
   add_version_command(line, std::cout);
