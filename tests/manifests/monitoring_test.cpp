@@ -1,12 +1,15 @@
 #include <gmock/gmock.h>
 
+#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <chrono>
 #include <fstream>
 #include <regex>
 #include <set>
 
-#include "app/manager_process.hpp"
 #include "manifest_files.hpp"
+#include "support/process.hpp"
+#include "support/tcp_client.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -61,15 +64,39 @@ std::set<std::string> metrics_of(const std::string& page) {
   return names;
 }
 
-// A query for a metric that nobody has would show an empty panel, or an alert that never fires.
+/// Reads on in what a process logs as JSON until `message` comes, and returns that line's port.
+std::uint16_t port_in(Process& process, const std::string& message) {
+  std::istringstream lines{process.await_error_text("\"" + message + "\"")};
+  for (std::string line; std::getline(lines, line);) {
+    const auto object = json::parse(line).as_object();
+    if (object.at("msg") == message) return object.at("port").to_number<std::uint16_t>();
+  }
+  throw std::runtime_error("no port in the log");
+}
+
+// A query for a metric that nobody has would show an empty panel, or an alert that never fires. They are all there from
+// the start, before the first migration.
 TEST(Queries, NameOnlyMetricsThatALeadingManagerServes) {
-  ManagerProcess manager{{"--leader-elect", "--namespace=default", "--leader-elect-resource-name=hubferry-manager"}};
-  TcpClient client{manager.metrics_port()};
-  const auto served = metrics_of(client.get("/metrics"));
-  EXPECT_GT(served.size(), 20U);
+  TemporaryFolder folder;
+  Process world{{hubferry_binary(), "sim", "--clusters", "1", "--kubeconfig-dir", folder.path()}};
+  world.await_output_text("hub2.kubeconfig");
+  Process manager{{hubferry_binary(), "manager", "--kubeconfig", folder.path() + "/global.kubeconfig", "--leader-elect",
+                   "--namespace=default", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0"}};
+  const auto port = port_in(manager, "serving metrics");
+  manager.await_error_text("the migrations there are have been seen");
+  std::set<std::string> served;
+  const auto give_up = std::chrono::steady_clock::now() + Process::patience;
+  // The hubs are looked at a moment later.
+  while (!served.contains("hubferry_hub_reachable") && std::chrono::steady_clock::now() < give_up) {
+    TcpClient client{port};
+    served = metrics_of(client.get("/metrics"));
+  }
+  EXPECT_GT(served.size(), 50U);
   for (const auto& query : all_queries())
     for (const auto& name : metric_names(query.expression))
       EXPECT_TRUE(served.contains(name)) << query.origin << " asks for " << name;
+  manager.signal(SIGTERM);
+  EXPECT_EQ(manager.wait(), 0);
 }
 
 }  // namespace
