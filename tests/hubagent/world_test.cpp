@@ -107,8 +107,7 @@ TEST_F(WorldTest, CleaningTheSourceEndsWhenTheHubHasForgottenTheCluster) {
   auto test = [&]() -> Awaitable<> {
     const ClusterNames names = world_.world().clusters();
     auto begun = co_await source_->initialize(migration_, names, obs::Secret{"kubeconfig"});
-    auto released = co_await source_->release(migration_, names);
-    CO_ASSERT_TRUE(begun && released);
+    CO_ASSERT_TRUE(begun);
     auto cleaned = co_await source_->clean(migration_, names);
     CO_ASSERT_TRUE(cleaned);
     EXPECT_EQ(cleaned->done.size(), 30U);
