@@ -151,8 +151,8 @@ TEST_F(Certificates, AUserWhoIsListedLaterGetsWhatWaits) {
 
 class CertificatesByHand : public Certificates {
  protected:
-  CertificatesByHand() : Certificates(ManualHubTestOptions()) {}
-  static HubOptions ManualHubTestOptions() {
+  CertificatesByHand() : Certificates(by_hand()) {}
+  static HubOptions by_hand() {
     HubOptions options;
     options.auto_approval = false;
     return options;
