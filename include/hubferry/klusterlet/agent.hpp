@@ -74,7 +74,7 @@ class AgentCore;
 /// denied or lost. Switching happens in here, without a restart: every client, watch and timer is built anew.
 ///
 /// It is a phase machine: Selecting, Bootstrapping, Joined, Leaving, and round again. All agents of a process share its
-/// definition and their metrics; one that waits costs a few kilobytes and no thread.
+/// definition and their metrics; one that waits costs under 64 KiB and no thread.
 /// After a restart it begins with Selecting: the store's secret holds all that is worth remembering.
 ///
 /// Lifetime: store, and what `env` refers to, outlive it; it outlives run().

@@ -1,0 +1,256 @@
+// Real processes: agents, and hubs that can be stopped and killed.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "hubferry/klusterlet/hub_secret.hpp"
+#include "hubferry/kube/conditions.hpp"
+#include "hubferry/kube/http_api.hpp"
+#include "hubferry/ocm/managed_cluster.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "hubferry/sim/hub_behaviours.hpp"
+#include "support/process.hpp"
+#include "support/real_loop.hpp"
+#include "support/tcp_client.hpp"
+
+namespace hubferry::test {
+namespace {
+
+using namespace std::chrono_literals;
+using async::Awaitable;
+using testing::HasSubstr;
+namespace json = boost::json;
+
+// So that a lost hub is noticed within seconds; far above what a heartbeat takes on a busy machine.
+constexpr int lease_seconds = 1;
+constexpr const char* timeout_flag = "--hub-connection-timeout=15s";
+
+std::string content_of(const std::string& file) {
+  std::ifstream stream{file};
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+/// `hubferry sim` with one hub, and an administrator's client for it.
+class HubProcess {
+ public:
+  HubProcess(const std::string& name, const std::string& folder, kube::Env env, async::Executor loop)
+      : process_({hubferry_binary(), "sim", "--hubs", name, "--kubeconfig-dir", folder}) {
+    process_.await_error_text("sim ready");
+    config_ = kube::load_kubeconfig(folder + "/" + name + ".kubeconfig");
+    kube::HttpApiOptions options;
+    options.request_timeout = 5s;
+    api_ = kube::make_http_api(config_, options, std::move(loop), std::move(env));
+  }
+
+  Process& process() { return process_; }
+  kube::Api& api() { return *api_; }
+  const kube::ClientConfig& config() const { return config_; }
+
+  /// Writes a bootstrap kubeconfig for agents.
+  Awaitable<> write_bootstrap(std::string file) {
+    auto text = co_await sim::make_bootstrap_kubeconfig(*api_, config_, 24h);
+    EXPECT_TRUE(text) << text.error();
+    if (text) std::ofstream{file} << text->reveal();
+  }
+
+  /// With a short lease, so that heartbeats come often.
+  Awaitable<> add_cluster(std::string name) {
+    json::object cluster{{"metadata", json::object{{"name", name}}},
+                         {"spec", json::object{{"hubAcceptsClient", true}, {"leaseDurationSeconds", lease_seconds}}}};
+    auto created = co_await api_->create(ocm::managed_clusters, std::move(cluster));
+    EXPECT_TRUE(created) << created.error();
+  }
+
+  Awaitable<> accept(std::string name, bool accepts) {
+    json::object patch{{"spec", json::object{{"hubAcceptsClient", accepts}}}};
+    kube::Key key{{}, std::move(name)};
+    auto patched = co_await api_->merge_patch(ocm::managed_clusters, key, std::move(patch));
+    EXPECT_TRUE(patched) << patched.error();
+  }
+
+  Awaitable<bool> is_available(std::string name) {
+    kube::Key key{{}, std::move(name)};
+    auto cluster = co_await api_->get(ocm::managed_clusters, key);
+    co_return cluster&& kube::is_condition_true(*cluster, ocm::names::available);
+  }
+
+ private:
+  Process process_;
+  kube::ClientConfig config_;
+  std::unique_ptr<kube::Api> api_;
+};
+
+/// `hubferry klusterlet`.
+class AgentProcess {
+ public:
+  AgentProcess(std::string cluster, const std::string& folder)
+      : cluster_(std::move(cluster)), folder_(folder + "/" + cluster_) {
+    process_.emplace(std::vector<std::string>{
+        hubferry_binary(), "klusterlet", "--cluster-name", cluster_, "--bootstrap-kubeconfig", folder + "/bootstrap1",
+        "--bootstrap-kubeconfig", folder + "/bootstrap2", "--hub-kubeconfig-dir", folder_, timeout_flag,
+        "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"});
+  }
+
+  Process& process() { return *process_; }
+  const std::string& cluster() const { return cluster_; }
+  /// The hub whose credential it holds.
+  std::string server() const {
+    const auto text = content_of(folder_ + "/kubeconfig");
+    if (text.empty()) return {};
+    const klusterlet::HubSecret secret{.kubeconfig = text,
+                                       .certificate = content_of(folder_ + "/tls.crt"),
+                                       .key = obs::Secret{content_of(folder_ + "/tls.key")},
+                                       .cluster_name = {},
+                                       .agent_name = {}};
+    return klusterlet::client_config(secret).server;
+  }
+  std::uint16_t port(const std::string& message) {
+    std::istringstream lines{process_->await_error_text(message)};
+    for (std::string line; std::getline(lines, line);) {
+      const auto object = json::parse(line).as_object();
+      if (object.at("msg") == json::string_view(message)) return object.at("port").to_number<std::uint16_t>();
+    }
+    throw std::runtime_error("no port in the log");
+  }
+
+ private:
+  std::string cluster_;
+  std::string folder_;
+  std::optional<Process> process_;
+};
+
+class KlusterletProcessTest : public testing::Test {
+ protected:
+  KlusterletProcessTest() {
+    loop_.run(hub1_->write_bootstrap(folder_.path() + "/bootstrap1"));
+    loop_.run(hub2_->write_bootstrap(folder_.path() + "/bootstrap2"));
+  }
+
+  /// Waits until this cluster is available there.
+  bool comes_to(HubProcess& hub, AgentProcess& agent) {
+    const auto give_up = std::chrono::steady_clock::now() + 90s;
+    while (std::chrono::steady_clock::now() < give_up) {
+      if (agent.server() == hub.config().server && loop_.run(hub.is_available(agent.cluster()))) return true;
+      loop_.run(clock_.sleep_for(200ms));
+    }
+    ADD_FAILURE() << agent.cluster() << " is not available at " << hub.config().server << "; it says:\n"
+                  << agent.process().err();
+    return false;
+  }
+
+  RealLoop loop_;
+  async::RealClock clock_;
+  async::Random random_{1};
+  obs::Metrics metrics_;
+  kube::Env env_{clock_, random_, metrics_, obs::Logger{}};
+  TemporaryFolder folder_;
+  std::unique_ptr<HubProcess> hub1_ = std::make_unique<HubProcess>("hub1", folder_.path(), env_, loop_.executor());
+  std::unique_ptr<HubProcess> hub2_ = std::make_unique<HubProcess>("hub2", folder_.path(), env_, loop_.executor());
+};
+
+TEST_F(KlusterletProcessTest, ThreeAgentsAlwaysEndOnTheRightHub) {
+  for (const auto* name : {"one", "two", "three"})
+    for (auto* hub : {hub1_.get(), hub2_.get()}) loop_.run(hub->add_cluster(name));
+  AgentProcess one{"one", folder_.path()};
+  AgentProcess two{"two", folder_.path()};
+  AgentProcess three{"three", folder_.path()};
+  for (auto* agent : {&one, &two, &three}) ASSERT_TRUE(comes_to(*hub1_, *agent));
+
+  // Denied by hub1: this one leaves at once, the others stay.
+  loop_.run(hub1_->accept("one", false));
+  ASSERT_TRUE(comes_to(*hub2_, one));
+  EXPECT_EQ(two.server(), hub1_->config().server);
+
+  // Stopped: it takes connections and does not answer.
+  hub1_->process().signal(SIGSTOP);
+  ASSERT_TRUE(comes_to(*hub2_, two));
+  ASSERT_TRUE(comes_to(*hub2_, three));
+
+  // Back again: nobody returns while hub2 is well.
+  hub1_->process().signal(SIGCONT);
+  loop_.run(hub1_->accept("one", true));
+  loop_.run(clock_.sleep_for(3s));
+  for (auto* agent : {&one, &two, &three}) EXPECT_EQ(agent->server(), hub2_->config().server);
+
+  hub2_->process().signal(SIGKILL);
+  hub2_->process().wait();
+  for (auto* agent : {&one, &two, &three}) ASSERT_TRUE(comes_to(*hub1_, *agent));
+
+  TcpClient metrics{one.port("serving metrics")};
+  const auto page = metrics.get("/metrics");
+  EXPECT_THAT(page, HasSubstr("hubferry_klusterlet_switches_total{reason=\"denied\"} 1"));
+  EXPECT_THAT(page, HasSubstr("hubferry_klusterlet_switches_total{reason=\"connection_lost\"} 1"));
+  EXPECT_THAT(page, HasSubstr("hubferry_klusterlet_hub_info{server=\"" + hub1_->config().server + "\"} 1"));
+  EXPECT_THAT(page, HasSubstr("hubferry_klusterlet_certificate_expiry_timestamp_seconds"));
+  TcpClient health{one.port("serving health probes")};
+  EXPECT_THAT(health.get("/healthz"), HasSubstr("200 OK"));
+  EXPECT_THAT(health.get("/readyz"), HasSubstr("200 OK"));
+  for (auto* agent : {&one, &two, &three}) {
+    agent->process().signal(SIGTERM);
+    EXPECT_EQ(agent->process().wait(), 0);
+    EXPECT_THAT(agent->process().err(), testing::Not(HasSubstr("PRIVATE KEY")));
+  }
+}
+
+TEST_F(KlusterletProcessTest, AnAgentThatStartsAgainKeepsItsNameAndItsCertificate) {
+  loop_.run(hub1_->add_cluster("one"));
+  std::string certificate;
+  {
+    AgentProcess agent{"one", folder_.path()};
+    ASSERT_TRUE(comes_to(*hub1_, agent));
+    certificate = content_of(folder_.path() + "/one/tls.crt");
+    agent.process().signal(SIGKILL);
+    agent.process().wait();
+  }
+  AgentProcess again{"one", folder_.path()};
+  again.process().await_error_text("HubClientConfigReady");
+  ASSERT_TRUE(comes_to(*hub1_, again));
+  EXPECT_EQ(content_of(folder_.path() + "/one/tls.crt"), certificate);
+}
+
+struct BadInput {
+  std::vector<std::string> flags;
+  int code;
+  const char* sentence;
+};
+
+TEST(KlusterletCommandTest, BadInputIsNamedAndNothingIsLeftBehind) {
+  const TemporaryFolder folder;
+  const auto path = [&](const char* name) { return folder.path() + "/" + name; };
+  std::ofstream{path("broken")} << "{ not yaml";
+  const auto files = [&](const char* first, const char* second) {
+    return std::vector<std::string>{
+        "--bootstrap-kubeconfig", path(first), "--bootstrap-kubeconfig",   path(second),
+        "--hub-kubeconfig-dir",   path("hub"), "--metrics-bind-address=0", "--health-probe-bind-address=0"};
+  };
+  const std::vector<BadInput> cases{
+      {{}, 2, "which hubs?"},
+      {{"--bootstrap-kubeconfig", path("a"), "--hub-kubeconfig-dir", path("hub")}, 2, "at least two"},
+      {{"--bootstrap-kubeconfig", path("a"), "--bootstrap-kubeconfig", path("b")}, 2, "--hub-kubeconfig-dir is needed"},
+      {{"--cluster-name", "No_Namespace"}, 2, "is no namespace"},
+      {{"--spoke-external-server-urls", "http://api.example"}, 2, "https://"},
+      {{"--client-cert-expiration", "3599"}, 2, "too short"},
+      {{"--cluster-healthcheck-period", "0s"}, 2, "above zero"},
+      {{"--feature-gates", "MultipleHub=true"}, 2, "did you mean MultipleHubs?"},
+      {{"--feature-gates", "MultipleHubs"}, 2, "needs =true or =false"},
+      {files("nowhere", "nowhere-else"), 1, "No such file"},
+      {files("broken", "broken"), 1, "broken"},
+      {{"--kubeconfig", path("nowhere"), "--metrics-bind-address=0", "--health-probe-bind-address=0"},
+       1,
+       "no such file"},
+  };
+  for (const auto& one : cases) {
+    std::vector<std::string> command{hubferry_binary(), "klusterlet"};
+    command.insert(command.end(), one.flags.begin(), one.flags.end());
+    Process process{command};
+    EXPECT_EQ(process.wait(), one.code) << one.sentence;
+    EXPECT_THAT(process.err(), HasSubstr(one.sentence));
+    EXPECT_NE(::access(path("hub").c_str(), F_OK), 0) << one.sentence << ": nothing must be made";
+  }
+}
+
+}  // namespace
+}  // namespace hubferry::test
