@@ -7,10 +7,10 @@ int main(int argc, char** argv) {
   using namespace hubferry::app;
   CommandLine line{"hubferry", "moves managed clusters from one hub to another"};
   add_manager_command(line);
-  add_demo_command(line, std::cout);
-  add_plan_command(line, std::cout);
-  add_status_command(line, std::cout);
   add_klusterlet_command(line);
+  add_status_command(line, std::cout);
+  add_plan_command(line, std::cout);
+  add_demo_command(line, std::cout);
   add_sim_command(line, std::cout);
   add_completion_command(line, std::cout);
   add_version_command(line, std::cout);

@@ -1,30 +1,37 @@
 #include "hubferry/async/task_scope.hpp"
 
+#include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <list>
+#include <utility>
+#include <vector>
 
 #include "hubferry/async/loops.hpp"
 #include "hubferry/async/wait_list.hpp"
 
 namespace hubferry::async {
 
+class TaskScope::Child {
+ public:
+  asio::cancellation_signal signal;
+  bool finished = false;
+  std::uint32_t stop_order = 0;  // not 0: told to stop, by itself and not with all the others
+};
+
 struct TaskScope::State : std::enable_shared_from_this<State> {
-  struct Child {
-    asio::cancellation_signal signal;
-    bool finished = false;
-  };
   using ChildIterator = std::list<Child>::iterator;
 
   explicit State(Executor ex) : executor(std::move(ex)) {}
 
   void start(ChildIterator child, Awaitable<> task) {
-    if (stopping) return on_finished(child, nullptr);
+    if (stopping || child->stop_order != 0) return on_finished(child, nullptr);
     auto on_end = [self = shared_from_this(), child](const std::exception_ptr& error) {
       self->on_finished(child, error);
     };
@@ -34,9 +41,15 @@ struct TaskScope::State : std::enable_shared_from_this<State> {
   void on_finished(ChildIterator child, const std::exception_ptr& error) {
     --running;
     child->finished = true;
-    // While signals are being emitted the list must hold still; cancel_children() sweeps afterwards.
-    if (!emitting) children.erase(child);
-    if (error && !stopping) {
+    const bool as_told = child->stop_order != 0 && is_cancellation(error);
+    std::erase(to_be_stopped, &*child);
+    // While signals are being emitted the list must hold still; sweep() comes afterwards.
+    if (emitting) {
+      must_sweep = true;
+    } else {
+      children.erase(child);
+    }
+    if (error && !stopping && !as_told) {
       first_error = error;
       stop();
     }
@@ -51,19 +64,45 @@ struct TaskScope::State : std::enable_shared_from_this<State> {
     if (running > 0) asio::post(executor, [self = shared_from_this()] { self->cancel_children(); });
   }
 
+  void stop(Child& child) {
+    if (stopping || child.stop_order != 0) return;
+    child.stop_order = ++stop_orders;
+    to_be_stopped.push_back(&child);
+    // A turn for each, for the reason above: a common one might come before the child's first suspension.
+    asio::post(executor, [self = shared_from_this(), order = stop_orders] { self->cancel_child(order); });
+  }
+
+  void cancel_child(std::uint32_t order) {
+    const auto found = std::find_if(to_be_stopped.begin(), to_be_stopped.end(),
+                                    [&](const Child* child) { return child->stop_order == order; });
+    if (found == to_be_stopped.end()) return;  // it has ended meanwhile
+    auto& child = **found;
+    to_be_stopped.erase(found);
+    emitting = true;
+    child.signal.emit(asio::cancellation_type::terminal);
+    sweep();
+  }
+
   void cancel_children() {
     emitting = true;
     for (auto& child : children)
       if (!child.finished) child.signal.emit(asio::cancellation_type::terminal);
+    sweep();
+  }
+
+  void sweep() {
     emitting = false;
-    children.remove_if([](const Child& child) { return child.finished; });
+    if (std::exchange(must_sweep, false)) children.remove_if([](const Child& child) { return child.finished; });
   }
 
   Executor executor;
   std::list<Child> children;
+  std::vector<Child*> to_be_stopped;  // each in a turn to come; none has ended
   std::size_t running = 0;
   bool stopping = false;
   bool emitting = false;
+  bool must_sweep = false;
+  std::uint32_t stop_orders = 0;
   std::exception_ptr first_error;  // by time: the root cause, not what it set off
   WaitList idle;
 };
@@ -77,12 +116,17 @@ TaskScope::~TaskScope() {
   std::abort();
 }
 
-void TaskScope::spawn(Awaitable<> task) {
-  if (state_->stopping) return;
+TaskScope::Child* TaskScope::spawn(Awaitable<> task) {
+  if (state_->stopping) return nullptr;
   const auto child = state_->children.emplace(state_->children.end());
   ++state_->running;
   asio::post(state_->executor,
              [state = state_, child, task = std::move(task)]() mutable { state->start(child, std::move(task)); });
+  return &*child;
+}
+
+void TaskScope::stop(Child& child) {
+  state_->stop(child);
 }
 
 void TaskScope::stop() {

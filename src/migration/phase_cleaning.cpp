@@ -40,7 +40,7 @@ Awaitable<std::set<std::string>> see_present(Step& step, const ClusterNames& clu
   co_return present;
 }
 
-/// What was found about the content of clusters.
+/// What was found about the content of clusters, over all attempts.
 struct Findings {
   std::set<std::string> complete;
   std::map<std::string, Failure> failures;
@@ -64,8 +64,11 @@ Awaitable<> compare(Step& step, Findings& findings, hubagent::Bundle bundle) {
   findings.failures.merge(failures_of(step, *outcome));
 }
 
-Awaitable<kube::Result<>> compare_all(Step& step, const ClusterNames& clusters, Findings& findings) {
-  findings = {};
+/// Compares those that were not found complete yet.
+Awaitable<kube::Result<>> compare_all(Step& step, ClusterNames clusters, Findings& findings) {
+  std::erase_if(clusters, [&](const std::string& name) { return findings.complete.contains(name); });
+  findings.failures.clear();
+  findings.target_error.reset();
   auto source = step.source();
   if (!source) co_return source.error();
   const auto keep = *source;
@@ -106,8 +109,8 @@ Awaitable<ReconcileState> verify(Step& step) {
     present = co_await see_present(step, clusters, since);
     const ClusterNames here{present.begin(), present.end()};
     auto comparing = [&] { return compare_all(step, here, findings); };
-    Step briefly = step.until(async::later(step.clock().now(), step.answer_time()));
-    auto compared = co_await ask(briefly, comparing);
+    Step in_part = step.share(0.6);
+    auto compared = co_await ask(in_part, comparing);
     if (!compared) step.log().warn("cannot compare", {{"error", compared.error().describe()}});
   }
   const auto unverified = find_unverified(step, clusters, present, findings);

@@ -46,8 +46,4 @@ async::TimePoint stage_deadline(WallTime started, Duration timeout, const async:
   return async::later(clock.now(), timeout - gone);
 }
 
-Duration answer_time(Duration timeout) {
-  return timeout / 3;
-}
-
 }  // namespace hubferry::migration

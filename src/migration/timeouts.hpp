@@ -19,7 +19,4 @@ std::optional<std::string> timeout_problem(const Migration& migration);
 /// future (somebody set a clock back) counts as now.
 async::TimePoint stage_deadline(WallTime started, Duration timeout, const async::Clock& clock);
 
-/// How long to wait for an answer before asking again.
-Duration answer_time(Duration timeout);
-
 }  // namespace hubferry::migration

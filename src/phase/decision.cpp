@@ -14,7 +14,7 @@ async::Duration entered_again_after(const DefinitionBase& definition, const Reco
 }
 
 Decision stay(const DefinitionBase& definition, const ReconcileState& result, State state) {
-  return {std::move(state), result.phase, false, entered_again_after(definition, result)};
+  return {std::move(state), Phase{result.phase}, false, entered_again_after(definition, result)};
 }
 
 }  // namespace
@@ -57,10 +57,11 @@ void conclude(const DefinitionBase& definition, const HandlerNode& composite, co
 
 Decision decide(const DefinitionBase& definition, const State& last, ReconcileState result) {
   const auto& tables = definition.tables();
-  const auto* handler = definition.handler_for(result.phase);
+  const auto* handler = definition.handler_for(Phase{result.phase});
   Phase to = definition.next_phase(result);
   if (!tables.knows(to)) {
-    mark_unworkable(result, "handler '" + result.handler + "' leads to phase '" + to + "', which does not exist");
+    mark_unworkable(result,
+                    "handler '" + std::string{result.handler} + "' leads to phase '" + to + "', which does not exist");
     result.next.clear();
     to = definition.next_phase(result);
   }
@@ -72,7 +73,7 @@ Decision decide(const DefinitionBase& definition, const State& last, ReconcileSt
 
 Decision decide_again(const DefinitionBase& definition, const State& last, ReconcileState result,
                       const Phase& fresh_phase, const State& fresh_state) {
-  const auto* handler = definition.handler_for(result.phase);
+  const auto* handler = definition.handler_for(Phase{result.phase});
   Decision first = decide(definition, last, result);
   State merged = merge_concurrent(handler, last, first.state, fresh_state);
   if (fresh_phase != result.phase) return {std::move(merged), fresh_phase, true, {}};

@@ -138,12 +138,13 @@ void DefinitionBase::check() const {
 
 Phase DefinitionBase::next_phase(const ReconcileState& result) const {
   if (!result.next.empty()) return result.next;
+  const Phase current{result.phase};
   const auto follow = [&](const std::map<Phase, Phase>& table) {
-    const auto row = table.find(result.phase);
-    return row == table.end() ? result.phase : row->second;
+    const auto row = table.find(current);
+    return row == table.end() ? current : row->second;
   };
-  if (result.failed) return result.fatal ? follow(tables().error) : result.phase;
-  return result.done ? follow(tables().normal) : result.phase;
+  if (result.failed) return result.fatal ? follow(tables().error) : current;
+  return result.done ? follow(tables().normal) : current;
 }
 
 void for_each_handler(

@@ -27,29 +27,33 @@ std::string_view to_label(Reconciled::Outcome outcome) {
 
 }  // namespace
 
-void Driver::Release::operator()(Key* key) const {
-  source->done(*key);
-  delete key;
-}
-
-/// A machine's place among those that run.
-class Driver::Registration {
+/// A key that is ours until this is destroyed, even if its machine never gets to run.
+class Driver::Turn {
  public:
-  Registration(Driver& driver, const Key& key, async::TaskScope& scope) : driver_(driver), key_(key) {
-    driver_.running_.emplace(key_, &scope);
+  Turn(Driver& driver, Key of, async::Semaphore::Permit permit)
+      : key(std::move(of)), driver_(driver), permit_(std::move(permit)) {
+    driver_.running_.emplace(key, this);
     driver_.running_gauge_.add(1);
   }
-  Registration(const Registration&) = delete;
-  Registration& operator=(const Registration&) = delete;
-  ~Registration() {
-    driver_.running_.erase(key_);
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    driver_.running_.erase(key);
     driver_.running_gauge_.add(-1);
+    // What is left to do for it shows when it is read again.
+    if (cancelled && !concluded) driver_.source_.add(key);
+    driver_.source_.done(key);
     if (driver_.running_.empty()) driver_.idle_.wake_all();
   }
 
+  const Key key;
+  async::TaskScope::Child* task = nullptr;
+  bool cancelled = false;  // by cancel()
+  bool concluded = false;
+
  private:
   Driver& driver_;
-  const Key& key_;
+  async::Semaphore::Permit permit_;
 };
 
 Driver::Driver(MachineCore& machine, KeySource& source, DriverOptions options)
@@ -115,39 +119,32 @@ Awaitable<> Driver::take_keys(async::TaskScope& scope) {
     auto permit = co_await permits_.acquire();
     auto key = co_await source_.get();
     if (!key) co_return;
-    TakenKey taken{new Key(std::move(*key)), Release{&source_}};
-    scope.spawn(run_one(std::move(taken), std::move(permit)));
+    auto turn = std::make_unique<Turn>(*this, std::move(*key), std::move(permit));
+    auto& place = *turn;
+    auto* const task = scope.spawn(run_one(std::move(turn)));
+    if (task == nullptr) co_return;
+    place.task = task;
   }
 }
 
-Awaitable<> Driver::run_one(TakenKey taken, [[maybe_unused]] async::Semaphore::Permit permit) {
-  const Key& key = *taken;
-  bool finished = false;
-  async::TaskScope scope{co_await asio::this_coro::executor};
-  const Registration registration{*this, key, scope};
-  scope.spawn(reconcile_one(key, finished));
-  co_await scope.join();
-  if (finished) co_return;
-  // By cancel(). What is left to do for it shows when it is read again.
-  reconciles_.with({machine_.options().name, "cancelled"}).increment();
-  source_.add(key);
-}
-
-Awaitable<> Driver::reconcile_one(const Key& key, bool& finished) {
+Awaitable<> Driver::run_one(std::unique_ptr<Turn> turn) {
   Reconciled result;
   std::exception_ptr thrown;
   try {
-    result = co_await machine_.reconcile(key);
+    result = co_await machine_.reconcile(turn->key);
   } catch (...) {
     thrown = std::current_exception();
   }
   if (thrown) {
-    if (async::is_cancellation(thrown)) std::rethrow_exception(thrown);
+    if (async::is_cancellation(thrown)) {
+      if (turn->cancelled) reconciles_.with({machine_.options().name, "cancelled"}).increment();
+      std::rethrow_exception(thrown);
+    }
     result.outcome = Reconciled::Outcome::failed;
     result.error = Error::from_exception(thrown);
   }
-  finished = true;
-  conclude(key, result);
+  turn->concluded = true;
+  conclude(turn->key, result);
 }
 
 void Driver::conclude(const Key& key, const Reconciled& result) {
@@ -177,16 +174,15 @@ void Driver::stop() {
 
 void Driver::abort() {
   stopping_ = true;
-  if (all_ == nullptr) return;
-  // Each machine directly: through the scopes above it the news would take turns of the loop, and it might write yet.
-  for (const auto& [key, scope] : running_) scope->stop();
-  all_->stop();
+  if (all_ != nullptr) all_->stop();
 }
 
 bool Driver::cancel(const Key& key) {
   const auto found = running_.find(key);
-  if (found == running_.end()) return false;
-  found->second->stop();
+  if (found == running_.end() || all_ == nullptr) return false;
+  auto& turn = *found->second;
+  turn.cancelled = true;
+  all_->stop(*turn.task);
   return true;
 }
 

@@ -40,6 +40,10 @@ std::string_view to_label(Written::Outcome outcome) {
   return "failed";
 }
 
+Awaitable<> nothing() {
+  co_return;
+}
+
 /// Turns what a definition's function throws into its error, except for cancellation.
 template <typename T>
 Awaitable<Result<T>> caught(Awaitable<Result<T>> call) {
@@ -112,8 +116,15 @@ Awaitable<Reconciled> MachineCore::reconcile(Key key) {
     if (step.reconciled.runs == options_.runs_at_once) co_return finish(Reconciled::Outcome::again);
 
     step.last = definition_.erased_state(step.resource.get(), step.phase);
+    // A handler may wait for hours: what is left of the phase before is not kept for so long.
     step.result = ReconcileState{};
-    co_await run_root(step);
+    step.decision = Decision{};
+    const HandlerRun run{definition_, env_.clock, step.log, step.key, step.phase, services_, step.resource.get()};
+    co_await run_root(step, run);
+    if (step.result.failed) {
+      step.log.warn("the handler failed",
+                    {{"phase", step.phase}, {"error", step.result.error->message}, {"fatal", step.result.fatal}});
+    }
     ++step.reconciled.runs;
     step.decision = decide(definition_, step.last, step.result);
     co_await write(step);
@@ -125,21 +136,15 @@ Awaitable<Reconciled> MachineCore::reconcile(Key key) {
   }
 }
 
-Awaitable<> MachineCore::run_root(Step& step) {
+// No coroutine itself: a machine that waits in its handler would keep one more frame.
+Awaitable<> MachineCore::run_root(Step& step, const HandlerRun& run) {
   step.result.phase = step.phase;
   const auto* handler = definition_.handler_for(step.phase);
-  if (handler == nullptr) {
-    step.result.handler = step.phase;
-    step.result.start_time = step.result.end_time = env_.clock.wall_now();
-    mark_unworkable(step.result, "phase '" + step.phase + "' has no handler");
-    co_return;
-  }
-  const HandlerRun run{definition_, env_.clock, step.log, step.key, step.phase, services_, step.resource.get()};
-  co_await run_handler(run, *handler, step.last, step.result);
-  if (step.result.failed) {
-    step.log.warn("the handler failed",
-                  {{"phase", step.phase}, {"error", step.result.error->message}, {"fatal", step.result.fatal}});
-  }
+  if (handler != nullptr) return run_handler(run, *handler, step.last, step.result);
+  step.result.handler = step.phase;
+  step.result.start_time = step.result.end_time = env_.clock.wall_now();
+  mark_unworkable(step.result, "phase '" + step.phase + "' has no handler");
+  return nothing();
 }
 
 /// One status write, where there is something to write; repeated until it stands or there is nothing to write to.

@@ -7,7 +7,7 @@ namespace hubferry::phase {
 
 namespace {
 
-std::optional<async::WallTime> whole_seconds(std::optional<async::WallTime> time) {
+OptionalTime whole_seconds(OptionalTime time) {
   if (!time) return time;
   return async::WallTime{std::chrono::floor<std::chrono::seconds>(*time)};
 }
@@ -92,8 +92,8 @@ std::vector<bool> completed_components(const HandlerNode& composite, const State
   std::vector<bool> completed(composite.components.size());
   if (last.summary != nullptr && speaks_of(last, composite)) completed = last.summary->completed;
   for (std::size_t index = 0; index < completed.size(); ++index)
-    if (const auto entry = last.components.find(composite.components[index].name()); entry != last.components.end())
-      completed[index] = entry->second.completed();
+    if (const auto* known = last.components.find(composite.components[index].name()); known != nullptr)
+      completed[index] = known->completed();
   return completed;
 }
 

@@ -22,24 +22,43 @@ void take(ReconcileState& result, ReconcileState returned) {
   result.extra = std::move(returned.extra);
 }
 
+/// From here on it counts as begun: a component that was never started has no startTime.
+void begin(const HandlerRun& run, const HandlerNode& node, ReconcileState& result) {
+  result.handler = node.name();
+  result.phase = run.phase;
+  result.start_time = run.clock.wall_now();
+  result.cancelled = true;  // until it has ended by itself
+}
+
+void finish(const HandlerRun& run, ReconcileState& result) {
+  result.cancelled = false;
+  result.end_time = run.clock.wall_now();
+  if (result.fatal && run.siblings != nullptr) run.siblings->stop();
+}
+
 Awaitable<> run_leaf(const HandlerRun& run, const HandlerNode& node, const State& last, ReconcileState& result) {
+  begin(run, node, result);
   const auto cancellation = co_await asio::this_coro::cancellation_state;
-  const RunInfo info{run.clock, run.log, run.key, run.phase, node.name(), cancellation};
+  ContextRoom room;
   std::exception_ptr thrown;
   try {
-    take(result, co_await node.function(run.services, info, run.resource, last));
+    auto started = node.function(run.services, {run.clock, run.log, run.key, run.phase, node.name(), cancellation},
+                                 room, run.resource, last);
+    take(result, co_await std::move(started));
   } catch (...) {
     thrown = std::current_exception();
   }
   if (thrown) {
     // An "operation aborted" of somebody else's making is an error like any other.
-    if (info.stopping() && async::is_cancellation(thrown)) std::rethrow_exception(thrown);
+    if (async::is_cancelled(cancellation) && async::is_cancellation(thrown)) std::rethrow_exception(thrown);
     result.error = Error::from_exception(thrown);
   }
   judge(run.definition, result);
+  finish(run, result);
 }
 
 Awaitable<> run_serial(const HandlerRun& run, const HandlerNode& node, const State& last, ReconcileState& result) {
+  begin(run, node, result);
   // References to earlier results are held by nobody, but the one being filled must not move.
   result.components.reserve(node.components.size());
   const auto completed = completed_components(node, last);
@@ -54,52 +73,58 @@ Awaitable<> run_serial(const HandlerRun& run, const HandlerNode& node, const Sta
       break;
     }
   }
+  conclude(run.definition, node, last, result);
+  finish(run, result);
 }
 
-Awaitable<> run_component(const HandlerRun& run, const HandlerNode& component, const State& last,
-                          ReconcileState& outcome, async::Semaphore* permits, async::TaskScope& scope) {
-  async::Semaphore::Permit permit;
-  if (permits != nullptr) permit = co_await permits->acquire();
+Awaitable<> run_when_permitted(const HandlerRun& run, const HandlerNode& component, const State& last,
+                               ReconcileState& outcome, async::Semaphore& permits) {
+  const auto permit = co_await permits.acquire();
   co_await run_handler(run, component, last, outcome);
-  if (outcome.fatal) scope.stop();
 }
 
-Awaitable<> run_parallel(const HandlerRun& run, const HandlerNode& node, const State& last, ReconcileState& result) {
-  result.components.resize(node.components.size());
-  std::optional<async::Semaphore> permits;
-  if (node.metadata.at_most > 0) permits.emplace(node.metadata.at_most);
-  async::TaskScope scope{co_await asio::this_coro::executor};
+void spawn_components(async::TaskScope& scope, const HandlerRun& run, const HandlerNode& node, const State& last,
+                      ReconcileState& result, async::Semaphore* permits) {
   const auto completed = completed_components(node, last);
   for (std::size_t index = 0; index < node.components.size(); ++index) {
     if (completed[index]) continue;
     const auto& component = node.components[index];
-    scope.spawn(run_component(run, component, last.component(component.name()), result.components[index],
-                              permits ? &*permits : nullptr, scope));
+    const auto& known = last.component(component.name());
+    auto& outcome = result.components[index];
+    scope.spawn(permits != nullptr ? run_when_permitted(run, component, known, outcome, *permits)
+                                   : run_handler(run, component, known, outcome));
   }
+}
+
+Awaitable<> run_parallel(const HandlerRun& run, const HandlerNode& node, const State& last, ReconcileState& result) {
+  begin(run, node, result);
+  result.components.resize(node.components.size());
+  std::unique_ptr<async::Semaphore> permits;
+  if (node.metadata.at_most > 0) permits = std::make_unique<async::Semaphore>(node.metadata.at_most);
+  async::TaskScope scope{co_await asio::this_coro::executor};
+  HandlerRun inside = run;
+  inside.siblings = &scope;
+  spawn_components(scope, inside, node, last, result, permits.get());
   co_await scope.join();
+  conclude(run.definition, node, last, result);
+  finish(run, result);
+}
+
+Awaitable<> refuse_empty(const HandlerRun& run, const HandlerNode& node, ReconcileState& result) {
+  begin(run, node, result);
+  mark_unworkable(result, "invalid composite handler: '" + node.name() + "' has no components");
+  finish(run, result);
+  co_return;
 }
 
 }  // namespace
 
+// No coroutine itself: every level of a tree that waits would keep one more frame.
 Awaitable<> run_handler(const HandlerRun& run, const HandlerNode& node, const State& last, ReconcileState& result) {
-  result.handler = node.name();
-  result.phase = run.phase;
-  result.start_time = run.clock.wall_now();
-  result.cancelled = true;  // until it has ended by itself
-  if (node.kind == HandlerKind::leaf) {
-    co_await run_leaf(run, node, last, result);
-  } else if (node.components.empty()) {
-    mark_unworkable(result, "invalid composite handler: '" + node.name() + "' has no components");
-  } else {
-    if (node.kind == HandlerKind::serial) {
-      co_await run_serial(run, node, last, result);
-    } else {
-      co_await run_parallel(run, node, last, result);
-    }
-    conclude(run.definition, node, last, result);
-  }
-  result.cancelled = false;
-  result.end_time = run.clock.wall_now();
+  if (node.kind == HandlerKind::leaf) return run_leaf(run, node, last, result);
+  if (node.components.empty()) return refuse_empty(run, node, result);
+  if (node.kind == HandlerKind::serial) return run_serial(run, node, last, result);
+  return run_parallel(run, node, last, result);
 }
 
 }  // namespace hubferry::phase

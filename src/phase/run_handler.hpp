@@ -1,5 +1,6 @@
 #pragma once
 
+#include "hubferry/async/task_scope.hpp"
 #include "hubferry/phase/definition.hpp"
 
 namespace hubferry::phase {
@@ -13,6 +14,8 @@ struct HandlerRun {
   const Phase& phase;
   void* services;
   void* resource;
+  /// Those that a fatal failure stops: the components beside this one in the nearest parallel composite.
+  async::TaskScope* siblings = nullptr;
 };
 
 /// Runs `node` and its components as far as they get, and says in `result` what came of it. Results of components are

@@ -12,8 +12,8 @@ bool State::operator==(const State& other) const {
 
 const State& State::component(std::string_view name) const {
   static const State never_ran;
-  const auto found = components.find(name);
-  return found == components.end() ? never_ran : found->second;
+  const auto* found = components.find(name);
+  return found == nullptr ? never_ran : *found;
 }
 
 std::string shortened(std::string_view text, std::size_t limit) {

@@ -128,7 +128,7 @@ State state_from_json(const json::value& value) {
     state.summary = summary_from_json(summary->get_object());
   if (const auto* components = from.if_contains("state"); components != nullptr && components->is_object())
     for (const auto& [name, component] : components->get_object())
-      state.components.emplace(std::string{name}, state_from_json(component));
+      state.components.emplace(name, state_from_json(component));
   for (const auto& [name, field] : from)
     if (std::find(known_fields.begin(), known_fields.end(), std::string_view{name}) == known_fields.end())
       state.extra.emplace(name, field);

@@ -33,21 +33,19 @@ void collapse(State& state, const HandlerNode& composite, std::size_t limit) {
     summary.completed.assign(total, false);
     summary.failing.assign(total, false);
   }
-  std::map<std::string, State, std::less<>> kept;
+  Components kept;
   std::size_t failures = 0;
   for (std::size_t index = 0; index < total; ++index) {
     const auto& component = composite.components[index];
-    const auto entry = state.components.find(component.name());
-    if (entry == state.components.end()) continue;
-    const State& known = entry->second;
-    summary.completed[index] = known.completed();
-    summary.failing[index] = known.failed;
-    if (known.completed()) continue;
-    const bool must_keep = component.is_composite() || !known.extra.empty();
-    const bool keep_failure = known.failed && failures < limit;
+    const auto* known = state.components.find(component.name());
+    if (known == nullptr) continue;
+    summary.completed[index] = known->completed();
+    summary.failing[index] = known->failed;
+    if (known->completed()) continue;
+    const bool must_keep = component.is_composite() || !known->extra.empty();
+    const bool keep_failure = known->failed && failures < limit;
     if (keep_failure) ++failures;
-    if (must_keep || keep_failure || (!known.failed && kept.size() < limit))
-      kept.emplace(component.name(), std::move(entry->second));
+    if (must_keep || keep_failure || (!known->failed && kept.size() < limit)) kept.emplace(component.name(), *known);
   }
   summary.done = static_cast<std::size_t>(std::count(summary.completed.begin(), summary.completed.end(), true));
   summary.failed = static_cast<std::size_t>(std::count(summary.failing.begin(), summary.failing.end(), true));

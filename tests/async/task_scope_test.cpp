@@ -121,6 +121,76 @@ TEST_F(TaskScopeTest, AChildMayStopItsScopeBeforeItsFirstSuspension) {
   });
 }
 
+TEST_F(TaskScopeTest, OneChildCanBeStoppedWhileTheOthersGoOn) {
+  run([&]() -> Awaitable<> {
+    TaskScope scope{co_await asio::this_coro::executor};
+    bool first = false;
+    bool second = false;
+    auto* child = scope.spawn(sleep_and_note_cancellation(first));
+    scope.spawn(sleep_and_note_cancellation(second));
+    co_await clock_.sleep_for(1s);
+    scope.stop(*child);
+    scope.stop(*child);  // asking twice is asking once
+    co_await scope.join();
+    EXPECT_TRUE(first);
+    EXPECT_FALSE(second);
+    EXPECT_EQ(clock_.now() - TimePoint{}, 1h);
+  });
+}
+
+TEST_F(TaskScopeTest, AChildThatIsStoppedBeforeItsTurnNeverRuns) {
+  run([&]() -> Awaitable<> {
+    TaskScope scope{co_await asio::this_coro::executor};
+    bool ran = false;
+    auto note = [&]() -> Awaitable<> {
+      ran = true;
+      co_return;
+    };
+    auto* child = scope.spawn(note());
+    scope.stop(*child);
+    co_await scope.join();
+    EXPECT_FALSE(ran);
+  });
+}
+
+// Both in one turn: the order to stop must not reach somebody else's place in memory.
+TEST_F(TaskScopeTest, AChildMayEndInTheTurnInWhichItIsToldToStop) {
+  run([&]() -> Awaitable<> {
+    TaskScope scope{co_await asio::this_coro::executor};
+    Event gate;
+    auto* child = scope.spawn(gate.wait());
+    co_await clock_.sleep_for(1s);
+    gate.set();
+    scope.stop(*child);
+    scope.spawn(clock_.sleep_for(1s));
+    co_await scope.join();
+    EXPECT_EQ(clock_.now() - TimePoint{}, 2s);
+  });
+}
+
+TEST_F(TaskScopeTest, AStoppedChildThatFailsForAReasonOfItsOwnIsStillTheError) {
+  run([&]() -> Awaitable<> {
+    TaskScope scope{co_await asio::this_coro::executor};
+    auto fails_while_stopping = [&]() -> Awaitable<> {
+      try {
+        co_await clock_.sleep_for(1h);
+      } catch (const boost::system::system_error&) {
+      }
+      throw std::runtime_error("the last words");
+    };
+    auto* child = scope.spawn(fails_while_stopping());
+    co_await clock_.sleep_for(1s);
+    scope.stop(*child);
+    std::string told;
+    try {
+      co_await scope.join();
+    } catch (const std::runtime_error& error) {
+      told = error.what();
+    }
+    EXPECT_EQ(told, "the last words");
+  });
+}
+
 TEST_F(TaskScopeTest, SpawnRunsNothingByItself) {
   run([&]() -> Awaitable<> {
     TaskScope scope{co_await asio::this_coro::executor};

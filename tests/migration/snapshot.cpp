@@ -13,31 +13,37 @@ using kube::Resource;
 /// Kinds that live by themselves, or only answer questions.
 const std::set<std::string> restless{"leases", "events", "certificatesigningrequests"};
 
-std::vector<Resource> kinds_in(const json::value& list, const std::string& group, const std::string& version) {
+std::vector<Resource> kinds_in(const json::value& list, const std::string& group, const std::string& version,
+                               Kinds which) {
   std::vector<Resource> kinds;
   for (const auto& entry : list.at("resources").as_array()) {
     const std::string plural{entry.at("name").as_string()};
     bool listable = false;
     for (const auto& verb : entry.at("verbs").as_array()) listable = listable || verb == "list";
-    if (!listable || plural.find('/') != std::string::npos || restless.contains(plural)) continue;
+    const bool left_out = which == Kinds::lasting && restless.contains(plural);
+    if (!listable || left_out || plural.find('/') != std::string::npos) continue;
     kinds.push_back(
         {group, version, plural, std::string{entry.at("kind").as_string()}, entry.at("namespaced").as_bool()});
   }
   return kinds;
 }
 
-async::Awaitable<std::vector<Resource>> find_kinds(kube::Api& api) {
+}  // namespace
+
+async::Awaitable<std::vector<Resource>> find_kinds(kube::Api& api, Kinds which) {
   auto core = co_await api.get_path("/api/v1");
-  auto kinds = kinds_in(core.value(), "", "v1");
+  auto kinds = kinds_in(core.value(), "", "v1", which);
   auto groups = co_await api.get_path("/apis");
   for (const auto& group : groups.value().at("groups").as_array()) {
     const std::string name{group.at("name").as_string()};
     const std::string version{group.at("preferredVersion").at("version").as_string()};
     auto list = co_await api.get_path("/apis/" + name + "/" + version);
-    for (auto& kind : kinds_in(list.value(), name, version)) kinds.push_back(std::move(kind));
+    for (auto& kind : kinds_in(list.value(), name, version, which)) kinds.push_back(std::move(kind));
   }
   co_return kinds;
 }
+
+namespace {
 
 /// What is the same on every server and at every time.
 std::string essence(const kube::Object& object) {
@@ -53,7 +59,7 @@ std::string essence(const kube::Object& object) {
 
 async::Awaitable<Snapshot> take_snapshot(kube::Api& api) {
   Snapshot snapshot;
-  auto kinds = co_await find_kinds(api);
+  auto kinds = co_await find_kinds(api, Kinds::lasting);
   for (const auto& kind : kinds) {
     kube::ListOptions all;
     auto objects = co_await api.list_all(kind, all);

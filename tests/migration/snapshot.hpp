@@ -10,7 +10,11 @@ namespace hubferry::migration::test {
 /// Everything that a server holds, by "kind namespace/name", without what changes by itself: versions, times, leases.
 using Snapshot = std::map<std::string, std::string>;
 
-/// Asks the server which kinds it serves, and lists them all.
+/// The kinds that a server serves and lists; `lasting` leaves out those that live by themselves.
+enum class Kinds { all, lasting };
+async::Awaitable<std::vector<kube::Resource>> find_kinds(kube::Api& api, Kinds which);
+
+/// Lists all lasting kinds of a server.
 async::Awaitable<Snapshot> take_snapshot(kube::Api& api);
 
 /// The same without the entries that `leave_out` names by a part of their key.

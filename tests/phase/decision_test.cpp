@@ -9,7 +9,7 @@ class DecisionTest : public PhaseTest {
  protected:
   void SetUp() override { definition.normalize(); }
 
-  ReconcileState result(bool is_done, std::optional<Error> error = {}) {
+  ReconcileState result(bool is_done, Boxed<Error> error = {}) {
     ReconcileState made;
     made.phase = "precheck";
     made.handler = "precheck";

@@ -10,6 +10,24 @@
 namespace hubferry::phase::test {
 namespace {
 
+// A waiting machine's copy of its resource must cost little, and must stay what it was.
+TEST(Components, CopiesShareUntilOneOfThemChanges) {
+  State original;
+  original.components["a"].done = true;
+  State copy = original;
+  EXPECT_EQ(copy.components.find("a"), original.components.find("a")) << "one and the same";
+  EXPECT_TRUE(copy == original);
+  copy.components["a"].done = false;
+  copy.components["b"].done = true;
+  EXPECT_TRUE(original.component("a").done);
+  EXPECT_FALSE(original.components.contains("b"));
+  copy.components.erase("a");
+  copy.components.erase("b");
+  copy.components.erase("c");
+  EXPECT_TRUE(copy.components.empty());
+  EXPECT_TRUE(copy == State{});
+}
+
 TEST(StateJson, IsWhatPeopleReadInAStatus) {
   State state;
   state.done = true;

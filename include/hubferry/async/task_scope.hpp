@@ -23,8 +23,15 @@ class TaskScope {
   TaskScope& operator=(const TaskScope&) = delete;
   ~TaskScope();
 
-  /// Starts `task` in the next turn of the loop. A task whose turn comes after stop() is dropped without having run.
-  void spawn(Awaitable<> task);
+  /// Names one child, for as long as it runs.
+  class Child;
+
+  /// Starts `task` in the next turn of the loop. A task whose turn comes after stop() is dropped without having run,
+  /// and has no Child.
+  Child* spawn(Awaitable<> task);
+
+  /// Cancels this one child, in the next turn. That it ends by cancellation then is no error.
+  void stop(Child& child);
 
   /// Cancels every child that still runs, in the next turn. Later spawns are dropped. Not an error by itself.
   void stop();

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <boost/asio/cancellation_state.hpp>
+#include <cstddef>
+#include <new>
+#include <type_traits>
 
 #include "hubferry/async/clock.hpp"
 #include "hubferry/obs/log.hpp"
@@ -47,6 +50,19 @@ class Context : public RunInfo {
 
  private:
   Services& services_;
+};
+
+/// Where the engine keeps the Context of a handler's run, whatever its Services are: beside its own frame, instead of
+/// in one more for each handler that waits.
+struct ContextRoom {
+  alignas(Context<int>) std::byte bytes[sizeof(Context<int>)];
+
+  template <typename Services>
+  Context<Services>& emplace(const RunInfo& info, Services& services) {
+    using Made = Context<Services>;
+    static_assert(sizeof(Made) <= sizeof(ContextRoom) && std::is_trivially_destructible_v<Made>);
+    return *new (bytes) Made(info, services);
+  }
 };
 
 }  // namespace hubferry::phase

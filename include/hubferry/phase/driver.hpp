@@ -44,18 +44,11 @@ class Driver {
   [[nodiscard]] bool is_running(const Key& key) const { return running_.contains(key); }
 
  private:
-  class Registration;
-  /// A key that is ours until this is destroyed, even if its machine never gets to run.
-  struct Release {
-    KeySource* source = nullptr;
-    void operator()(Key* key) const;
-  };
-  using TakenKey = std::unique_ptr<Key, Release>;
+  class Turn;
 
   Awaitable<> work(async::TaskScope& scope);
   Awaitable<> take_keys(async::TaskScope& scope);
-  Awaitable<> run_one(TakenKey taken, async::Semaphore::Permit permit);
-  Awaitable<> reconcile_one(const Key& key, bool& finished);
+  Awaitable<> run_one(std::unique_ptr<Turn> turn);
   void conclude(const Key& key, const Reconciled& result);
 
   MachineCore& machine_;
@@ -64,9 +57,9 @@ class Driver {
   obs::Gauge& running_gauge_;
   obs::Family<obs::Counter>& reconciles_;
   async::Semaphore permits_;
-  std::unordered_map<Key, async::TaskScope*> running_;
+  std::unordered_map<Key, Turn*> running_;
   async::TaskScope* intake_ = nullptr;  // while keys are taken
-  async::TaskScope* all_ = nullptr;     // while run() runs
+  async::TaskScope* all_ = nullptr;     // while run() runs: each machine is a child of it
   bool stopping_ = false;
   async::WaitList idle_;  // wait for running_ to be empty
 };

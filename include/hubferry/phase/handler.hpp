@@ -34,8 +34,9 @@ struct Metadata {
 enum class HandlerKind { leaf, serial, parallel };
 
 namespace detail {
-/// Services, then the run, the resource, the last State.
-using ErasedFunction = std::function<Awaitable<ReconcileState>(void*, const RunInfo&, void*, const State&)>;
+/// Services, then the run, room for its Context, the resource, the last State.
+using ErasedFunction =
+    std::function<Awaitable<ReconcileState>(void*, const RunInfo&, ContextRoom&, void*, const State&)>;
 using ErasedDetail = std::function<json::value(const void*, const State&)>;
 }  // namespace detail
 
@@ -67,10 +68,10 @@ class Handler {
     Handler handler{HandlerKind::leaf, std::move(metadata), {}};
     if (!function) return handler;  // for normalize() to complain of
     // The closure lives in the node, which outlives every run.
-    handler.node_.function = [function = std::move(function)](void* services, const RunInfo& info, void* resource,
-                                                              const State& last) -> Awaitable<ReconcileState> {
-      Context<Services> context{info, *static_cast<Services*>(services)};
-      co_return co_await function(context, *static_cast<Resource*>(resource), last);
+    handler.node_.function = [function = std::move(function)](void* services, const RunInfo& info, ContextRoom& room,
+                                                              void* resource, const State& last) {
+      auto& context = room.emplace(info, *static_cast<Services*>(services));
+      return function(context, *static_cast<Resource*>(resource), last);
     };
     return handler;
   }

@@ -7,6 +7,8 @@
 
 namespace hubferry::phase {
 
+struct HandlerRun;
+
 /// A phase was left for another, and that is written.
 struct Transition {
   const Key& key;
@@ -60,7 +62,7 @@ class MachineCore {
  private:
   struct Step;
 
-  Awaitable<> run_root(Step& step);
+  Awaitable<> run_root(Step& step, const HandlerRun& run);
   Awaitable<> write(Step& step);
   Awaitable<> read_again(Step& step);
 

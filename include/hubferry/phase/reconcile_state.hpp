@@ -1,10 +1,12 @@
 #pragma once
 
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
+#include "hubferry/phase/boxed.hpp"
 #include "hubferry/phase/error.hpp"
+#include "hubferry/phase/optional_time.hpp"
 #include "hubferry/phase/phase.hpp"
 
 namespace hubferry::phase {
@@ -12,21 +14,21 @@ namespace hubferry::phase {
 /// What one run of a handler came to.
 struct ReconcileState {
   // Set by the handler.
-  bool done = false;                             // there is nothing left to do; otherwise the handler is entered again
-  bool updated = false;                          // the resource's status was changed and wants to be written
-  std::optional<Error> error;                    // why it failed
+  Boxed<Error> error;                            // why it failed
   Phase next;                                    // go there, whatever the tables say
   std::optional<async::Duration> requeue_after;  // when to be entered again; absent: the definition's delay
   json::object extra;                            // fields to put into the handler's State; a null takes one out
+  bool done = false;                             // there is nothing left to do; otherwise the handler is entered again
+  bool updated = false;                          // the resource's status was changed and wants to be written
 
   // Set by the framework.
-  std::optional<async::WallTime> start_time;  // absent: it did not run
-  std::optional<async::WallTime> end_time;
-  std::string handler;
-  Phase phase;
   bool failed = false;
   bool fatal = false;
-  bool cancelled = false;                  // stopped because a sibling failed: neither done nor failed
+  bool cancelled = false;   // stopped because a sibling failed: neither done nor failed
+  OptionalTime start_time;  // absent: it did not run
+  OptionalTime end_time;
+  std::string_view handler;  // both names are the definition's, or the machine's
+  std::string_view phase;
   std::vector<ReconcileState> components;  // those that ran
 };
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "hubferry/async/clock.hpp"
+#include "hubferry/phase/components.hpp"
+#include "hubferry/phase/optional_time.hpp"
 #include "hubferry/phase/phase.hpp"
 
 namespace hubferry::phase {
@@ -32,10 +34,10 @@ struct State {
   bool done = false;
   bool failed = false;
   bool fatal = false;
-  std::optional<async::WallTime> start_time;  // of the first run; absent: never ran
-  std::optional<async::WallTime> end_time;    // when it was done, or failed as it says here
+  OptionalTime start_time;  // of the first run; absent: never ran
+  OptionalTime end_time;    // when it was done, or failed as it says here
   std::string error;
-  std::map<std::string, State, std::less<>> components;
+  Components components;
   std::shared_ptr<const Summary> summary;  // only for composites beyond the limit
   json::object extra;                      // fields that the framework does not know: they survive
 

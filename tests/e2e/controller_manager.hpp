@@ -1,0 +1,36 @@
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "hubferry/kube/api.hpp"
+#include "hubferry/kube/env.hpp"
+#include "support/process.hpp"
+
+namespace hubferry::test {
+
+/// What a kube-controller-manager would do on a real API server that has none, as far as hubs need it: sign approved
+/// certificate requests, empty namespaces that are being deleted, collect what has lost its owner.
+/// Lifetime: `api` and what `env` refers to outlive it. Executor: one loop.
+class ControllerManager {
+ public:
+  /// `keys`: the folder with ca.crt and ca.key.
+  ControllerManager(kube::Api& api, std::string keys, kube::Env env);
+
+  /// Until cancelled.
+  async::Awaitable<> run();
+
+ private:
+  async::Awaitable<> sign_requests();
+  async::Awaitable<> sign(kube::Object request);
+  async::Awaitable<> empty_namespaces();
+  async::Awaitable<> empty(std::string ns);
+  async::Awaitable<> collect_orphans();
+
+  kube::Api& api_;
+  std::string keys_;
+  kube::Env env_;
+  TemporaryFolder folder_;
+};
+
+}  // namespace hubferry::test
