@@ -113,6 +113,41 @@ class RealKubeTest : public testing::Test {
     }
   }
 
+  /// Applies manifests, and gives a kubeconfig with a token of one of their accounts.
+  std::string kubeconfig_of(const std::string& server, const std::vector<std::string>& manifests,
+                            const std::string& account) {
+    for (const auto& file : manifests) kubectl(server, "apply -f " HUBFERRY_SOURCE_ROOT "/manifests/" + file);
+    kube::Request request;
+    request.verb = kube::Verb::create;
+    request.resource = kube::resources::service_accounts;
+    request.key = {"hubferry-system", account};
+    request.subresource = "token";
+    request.body = kube::json::object{{"apiVersion", "authentication.k8s.io/v1"},
+                                      {"kind", "TokenRequest"},
+                                      {"spec", kube::json::object{{"expirationSeconds", 3600}}}};
+    RealLoop loop;
+    const auto answer = loop.run(apis_[server]->call(request)).value();
+    auto config = kube::load_kubeconfig(kubeconfig(server));
+    config.token = answer.string_at({"status", "token"});
+    EXPECT_NE(config.token, "");
+    return kube::to_kubeconfig(config);
+  }
+
+  /// From here on the manager may do what manifests/ says, and no more. Returns its kubeconfig for the global hub.
+  std::string restrict_manager() {
+    for (const auto* hub : {"hub1", "hub2"}) {
+      const auto config =
+          kubeconfig_of(hub, {"hub-rbac/account.yaml", "hub-rbac/source.yaml", "hub-rbac/target.yaml"}, "hubferry-hub");
+      kubectl("global", "patch secret hub-kubeconfig -n " + std::string{hub} +
+                            " --type=merge -p '{\"data\":{\"kubeconfig\":\"" + kube::encode_base64(config) + "\"}}'");
+    }
+    const auto file = folder_ + "/manager.kubeconfig";
+    std::ofstream{file} << kubeconfig_of(
+        "global", {"base/namespace.yaml", "base/service-account.yaml", "base/cluster-role.yaml", "base/role.yaml"},
+        "hubferry");
+    return file;
+  }
+
   std::string folder_;
   std::map<std::string, std::unique_ptr<kube::Api>> apis_;
   std::vector<std::unique_ptr<ControllerManager>> managers_;
@@ -134,8 +169,9 @@ TEST_F(RealKubeTest, TenClustersMoveFromOneRealHubToAnother) {
     return std::count(works.begin(), works.end(), 'T') == cluster_count;
   })) << "the agents did not join hub1";
 
-  Process manager{{hubferry_binary(), "manager", "--kubeconfig=" + kubeconfig("global"), "--metrics-bind-address=0",
-                   "--health-probe-bind-address=0", "--log-format=json"}};
+  Process manager{{hubferry_binary(), "manager", "--kubeconfig=" + restrict_manager(), "--leader-elect",
+                   "--namespace=hubferry-system", "--metrics-bind-address=0", "--health-probe-bind-address=0",
+                   "--log-format=json"}};
   const auto file = folder_ + "/migration.yaml";
   std::ofstream{file} << migration_manifest("m1", 1, 5) << migration_manifest("m2", 6, 5);
   kubectl("global", "apply -f " + file);
@@ -156,6 +192,7 @@ TEST_F(RealKubeTest, TenClustersMoveFromOneRealHubToAnother) {
   EXPECT_THAT(kubectl("global", "get managedserviceaccounts -A"), testing::HasSubstr("No resources found"));
   manager.signal(SIGTERM);
   EXPECT_EQ(manager.wait(), 0);
+  EXPECT_THAT(manager.err(), testing::Not(testing::HasSubstr("forbidden"))) << "manifests/ grants too little";
   sim.signal(SIGTERM);
   EXPECT_EQ(sim.wait(), 0);
 }

@@ -69,7 +69,7 @@ std::uint16_t port_in(Process& process, const std::string& message) {
   std::istringstream lines{process.await_error_text("\"" + message + "\"")};
   for (std::string line; std::getline(lines, line);) {
     const auto object = json::parse(line).as_object();
-    if (object.at("msg").as_string() == message) return object.at("port").to_number<std::uint16_t>();
+    if (std::string{object.at("msg").as_string()} == message) return object.at("port").to_number<std::uint16_t>();
   }
   throw std::runtime_error("no port in the log");
 }
