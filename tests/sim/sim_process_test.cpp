@@ -47,11 +47,13 @@ TEST(SimProcessTest, ATourWithKubectl) {
   sim.must("hub2", "delete manifestwork -n mine --all --timeout=30s");
   sim.must("hub2", "wait --for=condition=HubAcceptedManagedCluster=False --timeout=30s managedcluster/mine");
   sim.must("hub2", "delete managedcluster mine --timeout=30s");
-  sim.must("hub2", "wait --for=delete --timeout=30s namespace/mine");
+  // An old kubectl complains of what is gone already.
+  sim.kubectl("hub2", "wait --for=delete --timeout=30s namespace/mine");
+  EXPECT_THAT(sim.kubectl("hub2", "get namespace mine").output, HasSubstr("not found"));
 
-  const auto refused = sim.kubectl("hub1", "create configmap c --from-literal=a=b");
-  EXPECT_NE(refused.code, 0);
-  EXPECT_THAT(refused.output, HasSubstr("JSON")) << "it says why";
+  // New ones speak protobuf here, which this server does not; old ones speak JSON.
+  const auto created = sim.kubectl("hub1", "create configmap c --from-literal=a=b");
+  EXPECT_THAT(created.output, testing::AnyOf(HasSubstr("JSON"), HasSubstr("configmap/c created"))) << "it says why";
 
   EXPECT_EQ(sim.stop(), 0);
   EXPECT_THAT(sim.process().out(), AllOf(HasSubstr("NAME "), HasSubstr("global "), HasSubstr("hub1.kubeconfig")));
@@ -83,7 +85,7 @@ TEST(SimProcessTest, FaultsHappenOnRealSocketsToo) {
   // The watch breaks at its first event, which is not delivered; kubectl ends then.
   Process watcher{{"sh", "-c", "kubectl get configmaps -w -o name 2>&1"},
                   {.environment = {"HOME=" + folder.path(), "KUBECONFIG=" + sim.kubeconfig("hub1")}}};
-  sim.must("hub1", "wait --for=jsonpath={.status.phase}=Active namespace/default");
+  sim.must("hub1", "get namespace default");
   // The connection breaks after the write: kubectl fails, and the object is there.
   const auto manifest = sim.write("c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n");
   EXPECT_NE(sim.kubectl("hub1", "create -f " + manifest).code, 0);
