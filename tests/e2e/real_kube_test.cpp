@@ -1,8 +1,11 @@
 #include <boost/asio/io_context.hpp>
+#include <fstream>
 #include <future>
 
 #include "controller_manager.hpp"
+#include "hubferry/async/task_scope.hpp"
 #include "hubferry/klusterlet/agent.hpp"
+#include "hubferry/kube/base64.hpp"
 #include "stage.hpp"
 
 /// Three real kube-apiservers: `hubferry sim` makes hubs of them, and `hubferry manager` moves clusters between them.
