@@ -1,4 +1,5 @@
 #include <boost/asio/io_context.hpp>
+#include <fstream>
 #include <future>
 
 #include "controller_manager.hpp"
