@@ -140,8 +140,6 @@ std::optional<HubSecret> FileStore::read() const {
 
 void FileStore::write(const HubSecret& secret) {
   prepare();
-  std::error_code none;
-  const auto old = fs::read_symlink(folder_ / current_link, none);
   const fs::path name = version_prefix + env_.random.suffix(10);
   fs::create_directory(folder_ / name);
   fs::permissions(folder_ / name, fs::perms::owner_all);
@@ -157,10 +155,11 @@ void FileStore::write(const HubSecret& secret) {
     if (fs::read_symlink(folder_ / key, no_link) != target) put_link(target, folder_ / key, folder_ / next_link);
   }
   sync_folder(folder_);
-  // The old version, and what a crash may have left.
+  // The old version, and what a crash may have left. What cannot be removed does no harm.
+  std::error_code ignored;
   for (const auto& entry : fs::directory_iterator{folder_})
     if (entry.path().filename().string().starts_with(version_prefix) && entry.path().filename() != name)
-      fs::remove_all(entry.path(), none);
+      fs::remove_all(entry.path(), ignored);
 }
 
 Awaitable<kube::Result<std::optional<HubSecret>>> FileStore::load() {
