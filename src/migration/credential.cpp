@@ -99,8 +99,8 @@ Awaitable<kube::Result<Token>> obtain_token(Step& step, Credential credential) {
   auto order = [&]() -> Awaitable<kube::Result<obs::Secret>> {
     auto target = step.target();
     if (!target) co_return target.error();
-    auto keep = *target;
-    co_return co_await keep->issue_token(step.migration.ref(), credential.identity);
+    const auto& hub = *target;
+    co_return co_await hub->issue_token(step.migration.ref(), credential.identity);
   };
   auto issued = co_await ask(step, order);
   if (!issued) co_return issued.error();

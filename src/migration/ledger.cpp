@@ -97,7 +97,7 @@ json::object to_data(const Ledger& ledger) {
   json::object data{{"all-clusters", list(ledger.all)}, {"success", list(ledger.success)}, {"failure", list(failed)}};
   auto text = details(ledger.failures, longest_message);
   if (text.size() > most_details) text = details(ledger.failures, 0);
-  data["failure-details"] = std::move(text);
+  data["failure-details"] = text;
   data["rolled-back"] = list(ledger.rolled_back);
   data["unverified"] = list(ledger.unverified);
   data["cleaned"] = list(ledger.cleaned);

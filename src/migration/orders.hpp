@@ -13,7 +13,7 @@ auto ask_source(Step& step, Order order) -> std::invoke_result_t<Order&, hubagen
   auto attempt = [&step, &order]() -> std::invoke_result_t<Order&, hubagent::Source&> {
     auto found = step.source();
     if (!found) co_return found.error();
-    const auto source = *found;
+    const auto& source = *found;
     co_return co_await order(*source);
   };
   co_return co_await ask(step, attempt);
@@ -24,7 +24,7 @@ auto ask_target(Step& step, Order order) -> std::invoke_result_t<Order&, hubagen
   auto attempt = [&step, &order]() -> std::invoke_result_t<Order&, hubagent::Target&> {
     auto found = step.target();
     if (!found) co_return found.error();
-    const auto target = *found;
+    const auto& target = *found;
     co_return co_await order(*target);
   };
   co_return co_await ask(step, attempt);

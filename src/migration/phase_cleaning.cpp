@@ -54,8 +54,8 @@ Awaitable<> compare(Step& step, Findings& findings, hubagent::Bundle bundle) {
     findings.target_error = target.error();
     co_return;
   }
-  const auto keep = *target;
-  auto outcome = co_await keep->verify(step.migration.ref(), std::move(bundle));
+  const auto& hub = *target;
+  auto outcome = co_await hub->verify(step.migration.ref(), std::move(bundle));
   if (!outcome) {
     findings.target_error = outcome.error();
     co_return;
@@ -71,9 +71,9 @@ Awaitable<kube::Result<>> compare_all(Step& step, ClusterNames clusters, Finding
   findings.target_error.reset();
   auto source = step.source();
   if (!source) co_return source.error();
-  const auto keep = *source;
+  const auto& hub = *source;
   hubagent::BundleSink sink = [&](hubagent::Bundle bundle) { return compare(step, findings, std::move(bundle)); };
-  auto collected = co_await keep->collect(step.migration.ref(), clusters, sink);
+  auto collected = co_await hub->collect(step.migration.ref(), clusters, sink);
   if (!collected) co_return collected.error();
   if (findings.target_error) co_return *findings.target_error;
   findings.failures.merge(failures_of(step, *collected));

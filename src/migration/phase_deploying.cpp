@@ -36,8 +36,8 @@ Awaitable<> deploy(Step& step, Cargo& cargo, hubagent::Bundle bundle) {
     cargo.target_error = target.error();
     co_return;
   }
-  const auto keep = *target;
-  auto outcome = co_await keep->deploy(step.migration.ref(), std::move(bundle));
+  const auto& hub = *target;
+  auto outcome = co_await hub->deploy(step.migration.ref(), std::move(bundle));
   if (outcome) {
     cargo.take(step, *outcome);
   } else {
@@ -54,9 +54,9 @@ Awaitable<kube::Result<>> carry(Step& step, Cargo& cargo) {
     cargo.hub_error = source.error();
     co_return source.error();
   }
-  const auto keep = *source;
+  const auto& hub = *source;
   hubagent::BundleSink sink = [&](hubagent::Bundle bundle) { return deploy(step, cargo, std::move(bundle)); };
-  auto collected = co_await keep->collect(step.migration.ref(), cargo.missing(), sink);
+  auto collected = co_await hub->collect(step.migration.ref(), cargo.missing(), sink);
   if (collected) cargo.failures.merge(failures_of(step, *collected));
   if (!collected) cargo.hub_error = collected.error();
   if (cargo.target_error) cargo.hub_error = cargo.target_error;

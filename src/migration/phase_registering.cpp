@@ -61,7 +61,7 @@ Awaitable<> see_arrive(Step& step, Crossing& crossing) {
     auto found = step.target();
     kube::Result<> seen = found ? kube::Result<>{} : kube::Result<>{found.error()};
     if (found) {
-      const auto target = *found;
+      const auto& target = *found;
       seen = co_await target->await_arrivals(step.migration.ref(), crossing.ledger.under_way(), crossing.since,
                                              on_arrival);
     }

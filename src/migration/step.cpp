@@ -186,8 +186,8 @@ Awaitable<kube::Result<Ledger>> load_ledger(Step& step) {
   auto resolve = [&step]() -> Awaitable<kube::Result<ClusterNames>> {
     auto source = step.source();
     if (!source) co_return source.error();
-    auto keep = *source;
-    co_return co_await keep->resolve_placement(step.migration.placement().value_or(std::string{}));
+    const auto& hub = *source;
+    co_return co_await hub->resolve_placement(step.migration.placement().value_or(std::string{}));
   };
   auto resolved = co_await ask(step, resolve);
   if (!resolved) co_return resolved.error();

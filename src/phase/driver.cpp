@@ -31,22 +31,21 @@ std::string_view to_label(Reconciled::Outcome outcome) {
 class Driver::Turn {
  public:
   Turn(Driver& driver, Key of, async::Semaphore::Permit permit)
-      : key(std::move(of)), driver_(driver), permit_(std::move(permit)) {
-    driver_.running_.emplace(key, this);
+      : key(driver.running_.emplace(std::move(of), this).first->first), driver_(driver), permit_(std::move(permit)) {
     driver_.running_gauge_.add(1);
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
   ~Turn() {
-    driver_.running_.erase(key);
-    driver_.running_gauge_.add(-1);
     // What is left to do for it shows when it is read again.
     if (cancelled && !concluded) driver_.source_.add(key);
     driver_.source_.done(key);
+    driver_.running_.erase(driver_.running_.find(key));
+    driver_.running_gauge_.add(-1);
     if (driver_.running_.empty()) driver_.idle_.wake_all();
   }
 
-  const Key key;
+  const Key& key;  // in running_
   async::TaskScope::Child* task = nullptr;
   bool cancelled = false;  // by cancel()
   bool concluded = false;
