@@ -22,6 +22,8 @@ namespace {
 
 // A test's stand-in may look again now and then; the program under test never does.
 constexpr auto pause = 300ms;
+// Looking for orphans means reading everything there is.
+constexpr auto long_pause = 5s;
 
 std::string read_file(const std::string& path) {
   std::ifstream file{path};
@@ -109,7 +111,7 @@ Awaitable<> ControllerManager::empty(std::string ns) {
 /// ConfigMaps and Secrets only: nothing else of ours has an owner.
 Awaitable<> ControllerManager::collect_orphans() {
   for (;;) {
-    co_await env_.clock.sleep_for(pause);
+    co_await env_.clock.sleep_for(long_pause);
     std::set<std::string> alive;
     auto kinds = co_await migration::test::find_kinds(api_, migration::test::Kinds::all);
     bool complete = true;
