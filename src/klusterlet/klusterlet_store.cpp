@@ -5,10 +5,10 @@
 
 #include "hubferry/async/backoff.hpp"
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/resources.hpp"
-#include "hubferry/kube/base64.hpp"
 
 namespace hubferry::klusterlet {
 

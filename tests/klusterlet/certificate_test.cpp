@@ -1,8 +1,8 @@
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "klusterlet/enrolment.hpp"
 #include "klusterlet_test.hpp"
-#include "hubferry/kube/base64.hpp"
 #include "sim/certificates.hpp"
 
 namespace hubferry::klusterlet::test {

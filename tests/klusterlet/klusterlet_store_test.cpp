@@ -2,10 +2,10 @@
 
 #include <boost/json/parse.hpp>
 
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/sim/crds.hpp"
 #include "klusterlet_test.hpp"
-#include "hubferry/kube/base64.hpp"
 
 namespace hubferry::klusterlet::test {
 namespace {

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "hubferry/kube/config.hpp"
 #include "hubferry/kube/base64.hpp"
+#include "hubferry/kube/config.hpp"
 #include "kube/config/samples.hpp"
 #include "kube/config/temp_folder.hpp"
 
