@@ -1,6 +1,5 @@
 #pragma once
 
-#include <set>
 #include <string>
 
 #include "hubferry/kube/api.hpp"
@@ -26,6 +25,7 @@ class ControllerManager {
   async::Awaitable<> empty_namespaces();
   async::Awaitable<> empty(std::string ns);
   async::Awaitable<> collect_orphans();
+  async::Awaitable<bool> is_gone(std::string ns, kube::json::object owner);
 
   kube::Api& api_;
   std::string keys_;
