@@ -33,6 +33,13 @@ std::map<std::string, Snapshot> snapshots(Onlooker& onlooker) {
   return all;
 }
 
+/// The flag that makes a simulator do so.
+std::string write_faults(const TemporaryFolder& folder, const std::string& rules) {
+  const auto path = folder.path() + "/faults.yaml";
+  std::ofstream{path} << rules;
+  return "--faults=" + path;
+}
+
 TEST(MigrationProcess, FiveMigrationsOfTwoHundredClustersAtOnce) {
   SimProcess sim{{"--clusters=200", "--hubs=hub1,hub2"}};
   Onlooker onlooker{sim};
@@ -86,7 +93,10 @@ TEST(MigrationProcess, FiftyDeathsOfTheManagerChangeNothing) {
 }
 
 TEST(MigrationProcess, AnotherManagerTakesOverWithinTheLease) {
-  SimProcess sim{{"--clusters=20", "--hubs=hub1,hub2"}};
+  // Slow enough for the first one to be seen, and to die, in the middle of it.
+  TemporaryFolder folder;
+  const auto slow = write_faults(folder, "- {server: hub2, verb: create, always: true, delay: 200ms}\n");
+  SimProcess sim{{"--clusters=20", "--hubs=hub1,hub2", slow}};
   Onlooker onlooker{sim};
   const std::vector<std::string> electing{"--leader-elect", "--namespace=default", "--leader-elect-lease-duration=6s",
                                           "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"};
@@ -94,7 +104,7 @@ TEST(MigrationProcess, AnotherManagerTakesOverWithinTheLease) {
   first.process().await_error_text("the manager leads");
   ManagerOfWorld second{sim, electing};
   sim.must("global", "apply -f " + sim.write("m.yaml", migration_manifest("m", 1, 20)));
-  EXPECT_TRUE(onlooker.eventually(
+  ASSERT_TRUE(onlooker.eventually(
       [&] { return onlooker.phases()["m"] == "Deploying" || onlooker.phases()["m"] == "Registering"; }));
   first.kill();
   second.process().await_error_text("the manager leads");
@@ -104,15 +114,17 @@ TEST(MigrationProcess, AnotherManagerTakesOverWithinTheLease) {
 }
 
 TEST(MigrationProcess, DeletingAMigrationBringsItsClustersBack) {
-  SimProcess sim{{"--clusters=30", "--hubs=hub1,hub2"}};
+  // hub2 takes some of what it is sent and never the rest: deploying cannot end before the deletion.
+  TemporaryFolder folder;
+  const auto stuck = write_faults(
+      folder, "- {server: hub2, verb: create, resource: klusterletaddonconfigs, after: 10, always: true, fail: 503}\n");
+  SimProcess sim{{"--clusters=30", "--hubs=hub1,hub2", stuck}};
   Onlooker onlooker{sim};
   const auto before = snapshots(onlooker);
   ManagerOfWorld manager{sim};
   sim.must("global", "apply -f " + sim.write("m.yaml", migration_manifest("m", 1, 30)));
-  EXPECT_TRUE(onlooker.eventually([&] {
-    const auto phase = onlooker.phases()["m"];
-    return phase == "Initializing" || phase == "Deploying";
-  }));
+  ASSERT_TRUE(onlooker.eventually(
+      [&] { return onlooker.phases()["m"] == "Deploying" && !onlooker.clusters("hub2", false).empty(); }));
   sim.must("global", "delete mcm m --timeout=240s");
   EXPECT_TRUE(onlooker.eventually([&] { return onlooker.clusters("hub1", true).size() == 30; }));
   EXPECT_EQ(onlooker.clusters("hub2", false).size(), 0u);
