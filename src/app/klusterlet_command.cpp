@@ -1,25 +1,22 @@
-#include <atomic>
 #include <memory>
 
+#include "app/agent_display.hpp"
 #include "app/commands.hpp"
 #include "app/klusterlet_options.hpp"
+#include "app/service.hpp"
 #include "hubferry/async/loops.hpp"
-#include "hubferry/async/shutdown.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/klusterlet/file_store.hpp"
 #include "hubferry/klusterlet/klusterlet_store.hpp"
 #include "hubferry/kube/config.hpp"
 #include "hubferry/kube/http_api.hpp"
 #include "hubferry/obs/build_info.hpp"
-#include "hubferry/obs/log.hpp"
 
 namespace hubferry::app {
 
 namespace {
 
 using async::Awaitable;
-
-constexpr auto last_words_wait = std::chrono::milliseconds(200);
 
 kube::HttpApiOptions client_options(std::string name) {
   kube::HttpApiOptions client;
@@ -31,51 +28,6 @@ kube::HttpApiOptions client_options(std::string name) {
   client.max_connections = 4;
   return client;
 }
-
-double seconds_since_1970(async::WallTime time) {
-  return std::chrono::duration<double>(time.time_since_epoch()).count();
-}
-
-/// What this process shows of its one agent: metrics and health.
-class AgentDisplay {
- public:
-  AgentDisplay(Observability& observability, async::Clock& clock)
-      : hubs_(observability.metrics().gauge_family("hubferry_klusterlet_hub_info",
-                                                   "1 for the hub that the agent has joined.", {"server"})),
-        expiry_(observability.metrics().gauge("hubferry_klusterlet_certificate_expiry_timestamp_seconds",
-                                              "When the certificate for the current hub expires.")) {
-    observability.health().add_liveness("certificate", [this, &clock]() -> std::optional<std::string> {
-      const auto expires = expires_.load();
-      if (expires == never || clock.wall_now().time_since_epoch().count() < expires) return std::nullopt;
-      return "the certificate for the hub has expired";
-    });
-    observability.health().add_readiness("hub", joined_.check());
-  }
-
-  void show(const klusterlet::AgentView& view) {
-    const bool joined = view.phase == "Joined";
-    if (!hub_.empty() && (hub_ != view.hub || !joined)) hubs_.with({hub_}).set(0);
-    hub_ = joined ? view.hub : std::string{};
-    if (joined) {
-      hubs_.with({hub_}).set(1);
-      joined_.pass();
-    } else {
-      joined_.fail(view.problem.empty() ? "no hub is joined: " + view.phase : view.problem);
-    }
-    if (!view.certificate_expires) return;
-    expiry_.set(seconds_since_1970(*view.certificate_expires));
-    expires_ = view.certificate_expires->time_since_epoch().count();
-  }
-
- private:
-  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
-
-  obs::Family<obs::Gauge>& hubs_;
-  obs::Gauge& expiry_;
-  obs::CheckState joined_{"no hub is joined yet"};
-  std::atomic<std::int64_t> expires_ = never;  // nanoseconds since 1970; read by the health server's thread
-  std::string hub_;
-};
 
 /// Everything that the process holds while it runs.
 struct Life {
@@ -151,54 +103,22 @@ Awaitable<> work_with_klusterlet(Life& life) {
   co_await async::with_scope(all);
 }
 
-Awaitable<int> live(const KlusterletOptions& options, Observability& observability, kube::Env env, async::Event& stop) {
+Awaitable<> live(const KlusterletOptions& options, Observability& observability, kube::Env env) {
   async::LoopPool loops{1};
-  AgentDisplay display{observability, env.clock};
+  AgentDisplay display{observability.metrics(), observability.health(), env.clock};
   Life life{options, env, loops.next(), display, nullptr};
   if (!options.kubeconfig.empty() || !options.from_files())
     life.own_cluster =
         kube::make_http_api(kube::find_config(options.kubeconfig), client_options("own"), life.loop, env);
-
-  auto serve = [&](async::TaskScope& serving) -> Awaitable<> {
-    serving.spawn(observability.serve());
-    auto working = [&](async::TaskScope& workers) -> Awaitable<> {
-      workers.spawn(options.from_files() ? work_with_files(life) : work_with_klusterlet(life));
-      co_await stop.wait();
-      observability.health().set_stopping();
-      env.log.info("stopping");
-      workers.stop();
-    };
-    co_await async::with_scope(working);
-    serving.stop();
-  };
-  co_await async::with_scope(serve);
-  env.log.info("stopped");
-  co_return 0;
+  if (options.from_files())
+    co_await work_with_files(life);
+  else
+    co_await work_with_klusterlet(life);
 }
 
 int run_klusterlet(const KlusterletOptions& options) {
-  async::RealClock clock;
-  obs::LogSink sink{options.log.sink_options()};
-  const auto log = sink.logger().named("klusterlet");
-  const auto& build = obs::build_info();
-  log.info("starting", {{"version", build.version}, {"revision", build.revision}});
-  try {
-    Observability observability{clock, log, options.serving};
-    observability.listen();
-    auto random = async::Random::from_entropy();
-    const kube::Env env{clock, random, observability.metrics(), log};
-    const auto body = [&](async::Event& stop) { return live(options, observability, env, stop); };
-    async::ShutdownPolicy policy;
-    policy.grace = options.shutdown_grace_period;
-    policy.say = [&](const std::string& sentence) {
-      log.info(sentence);
-      sink.flush(last_words_wait);
-    };
-    return async::run_main(body, policy);
-  } catch (...) {
-    log.error("the agent failed", {{"error", std::current_exception()}});
-    return 1;
-  }
+  const auto work = [&](Observability& observability, kube::Env env) { return live(options, observability, env); };
+  return run_service({"klusterlet", options.log, options.serving, options.shutdown_grace_period}, work);
 }
 
 }  // namespace

@@ -1,28 +1,20 @@
-#include <atomic>
 #include <memory>
 
 #include "app/commands.hpp"
 #include "app/host_name.hpp"
 #include "app/manager_controllers.hpp"
 #include "app/manager_options.hpp"
-#include "app/observability.hpp"
+#include "app/service.hpp"
 #include "hubferry/async/backoff.hpp"
 #include "hubferry/async/loops.hpp"
-#include "hubferry/async/shutdown.hpp"
-#include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/config.hpp"
 #include "hubferry/kube/env.hpp"
 #include "hubferry/kube/http_api.hpp"
 #include "hubferry/kube/leader_election.hpp"
-#include "hubferry/obs/build_info.hpp"
-#include "hubferry/obs/log.hpp"
 
 namespace hubferry::app {
 
 namespace {
-
-// So that the words before an abrupt end get out; not so long that a blocked log delays that end.
-constexpr auto last_words_wait = std::chrono::milliseconds(200);
 
 kube::LeaderElectionOptions election_options(const ManagerOptions& options, async::Random& random) {
   kube::LeaderElectionOptions election;
@@ -55,9 +47,9 @@ async::Awaitable<> reach(kube::Api& api, kube::Env env) {
 }
 
 /// The manager's work, until cancelled. Who does not lead is ready to: it needs to know nothing for that.
-async::Awaitable<> work(ControllerSurroundings around, std::atomic<bool>& reached) {
+async::Awaitable<> work(ControllerSurroundings around, obs::CheckState& reached) {
   co_await reach(around.global, around.env);
-  reached = true;
+  reached.pass();
   if (!around.options.leader_elect) {
     co_await run_controllers(around);
     co_return;
@@ -67,64 +59,22 @@ async::Awaitable<> work(ControllerSurroundings around, std::atomic<bool>& reache
   co_await elector.run(in_office);
 }
 
-/// The manager's life from start to stop. What is started first is stopped last: probes and scrapes are answered
-/// while the rest winds down.
-async::Awaitable<int> manage(const ManagerOptions& options, Observability& observability, kube::Env env,
-                             async::Event& stop) {
+async::Awaitable<> manage(const ManagerOptions& options, Observability& observability, kube::Env env) {
   async::LoopPool loops{options.effective_threads()};
   const auto config = kube::find_config(options.kubeconfig);
   const auto api = kube::make_http_api(config, client_options(options, "global"), loops.next(), env);
-  std::atomic<bool> reached = false;
-  observability.health().add_readiness("global-hub", [&reached]() -> std::optional<std::string> {
-    if (reached) return std::nullopt;
-    return "the global hub has not answered yet";
-  });
+  obs::CheckState reached{"the global hub has not answered yet"};
+  observability.health().add_readiness("global-hub", reached.check());
   obs::CheckState caches{"nothing runs yet"};
   caches.pass();  // until there is something to wait for
   observability.health().add_readiness("caches", caches.check());
   const ControllerSurroundings around{options, *api, config, loops, env, caches};
-
-  auto life = [&](async::TaskScope& serving) -> async::Awaitable<> {
-    serving.spawn(observability.serve());
-    auto working = [&](async::TaskScope& workers) -> async::Awaitable<> {
-      workers.spawn(work(around, reached));
-      co_await stop.wait();
-      observability.health().set_stopping();
-      env.log.info("stopping: no longer ready");
-      workers.stop();
-    };
-    co_await async::with_scope(working);
-    serving.stop();
-  };
-  co_await async::with_scope(life);
-  env.log.info("stopped");
-  co_return 0;
+  co_await work(around, reached);
 }
 
 int run_manager(const ManagerOptions& options) {
-  async::RealClock clock;
-  obs::LogSink sink{options.log.sink_options()};
-  const auto log = sink.logger().named("manager");
-  const auto& build = obs::build_info();
-  log.info("starting", {{"version", build.version}, {"revision", build.revision}});
-  try {
-    Observability observability{clock, log, options.serving};
-    observability.listen();
-    auto random = async::Random::from_entropy();
-    const kube::Env env{clock, random, observability.metrics(), log};
-    const auto body = [&](async::Event& stop) { return manage(options, observability, env, stop); };
-    const auto say = [&](const std::string& sentence) {
-      log.info(sentence);
-      sink.flush(last_words_wait);
-    };
-    async::ShutdownPolicy policy;
-    policy.grace = options.shutdown_grace_period;
-    policy.say = say;
-    return async::run_main(body, policy);
-  } catch (...) {
-    log.error("the manager failed", {{"error", std::current_exception()}});
-    return 1;
-  }
+  const auto work = [&](Observability& observability, kube::Env env) { return manage(options, observability, env); };
+  return run_service({"manager", options.log, options.serving, options.shutdown_grace_period}, work);
 }
 
 }  // namespace

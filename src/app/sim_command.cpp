@@ -13,6 +13,7 @@
 
 #include "app/commands.hpp"
 #include "app/sim_options.hpp"
+#include "app/text_table.hpp"
 #include "hubferry/async/shutdown.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/http_api.hpp"
@@ -122,20 +123,12 @@ std::vector<Told> describe(sim::World& world, const SimOptions& options) {
 }
 
 void print_table(std::ostream& out, const std::vector<Told>& servers) {
-  std::vector<std::vector<std::string>> rows{{"NAME", "SERVER", "URL", "CLUSTERS", "KUBECONFIG"}};
+  TextTable table{{"NAME", "SERVER", "URL", "CLUSTERS", "KUBECONFIG"}};
   for (const auto& one : servers)
-    rows.push_back({one.name, one.simulated ? "simulated" : "attached", one.url, std::to_string(one.clusters),
-                    one.kubeconfig.empty() ? "-" : one.kubeconfig});
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t column = 0; column < row.size(); ++column) {
-      std::size_t width = 0;
-      for (const auto& other : rows) width = std::max(width, other[column].size());
-      line += row[column];
-      if (column + 1 < row.size()) line += std::string(width + 3 - row[column].size(), ' ');
-    }
-    out << line << "\n";
-  }
+    table.add(
+        {one.name, one.simulated ? "simulated" : "attached", one.url, std::to_string(one.clusters), one.kubeconfig});
+  // Not cut where a terminal ends: the path is there to be copied.
+  for (const auto& line : table.lines(Terminal{})) out << line << "\n";
 }
 
 void print_json(std::ostream& out, const std::vector<Told>& servers, const SimOptions& options, double seconds) {

@@ -1,43 +1,24 @@
 #include "hubferry/klusterlet/certificates.hpp"
 
-#include <openssl/bio.h>
 #include <openssl/err.h>
-#include <openssl/evp.h>
 #include <openssl/pem.h>
-#include <openssl/x509.h>
 
 #include <algorithm>
-#include <memory>
 #include <stdexcept>
+
+#include "hubferry/kube/openssl.hpp"
 
 namespace hubferry::klusterlet {
 
 namespace {
 
-template <auto Free>
-struct Freer {
-  template <typename T>
-  void operator()(T* pointer) const {
-    Free(pointer);
-  }
-};
-using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Freer<X509_free>>;
-using Request = std::unique_ptr<X509_REQ, Freer<X509_REQ_free>>;
-using Bio = std::unique_ptr<BIO, Freer<BIO_free_all>>;
+using kube::openssl::Bio;
+using kube::openssl::Certificate;
+using kube::openssl::Key;
+using kube::openssl::Request;
 
 void must(bool ok, const char* what) {
   if (!ok) throw std::runtime_error(std::string{"cannot make a certificate request: "} + what);
-}
-
-Bio reader_of(const std::string& text) {
-  return Bio{BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))};
-}
-
-std::string content_of(BIO* bio) {
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(bio, &data);
-  return {data, static_cast<std::size_t>(size)};
 }
 
 /// A key must not stay behind in freed memory.
@@ -55,19 +36,6 @@ void add_name(X509_NAME* name, int field, const std::string& value) {
   must(X509_NAME_add_entry_by_NID(name, field, V_ASN1_UTF8STRING, reinterpret_cast<const unsigned char*>(value.data()),
                                   static_cast<int>(value.size()), -1, 0) == 1,
        "a name does not fit into its subject");
-}
-
-std::vector<std::string> names_of(X509_NAME* subject, int nid) {
-  std::vector<std::string> values;
-  for (int at = X509_NAME_get_index_by_NID(subject, nid, -1); at >= 0;
-       at = X509_NAME_get_index_by_NID(subject, nid, at)) {
-    unsigned char* text = nullptr;
-    const int size = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
-    if (size < 0) continue;
-    values.emplace_back(reinterpret_cast<const char*>(text), static_cast<std::size_t>(size));
-    OPENSSL_free(text);
-  }
-  return values;
 }
 
 std::optional<WallTime> time_of(const ASN1_TIME* time) {
@@ -93,12 +61,12 @@ std::string bits_of(const X509_PUBKEY* key) {
 
 std::optional<CertificateInfo> info_of(X509* certificate) {
   auto* subject = X509_get_subject_name(certificate);
-  auto common_names = names_of(subject, NID_commonName);
+  auto common_names = kube::openssl::entries_of(subject, NID_commonName);
   const auto not_before = time_of(X509_get0_notBefore(certificate));
   const auto not_after = time_of(X509_get0_notAfter(certificate));
   if (!not_before || !not_after) return std::nullopt;
   return CertificateInfo{.common_name = common_names.empty() ? std::string{} : std::move(common_names.front()),
-                         .organizations = names_of(subject, NID_organizationName),
+                         .organizations = kube::openssl::entries_of(subject, NID_organizationName),
                          .not_before = *not_before,
                          .not_after = *not_after};
 }
@@ -116,18 +84,18 @@ SigningRequest make_signing_request(const Identity& identity) {
   must(X509_REQ_set_pubkey(request.get(), key.get()) == 1, "the key does not fit");
   must(X509_REQ_sign(request.get(), key.get(), EVP_sha256()) > 0, "it cannot be signed");
 
-  const Bio key_text{BIO_new(BIO_s_mem())};
+  const Bio key_text = kube::openssl::make_bio();
   must(PEM_write_bio_PrivateKey_traditional(key_text.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1,
        "the key cannot be written");
-  const Bio request_text{BIO_new(BIO_s_mem())};
+  const Bio request_text = kube::openssl::make_bio();
   must(PEM_write_bio_X509_REQ(request_text.get(), request.get()) == 1, "it cannot be written");
-  return {obs::Secret{take_secret(key_text.get())}, content_of(request_text.get()),
+  return {obs::Secret{take_secret(key_text.get())}, kube::openssl::content_of(request_text),
           bits_of(X509_REQ_get_X509_PUBKEY(request.get()))};
 }
 
 std::vector<CertificateInfo> read_certificates(const std::string& pem) {
   std::vector<CertificateInfo> chain;
-  const auto bio = reader_of(pem);
+  const auto bio = kube::openssl::reader_of(pem);
   while (true) {
     const Certificate certificate{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)};
     if (certificate == nullptr) {
@@ -143,7 +111,7 @@ std::vector<CertificateInfo> read_certificates(const std::string& pem) {
 }
 
 bool is_for_key(const std::string& certificate_pem, const std::string& public_key) {
-  const auto text = reader_of(certificate_pem);
+  const auto text = kube::openssl::reader_of(certificate_pem);
   const Certificate certificate{PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)};
   ERR_clear_error();
   return certificate != nullptr && bits_of(X509_get_X509_PUBKEY(certificate.get())) == public_key;

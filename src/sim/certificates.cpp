@@ -1,30 +1,24 @@
 #include "sim/certificates.hpp"
 
-#include <openssl/bio.h>
 #include <openssl/ec.h>
-#include <openssl/evp.h>
 #include <openssl/pem.h>
-#include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
 #include <stdexcept>
+
+#include "hubferry/kube/openssl.hpp"
 
 namespace hubferry::sim {
 
 namespace {
 
-template <auto Free>
-struct Freer {
-  template <typename T>
-  void operator()(T* pointer) const {
-    Free(pointer);
-  }
-};
-using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Freer<X509_free>>;
-using Request = std::unique_ptr<X509_REQ, Freer<X509_REQ_free>>;
-using Bio = std::unique_ptr<BIO, Freer<BIO_free_all>>;
-using Extension = std::unique_ptr<X509_EXTENSION, Freer<X509_EXTENSION_free>>;
+using kube::openssl::Certificate;
+using kube::openssl::content_of;
+using kube::openssl::Key;
+using kube::openssl::make_bio;
+using kube::openssl::reader_of;
+using kube::openssl::Request;
+using Extension = std::unique_ptr<X509_EXTENSION, kube::openssl::Freer<X509_EXTENSION_free>>;
 
 void must(bool ok, const char* what) {
   if (!ok) throw std::runtime_error(std::string{"certificates: "} + what);
@@ -36,22 +30,16 @@ Key make_key() {
   return key;
 }
 
-std::string read_all(BIO* bio) {
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(bio, &data);
-  return {data, static_cast<std::size_t>(size)};
-}
-
 std::string to_pem(X509* certificate) {
-  Bio bio{BIO_new(BIO_s_mem())};
+  const auto bio = make_bio();
   must(PEM_write_bio_X509(bio.get(), certificate) == 1, "cannot write a certificate");
-  return read_all(bio.get());
+  return content_of(bio);
 }
 
 std::string to_pem(EVP_PKEY* key) {
-  Bio bio{BIO_new(BIO_s_mem())};
+  const auto bio = make_bio();
   must(PEM_write_bio_PrivateKey(bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr) == 1, "cannot write a key");
-  return read_all(bio.get());
+  return content_of(bio);
 }
 
 void add_name(X509_NAME* name, const char* field, const std::string& value) {
@@ -72,12 +60,6 @@ void set_time(ASN1_TIME* field, async::WallTime time) {
   ASN1_TIME_set(field, std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count());
 }
 
-std::string text_of(X509_NAME* name, int index) {
-  const auto* text = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, index));
-  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
-          static_cast<std::size_t>(ASN1_STRING_length(text))};
-}
-
 async::WallTime time_of(const ASN1_TIME* field) {
   tm parts{};
   must(ASN1_TIME_to_tm(field, &parts) == 1, "a time cannot be read");
@@ -85,6 +67,14 @@ async::WallTime time_of(const ASN1_TIME* field) {
 }
 
 }  // namespace
+
+User user_of(const X509_NAME* subject) {
+  User user;
+  for (auto& name : kube::openssl::entries_of(subject, NID_commonName)) user.name = std::move(name);
+  user.groups = kube::openssl::entries_of(subject, NID_organizationName);
+  user.groups.emplace_back("system:authenticated");
+  return user;
+}
 
 struct CertificateAuthority::State {
   Key key;
@@ -134,7 +124,7 @@ std::string CertificateAuthority::certificate_pem() const {
 
 Outcome<std::string> CertificateAuthority::sign(const std::string& request_pem, async::WallTime now,
                                                 std::chrono::seconds lifetime) {
-  Bio bio{BIO_new_mem_buf(request_pem.data(), static_cast<int>(request_pem.size()))};
+  const auto bio = reader_of(request_pem);
   Request request{PEM_read_bio_X509_REQ(bio.get(), nullptr, nullptr, nullptr)};
   if (request == nullptr) return failures::bad_request("the request is no PEM certificate request");
   auto* key = X509_REQ_get0_pubkey(request.get());
@@ -148,20 +138,15 @@ Outcome<std::string> CertificateAuthority::sign(const std::string& request_pem, 
 
 std::optional<CertifiedUser> CertificateAuthority::identify(const std::string& certificate_pem,
                                                             const std::string& key_pem) const {
-  const Bio certificate_text{BIO_new_mem_buf(certificate_pem.data(), static_cast<int>(certificate_pem.size()))};
+  const auto certificate_text = reader_of(certificate_pem);
   const Certificate certificate{PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr)};
-  const Bio key_text{BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size()))};
+  const auto key_text = reader_of(key_pem);
   const Key key{PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr)};
   if (certificate == nullptr || key == nullptr || X509_check_private_key(certificate.get(), key.get()) != 1 ||
       X509_verify(certificate.get(), state_->key.get()) != 1)
     return std::nullopt;
   CertifiedUser certified;
-  auto* subject = X509_get_subject_name(certificate.get());
-  for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, NID_commonName, at)) >= 0;)
-    certified.user.name = text_of(subject, at);
-  for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, NID_organizationName, at)) >= 0;)
-    certified.user.groups.push_back(text_of(subject, at));
-  certified.user.groups.emplace_back("system:authenticated");
+  certified.user = user_of(X509_get_subject_name(certificate.get()));
   certified.not_before = time_of(X509_get0_notBefore(certificate.get()));
   certified.not_after = time_of(X509_get0_notAfter(certificate.get()));
   return certified;

@@ -9,6 +9,8 @@
 #include "hubferry/sim/server.hpp"
 #include "sim/failure.hpp"
 
+struct X509_name_st;
+
 namespace hubferry::sim {
 
 /// A certificate with its key, in PEM.
@@ -23,6 +25,9 @@ struct CertifiedUser {
   async::WallTime not_before;
   async::WallTime not_after;
 };
+
+/// The user that a certificate's subject names: CN, and a group for each O.
+User user_of(const X509_name_st* subject);
 
 /// Signs certificate requests, server certificates and client certificates. Its keys are fresh in every process.
 class CertificateAuthority {

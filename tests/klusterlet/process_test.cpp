@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "hubferry/klusterlet/hub_secret.hpp"
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/kube/http_api.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
@@ -60,7 +61,11 @@ class HubProcess {
   Awaitable<> add_cluster(std::string name) {
     json::object cluster{{"metadata", json::object{{"name", name}}},
                          {"spec", json::object{{"hubAcceptsClient", true}, {"leaseDurationSeconds", lease_seconds}}}};
-    auto created = co_await api_->create(ocm::managed_clusters, std::move(cluster));
+    co_await create(ocm::managed_clusters, std::move(cluster));
+  }
+
+  Awaitable<> create(const kube::Resource& resource, json::object body) {
+    auto created = co_await api_->create(resource, std::move(body));
     EXPECT_TRUE(created) << created.error();
   }
 
@@ -129,13 +134,21 @@ class KlusterletProcessTest : public testing::Test {
     loop_.run(hub2_->write_bootstrap(folder_.path() + "/bootstrap2"));
   }
 
-  /// Waits until this cluster is available there.
-  bool comes_to(HubProcess& hub, AgentProcess& agent) {
+  /// Waits until that holds; false after far too long.
+  bool eventually(const std::function<bool()>& condition) {
     const auto give_up = std::chrono::steady_clock::now() + 90s;
     while (std::chrono::steady_clock::now() < give_up) {
-      if (agent.server() == hub.config().server && loop_.run(hub.is_available(agent.cluster()))) return true;
+      if (condition()) return true;
       loop_.run(clock_.sleep_for(200ms));
     }
+    return false;
+  }
+
+  /// Waits until this cluster is available there.
+  bool comes_to(HubProcess& hub, AgentProcess& agent) {
+    if (eventually(
+            [&] { return agent.server() == hub.config().server && loop_.run(hub.is_available(agent.cluster())); }))
+      return true;
     ADD_FAILURE() << agent.cluster() << " is not available at " << hub.config().server << "; it says:\n"
                   << agent.process().err();
     return false;
@@ -209,6 +222,43 @@ TEST_F(KlusterletProcessTest, AnAgentThatStartsAgainKeepsItsNameAndItsCertificat
   again.process().await_error_text("HubClientConfigReady");
   ASSERT_TRUE(comes_to(*hub1_, again));
   EXPECT_EQ(content_of(folder_.path() + "/one/tls.crt"), certificate);
+}
+
+// Hubs and credential are where an operator keeps them: in Secrets of the managed cluster, named by its Klusterlet.
+TEST_F(KlusterletProcessTest, AKlusterletOnTheOwnClusterLeadsTheAgent) {
+  const std::string ns = "open-cluster-management-agent";
+  HubProcess own{"own", folder_.path(), env_, loop_.executor()};
+  loop_.run(own.create(kube::resources::namespaces, {{"metadata", json::object{{"name", ns}}}}));
+  for (const auto* name : {"bootstrap1", "bootstrap2"})
+    loop_.run(own.create(kube::resources::secrets,
+                         {{"metadata", json::object{{"name", name}, {"namespace", ns}}},
+                          {"stringData", json::object{{"kubeconfig", content_of(folder_.path() + "/" + name)}}}}));
+  loop_.run(own.create(ocm::klusterlets, json::parse(R"({"metadata": {"name": "klusterlet"},
+    "spec": {"clusterName": "one", "registrationConfiguration": {
+      "featureGates": [{"feature": "MultipleHubs", "mode": "Enable"}],
+      "bootstrapKubeConfigs": {"type": "LocalSecrets", "localSecretsConfig": {"hubConnectionTimeoutSeconds": 180,
+        "kubeConfigSecrets": [{"name": "bootstrap1"}, {"name": "bootstrap2"}]}}}}})")
+                                             .as_object()));
+  for (auto* hub : {hub1_.get(), hub2_.get()}) loop_.run(hub->add_cluster("one"));
+  Process agent{{hubferry_binary(), "klusterlet", "--kubeconfig", folder_.path() + "/own.kubeconfig",
+                 "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"}};
+  ASSERT_TRUE(eventually([&] { return loop_.run(hub1_->is_available("one")); })) << agent.err();
+
+  loop_.run(hub1_->accept("one", false));
+  ASSERT_TRUE(eventually([&] { return loop_.run(hub2_->is_available("one")); })) << agent.err();
+  const auto told_hub = [&] {
+    auto klusterlet = loop_.run(own.api().get(ocm::klusterlets, {{}, "klusterlet"}));
+    const auto* told = kube::find_condition(klusterlet.value(), "HubConnectionDegraded");
+    return told != nullptr && kube::string_at(*told, {"status"}) == "False" &&
+           kube::string_at(*told, {"message"}).find(hub2_->config().server) != std::string_view::npos;
+  };
+  EXPECT_TRUE(eventually(told_hub)) << agent.err();
+  auto secret = loop_.run(own.api().get(kube::resources::secrets, {ns, ocm::names::hub_kubeconfig_secret}));
+  ASSERT_TRUE(secret) << secret.error();
+  EXPECT_THAT(*kube::decode_base64(secret->string_at({"data", "kubeconfig"})), HasSubstr(hub2_->config().server));
+  agent.signal(SIGTERM);
+  EXPECT_EQ(agent.wait(), 0);
+  EXPECT_THAT(agent.err(), testing::Not(HasSubstr("PRIVATE KEY")));
 }
 
 struct BadInput {

@@ -5,6 +5,8 @@
 
 #include <boost/asio/ip/address.hpp>
 
+#include "hubferry/kube/openssl.hpp"
+
 namespace hubferry::kube::http {
 
 namespace {
@@ -23,26 +25,16 @@ void require(const error_code& ec, const ClientConfig& config, std::string_view 
                     " cannot be used: " + ec.message());
 }
 
-struct BioCloser {
-  void operator()(BIO* bio) const { BIO_free(bio); }
-};
-
-std::string text_of(const std::unique_ptr<BIO, BioCloser>& bio) {
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(bio.get(), &data);
-  return size > 0 ? std::string{data, static_cast<std::size_t>(size)} : std::string{};
-}
-
 std::string time_text(const ASN1_TIME* time) {
-  const std::unique_ptr<BIO, BioCloser> bio{BIO_new(BIO_s_mem())};
+  const auto bio = openssl::make_bio();
   ASN1_TIME_print(bio.get(), time);
-  return text_of(bio);
+  return openssl::content_of(bio);
 }
 
 std::string name_text(const X509_NAME* name) {
-  const std::unique_ptr<BIO, BioCloser> bio{BIO_new(BIO_s_mem())};
+  const auto bio = openssl::make_bio();
   X509_NAME_print_ex(bio.get(), name, 0, XN_FLAG_ONELINE);
-  return text_of(bio);
+  return openssl::content_of(bio);
 }
 
 /// "localhost, 10.0.0.1": the names that a certificate is for.

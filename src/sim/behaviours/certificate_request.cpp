@@ -1,18 +1,18 @@
 #include "sim/behaviours/certificate_request.hpp"
 
-#include <openssl/bio.h>
 #include <openssl/pem.h>
-#include <openssl/x509.h>
 
-#include <memory>
 #include <vector>
 
+#include "hubferry/kube/openssl.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "sim/names.hpp"
 
 namespace hubferry::sim {
 
 namespace {
+
+namespace openssl = kube::openssl;
 
 constexpr std::string_view subject_prefix = "system:open-cluster-management:";
 constexpr std::string_view common_group = "system:open-cluster-management:managed-clusters";
@@ -24,26 +24,14 @@ struct Subject {
   std::vector<std::string> organizations;
 };
 
-std::vector<std::string> entries(X509_NAME* name, int nid) {
-  std::vector<std::string> found;
-  for (int at = -1; (at = X509_NAME_get_index_by_NID(name, nid, at)) >= 0;) {
-    const auto* text = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
-    found.emplace_back(reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
-                       static_cast<std::size_t>(ASN1_STRING_length(text)));
-  }
-  return found;
-}
-
 std::optional<Subject> read_subject(const std::string& pem) {
   const auto begin = pem.find("-----BEGIN ");
   if (begin == std::string::npos || pem.compare(begin, pem_begin.size(), pem_begin) != 0) return std::nullopt;
-  const std::unique_ptr<BIO, decltype(&BIO_free)> text{BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())),
-                                                       &BIO_free};
-  const std::unique_ptr<X509_REQ, decltype(&X509_REQ_free)> request{
-      PEM_read_bio_X509_REQ(text.get(), nullptr, nullptr, nullptr), &X509_REQ_free};
+  const auto text = openssl::reader_of(pem);
+  const openssl::Request request{PEM_read_bio_X509_REQ(text.get(), nullptr, nullptr, nullptr)};
   if (request == nullptr) return std::nullopt;
-  auto* name = X509_REQ_get_subject_name(request.get());
-  return Subject{entries(name, NID_commonName), entries(name, NID_organizationName)};
+  const auto* name = X509_REQ_get_subject_name(request.get());
+  return Subject{openssl::entries_of(name, NID_commonName), openssl::entries_of(name, NID_organizationName)};
 }
 
 /// "…:<cluster>:<agent>", both parts there and no more.

@@ -1,7 +1,5 @@
 #include "sim/http/session.hpp"
 
-#include <openssl/x509.h>
-
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl/stream.hpp>
@@ -14,6 +12,8 @@
 #include <boost/beast/ssl/ssl_stream.hpp>
 
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/kube/openssl.hpp"
+#include "sim/certificates.hpp"
 
 namespace hubferry::sim {
 
@@ -26,25 +26,11 @@ namespace {
 constexpr std::size_t largest_body = 16UL * 1024 * 1024;
 constexpr std::chrono::minutes idle_timeout{5};
 
-std::string name_entry(X509_NAME* name, int index) {
-  const auto* text = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, index));
-  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
-          static_cast<std::size_t>(ASN1_STRING_length(text))};
-}
-
-/// The user that a client certificate names: CN, and a group for each O.
+/// Whom a client certificate names; nobody without one.
 std::optional<User> certified_user(SSL* ssl) {
-  X509* certificate = SSL_get_peer_certificate(ssl);
+  const kube::openssl::Certificate certificate{SSL_get1_peer_certificate(ssl)};
   if (certificate == nullptr) return std::nullopt;
-  User user;
-  auto* subject = X509_get_subject_name(certificate);
-  for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, NID_commonName, at)) >= 0;)
-    user.name = name_entry(subject, at);
-  for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, NID_organizationName, at)) >= 0;)
-    user.groups.push_back(name_entry(subject, at));
-  user.groups.emplace_back("system:authenticated");
-  X509_free(certificate);
-  return user;
+  return user_of(X509_get_subject_name(certificate.get()));
 }
 
 HttpRequest to_request(http::request<http::string_body>& from) {
