@@ -46,7 +46,7 @@ Flag controllers_flag(std::vector<std::string>& target) {
 }  // namespace
 
 const std::vector<std::string>& controller_names() {
-  static const std::vector<std::string> names{"migration", "relocator", "mysql"};
+  static const std::vector<std::string> names{"migration"};
   return names;
 }
 

@@ -80,9 +80,9 @@ void Reporter::see(const Migration* old, const Migration* now) {
   count(now, 1);
 }
 
-void Reporter::remember(const Migration& migration, const Phase& phase) {
+void Reporter::remember(const Migration& migration, const Phase& phase, WallTime began) {
   last_words_[migration.object.key()] = {kube::reference_to(managed_cluster_migrations, migration.object),
-                                         condition_message(migration, condition_of(phase))};
+                                         condition_message(migration, condition_of(phase)), began};
 }
 
 void Reporter::moved(const phase::Transition& transition) {
@@ -90,10 +90,10 @@ void Reporter::moved(const phase::Transition& transition) {
       transition.state.failed || transition.to == phases::failed || transition.to == phases::rollbacking;
   entries_.with({transition.to}).increment();
   outcomes_.with({transition.from, failed ? "failed" : "done"}).increment();
-  if (transition.state.start_time)
-    phase_duration_.with({transition.from}).observe(seconds(clock_.wall_now() - *transition.state.start_time));
   const auto found = last_words_.find(transition.key);
   if (found == last_words_.end()) return;
+  // Not from the State, which counts in whole seconds: most phases of small migrations take less.
+  phase_duration_.with({transition.from}).observe(seconds(clock_.wall_now() - found->second.began));
   auto note = transition.to + " after " + transition.from;
   if (!found->second.message.empty()) note += ": " + found->second.message;
   events_.event(found->second.regarding, failed ? kube::EventType::warning : kube::EventType::normal, transition.to,

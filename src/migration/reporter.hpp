@@ -20,8 +20,8 @@ class Reporter {
   /// The cache's view of a migration, for the gauge of phases. Either may be null.
   void see(const Migration* old, const Migration* now);
 
-  /// What a handler has to say about the phase that it is in: the next transition's event tells it.
-  void remember(const Migration& migration, const Phase& phase);
+  /// What a handler has to say about the phase that it is in, and since when: the next transition tells it.
+  void remember(const Migration& migration, const Phase& phase, WallTime began);
   /// A phase was left, and that is written.
   void moved(const phase::Transition& transition);
   void forget(const kube::Key& key) { last_words_.erase(key); }
@@ -42,6 +42,7 @@ class Reporter {
   struct LastWords {
     kube::ObjectReference regarding;
     std::string message;
+    WallTime began;
   };
 
   kube::EventRecorder events_;

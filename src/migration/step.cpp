@@ -113,6 +113,7 @@ Handler step(phase::Metadata metadata, std::function<Awaitable<ReconcileState>(S
   auto leaf = [function = std::move(function)](Context& context, Migration& migration,
                                                const phase::State&) -> Awaitable<ReconcileState> {
     if (!migration.entered(context.phase())) migration.enter(context.phase(), context.clock().wall_now());
+    const auto began = *migration.entered(context.phase());
     Step here{context, migration};
     ReconcileState result;
     if (migration.is_being_deleted() && !goes_on_when_deleted(context.phase())) {
@@ -120,7 +121,7 @@ Handler step(phase::Metadata metadata, std::function<Awaitable<ReconcileState>(S
     } else {
       result = co_await guarded(here, function);
     }
-    context->reporter.remember(migration, context.phase());
+    context->reporter.remember(migration, context.phase(), began);
     co_return result;
   };
   return Handler::leaf(std::move(metadata), std::move(leaf));

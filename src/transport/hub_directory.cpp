@@ -33,7 +33,7 @@ bool is_hub(const ManagedCluster& cluster) {
 std::string no_secret(const std::string& hub) {
   return "there is no way to hub " + hub + ": create a Secret in namespace " + hub +
          " of the global hub, with the label " + hub_kubeconfig_label +
-         "=true and the hub's kubeconfig under the key " + kubeconfig_key + ", or run `hubferry agent` on the hub";
+         "=true and the hub's kubeconfig under the key " + kubeconfig_key;
 }
 
 /// Throws kube::ConfigError. Its text never holds a credential.

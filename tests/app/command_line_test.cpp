@@ -265,7 +265,7 @@ TEST_F(ManagerOptionsTest, DefaultsAreThoseOfControllerRuntime) {
   EXPECT_EQ(options_.renew_deadline, 10s);
   EXPECT_EQ(options_.retry_period, 2s);
   EXPECT_FALSE(options_.leader_elect);
-  EXPECT_THAT(options_.controllers, ElementsAre("migration", "relocator", "mysql"));
+  EXPECT_THAT(options_.controllers, ElementsAre("migration"));
   EXPECT_GE(options_.effective_threads(), 1U);
 }
 
@@ -274,7 +274,7 @@ TEST_F(ManagerOptionsTest, AllFlagsAreTaken) {
       run({"--kubeconfig=k", "--namespace=n", "--watch-namespace=w", "--leader-elect",
            "--leader-elect-lease-duration=30s", "--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=5s",
            "--leader-elect-resource-name=l", "--leader-elect-resource-namespace=ln", "--metrics-bind-address=0",
-           "--health-probe-bind-address=[::1]:1", "--controllers=mysql,migration", "--max-concurrent-migrations=7",
+           "--health-probe-bind-address=[::1]:1", "--controllers=migration", "--max-concurrent-migrations=7",
            "--threads=3", "--kube-api-qps=12.5", "--kube-api-burst=30", "--log-level=debug", "--log-format=text",
            "--shutdown-grace-period=5s"}),
       0)
@@ -286,7 +286,7 @@ TEST_F(ManagerOptionsTest, AllFlagsAreTaken) {
   EXPECT_EQ(options_.lease_name, "l");
   EXPECT_EQ(options_.lease_namespace, "ln");
   EXPECT_EQ(options_.serving.metrics_address, "0");
-  EXPECT_THAT(options_.controllers, ElementsAre("mysql", "migration"));
+  EXPECT_THAT(options_.controllers, ElementsAre("migration"));
   EXPECT_EQ(options_.max_concurrent_migrations, 7);
   EXPECT_EQ(options_.effective_threads(), 3U);
   EXPECT_EQ(options_.kube_api_qps, 12.5);
@@ -299,6 +299,7 @@ TEST_F(ManagerOptionsTest, MistakesAreFoundBeforeAnythingRuns) {
   const std::pair<std::string, std::string> mistakes[] = {
       {"--controllers=migraton", "did you mean migration?"},
       {"--controllers=", "at least one controller"},
+      {"--controllers=migration,relocator", "relocator"},
       {"--log-level=loud", "'loud' is not known: use debug, info, warn or error"},
       {"--log-format=yaml", "use json or text"},
       {"--metrics-bind-address=8080", "'8080' is no address"},
