@@ -19,16 +19,15 @@ void LogFlags::add_to(Command& command) {
                    },
                .short_name = "",
                .choices = {"debug", "info", "warn", "error"}});
-  command.add({.name = "log-format",
-               .placeholder = "FORMAT",
-               .help = "json: one object a line; text: for people.",
-               .default_text = std::string(to_string(format)),
-               .apply =
-                   [this](const std::string& text) {
-                     format = *obs::parse_log_format(parse_choice(text, {"json", "text"}));
-                   },
-               .short_name = "",
-               .choices = {"json", "text"}});
+  command.add(
+      {.name = "log-format",
+       .placeholder = "FORMAT",
+       .help = "json: one object a line; text: for people.",
+       .default_text = std::string(to_string(format)),
+       .apply =
+           [this](const std::string& text) { format = *obs::parse_log_format(parse_choice(text, {"json", "text"})); },
+       .short_name = "",
+       .choices = {"json", "text"}});
 }
 
 obs::LogSink::Options LogFlags::sink_options() const {

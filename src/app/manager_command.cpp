@@ -1,4 +1,6 @@
+#include <fstream>
 #include <memory>
+#include <sstream>
 
 #include "app/commands.hpp"
 #include "app/host_name.hpp"
@@ -59,6 +61,15 @@ async::Awaitable<> work(ControllerSurroundings around, obs::CheckState& reached)
   co_await elector.run(in_office);
 }
 
+/// Throws kube::ConfigError, naming file and field.
+std::shared_ptr<const hubagent::CarriedResources> read_carried(const std::string& path) {
+  if (path.empty()) return nullptr;
+  std::ifstream file{path};
+  std::stringstream text;
+  if (!file || !(text << file.rdbuf())) throw kube::ConfigError("cannot read " + path + " (--carried-resources)");
+  return std::make_shared<const hubagent::CarriedResources>(hubagent::parse_carried_resources(text.str(), path));
+}
+
 async::Awaitable<> manage(const ManagerOptions& options, Observability& observability, kube::Env env) {
   async::LoopPool loops{options.effective_threads()};
   const auto config = kube::find_config(options.kubeconfig);
@@ -68,7 +79,8 @@ async::Awaitable<> manage(const ManagerOptions& options, Observability& observab
   obs::CheckState caches{"nothing runs yet"};
   caches.pass();  // until there is something to wait for
   observability.health().add_readiness("caches", caches.check());
-  const ControllerSurroundings around{options, *api, config, loops, env, caches};
+  const ControllerSurroundings around{options, *api, config, loops, env, read_carried(options.carried_resources),
+                                      caches};
   co_await work(around, reached);
 }
 

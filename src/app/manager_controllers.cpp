@@ -34,6 +34,7 @@ transport::Connect connecting(const ControllerSurroundings& around) {
 transport::HubDirectoryOptions directory_options(const ControllerSurroundings& around) {
   transport::HubDirectoryOptions options;
   options.hub.clusters_in_flight = static_cast<std::size_t>(around.options.clusters_in_flight_per_hub);
+  options.hub.carried = around.carried;
   options.global_server = around.global_config.server;
   options.global_ca_pem = around.global_config.ca_pem;
   return options;

@@ -2,6 +2,7 @@
 
 #include "app/manager_options.hpp"
 #include "hubferry/async/loops.hpp"
+#include "hubferry/hubagent/carried_resources.hpp"
 #include "hubferry/kube/api.hpp"
 #include "hubferry/kube/config.hpp"
 #include "hubferry/kube/env.hpp"
@@ -17,6 +18,7 @@ struct ControllerSurroundings {
   const kube::ClientConfig& global_config;
   async::LoopPool& loops;  // of the connections to hubs
   kube::Env env;
+  std::shared_ptr<const hubagent::CarriedResources> carried;  // null: the default
   obs::CheckState& caches;  // passes while the controllers that run have seen what there is
 };
 

@@ -26,8 +26,9 @@ struct ManagerOptions {
   std::vector<std::string> controllers = controller_names();
   int max_concurrent_migrations = 10;
   int clusters_in_flight_per_hub = 50;
-  int threads = 0;           // 0: one for each CPU
-  double kube_api_qps = -1;  // 0 and below: unlimited
+  std::string carried_resources;  // a file; empty: only what moves anyway
+  int threads = 0;                // 0: one for each CPU
+  double kube_api_qps = -1;       // 0 and below: unlimited
   int kube_api_burst = 100;
   // Together with the unwinding below the 30 s that Kubernetes gives a pod.
   async::Duration shutdown_grace_period = std::chrono::seconds(25);

@@ -102,10 +102,7 @@ void SimOptions::add_to(Command& command) {
                .placeholder = "FORMAT",
                .help = "How to tell what was made: text or json.",
                .default_text = output,
-               .apply =
-                   [this](const std::string& text) {
-                     output = parse_choice(text, {"text", "json"});
-                   },
+               .apply = [this](const std::string& text) { output = parse_choice(text, {"text", "json"}); },
                .short_name = "o"});
   log.add_to(command);
 }

@@ -24,11 +24,6 @@ Key work_key(const std::string& cluster) {
   return {cluster, cluster + "-klusterlet"};
 }
 
-bool is_applied(const Object* work) {
-  // Without a work there is nothing to apply.
-  return work == nullptr || kube::is_condition_true(*work, "Applied");
-}
-
 bool is_after(const Object& lease, async::WallTime moment) {
   const auto text = lease.string_at({"spec", "renewTime"});
   if (text.empty()) return false;
@@ -85,8 +80,19 @@ Awaitable<Result<bool>> shows_life(const Hub& hub, async::WallTime since, std::s
   co_return *lease&& is_after(**lease, earliest);
 }
 
-Awaitable<Result<>> await_klusterlet_work(Hub& hub, std::string cluster) {
-  co_return co_await await_klusterlet_work(hub, std::move(cluster), is_applied);
+Awaitable<Result<WorkRule>> work_rule(const Hub& hub) {
+  auto served = co_await serves(hub, ocm::manifest_works);
+  if (!served) co_return served.error();
+  if (!*served) co_return WorkRule::none;
+  auto of_acm = co_await read_if_there(hub, kube::resources::cluster_roles, cluster_scoped(acm_bootstrap_role));
+  if (!of_acm) co_return of_acm.error();
+  co_return *of_acm ? WorkRule::applied : WorkRule::applied_if_there;
+}
+
+bool satisfies(WorkRule rule, const Object* work) {
+  if (rule == WorkRule::none) return true;
+  if (work == nullptr) return rule == WorkRule::applied_if_there;
+  return kube::is_condition_true(*work, "Applied");
 }
 
 Awaitable<Result<>> await_klusterlet_work(Hub& hub, std::string cluster, WorkPredicate wanted) {
@@ -102,7 +108,7 @@ Awaitable<Result<>> await_klusterlet_work(Hub& hub, std::string cluster, WorkPre
 }
 
 Awaitable<Result<bool>> has_arrived(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
-                                    bool works_served) {
+                                    WorkRule rule) {
   auto found = co_await read_if_there(hub, ocm::managed_clusters, cluster_scoped(cluster));
   if (!found) co_return found.error();
   if (!*found) co_return false;
@@ -111,10 +117,10 @@ Awaitable<Result<bool>> has_arrived(const Hub& hub, MigrationRef migration, std:
   const auto seen = std::static_pointer_cast<const ocm::ManagedCluster>(decoded->object);
   if (!has_joined(*seen, migration)) co_return false;
   auto alive = co_await shows_life(hub, since, cluster, *seen);
-  if (!alive || !*alive || !works_served) co_return alive;
+  if (!alive || !*alive || rule == WorkRule::none) co_return alive;
   auto work = co_await read_if_there(hub, ocm::manifest_works, work_key(cluster));
   if (!work) co_return work.error();
-  co_return !*work || is_applied(&**work);
+  co_return satisfies(rule, *work ? &**work : nullptr);
 }
 
 }  // namespace hubferry::hubagent

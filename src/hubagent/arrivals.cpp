@@ -15,7 +15,7 @@ struct Wait {
   MigrationRef migration;
   async::WallTime since;
   Target::OnArrival on_arrival;
-  bool works_served = false;
+  WorkRule rule = WorkRule::none;
   std::optional<Error> error;
 };
 
@@ -39,8 +39,9 @@ Awaitable<Result<>> await_one(Wait& wait, std::string cluster) {
     if (!alive) co_return alive.error();
     // A lease that is too old makes the hub set Available to Unknown, and a beat sets it back: there will be events.
     if (!*alive) continue;
-    if (wait.works_served) {
-      auto applied = co_await await_klusterlet_work(wait.hub, cluster);
+    if (wait.rule != WorkRule::none) {
+      auto wanted = [rule = wait.rule](const Object* work) { return satisfies(rule, work); };
+      auto applied = co_await await_klusterlet_work(wait.hub, cluster, wanted);
       if (!applied) co_return applied.error();
     }
     wait.on_arrival(cluster);
@@ -61,9 +62,9 @@ Awaitable<Result<>> await_arrivals(Hub& hub, MigrationRef migration, ClusterName
                                    Target::OnArrival on_arrival) {
   auto visible = co_await see_clusters(hub);
   if (!visible) co_return visible.error();
-  auto served = co_await serves(hub, ocm::manifest_works);
-  if (!served) co_return served.error();
-  Wait wait{hub, std::move(migration), since, std::move(on_arrival), *served, std::nullopt};
+  auto rule = co_await work_rule(hub);
+  if (!rule) co_return rule.error();
+  Wait wait{hub, std::move(migration), since, std::move(on_arrival), *rule, std::nullopt};
   const std::set<std::string> once{clusters.begin(), clusters.end()};
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
     for (const auto& cluster : once) scope.spawn(run_one(wait, cluster, scope));
@@ -76,11 +77,11 @@ Awaitable<Result<>> await_arrivals(Hub& hub, MigrationRef migration, ClusterName
 
 Awaitable<Result<ClusterNames>> find_arrived(Hub& hub, MigrationRef migration, ClusterNames clusters,
                                              async::WallTime since) {
-  auto served = co_await serves(hub, ocm::manifest_works);
-  if (!served) co_return served.error();
+  auto rule = co_await work_rule(hub);
+  if (!rule) co_return rule.error();
   std::set<std::string> here;
   auto treat = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
-    auto is_here = co_await has_arrived(hub, migration, cluster, since, *served);
+    auto is_here = co_await has_arrived(hub, migration, cluster, since, *rule);
     slot.release();
     if (!is_here) co_return is_here.error();
     if (*is_here) here.insert(cluster);

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <set>
+#include <sstream>
 
 #include "hubagent/marks.hpp"
 #include "hubagent/target_orders.hpp"
@@ -42,17 +44,37 @@ bool enable_gate(json::object& object, json::object& registration) {
   return true;
 }
 
-bool add_user(json::object& registration, const std::string& user) {
+/// The users of our migrations, as noted on the object.
+std::set<std::string> noted_users(const json::object& object) {
+  std::set<std::string> users;
+  std::istringstream text{std::string{annotation_text(object, marks::auto_approval_users)}};
+  for (std::string user; std::getline(text, user, ',');) users.insert(user);
+  return users;
+}
+
+void note_users(json::object& object, const std::set<std::string>& users) {
+  std::string text;
+  for (const auto& user : users) text += (text.empty() ? "" : ",") + user;
+  if (text.empty())
+    drop_annotation(object, marks::auto_approval_users);
+  else
+    set_annotation(object, marks::auto_approval_users, text);
+}
+
+bool add_user(json::object& object, json::object& registration, const std::string& user) {
   auto& users = array_in(registration, "autoApproveUsers");
   if (std::ranges::find(users, json::value(user)) != users.end()) return false;
   users.emplace_back(user);
+  auto noted = noted_users(object);
+  noted.insert(user);
+  note_users(object, noted);
   return true;
 }
 
 bool approve(json::object& object, const std::string& user) {
   auto& registration = section(section(object, "spec"), "registrationConfiguration");
   const bool gate = enable_gate(object, registration);
-  const bool added = add_user(registration, user);
+  const bool added = add_user(object, registration, user);
   return gate || added;
 }
 
@@ -72,20 +94,18 @@ void revert_gate(json::object& object, json::object& registration) {
   if (gates.empty()) registration.erase("featureGates");
 }
 
-/// Takes the user out; with the last one the gate goes back to what it was before us.
+/// Takes the user out; with the last one of ours the gate goes back to what it was before us. Others in the list were
+/// there without it.
 bool disapprove(json::object& object, const std::string& user) {
-  const auto* configured = kube::find(object, {"spec", "registrationConfiguration", "autoApproveUsers"});
-  if (configured == nullptr || !configured->is_array()) return false;
+  auto noted = noted_users(object);
+  if (noted.erase(user) == 0) return false;
+  note_users(object, noted);
   auto& spec = section(object, "spec");
   auto& registration = section(spec, "registrationConfiguration");
   auto& users = array_in(registration, "autoApproveUsers");
-  const auto found = std::ranges::find(users, json::value(user));
-  if (found == users.end()) return false;
-  users.erase(found);
-  if (users.empty()) {
-    registration.erase("autoApproveUsers");
-    revert_gate(object, registration);
-  }
+  if (const auto found = std::ranges::find(users, json::value(user)); found != users.end()) users.erase(found);
+  if (users.empty()) registration.erase("autoApproveUsers");
+  if (noted.empty()) revert_gate(object, registration);
   if (registration.empty()) spec.erase("registrationConfiguration");
   return true;
 }

@@ -12,20 +12,6 @@ namespace hubferry::hubagent {
 using kube::Error;
 using kube::ErrorKind;
 
-/// Words for ClusterFailure::reason.
-namespace reasons {
-inline constexpr const char* not_found = "ClusterNotFound";
-inline constexpr const char* conflict = "ClusterConflict";
-inline constexpr const char* not_available = "ClusterNotAvailable";
-inline constexpr const char* local_cluster = "ClusterIsLocal";
-inline constexpr const char* hosted = "ClusterIsHosted";
-inline constexpr const char* is_hub = "ClusterIsHub";
-inline constexpr const char* not_allowed = "ResourceNotAllowed";
-inline constexpr const char* invalid = "ResourceInvalid";
-inline constexpr const char* differs = "ResourceDiffers";
-inline constexpr const char* other = "Error";
-}  // namespace reasons
-
 /// A verdict of ours on one cluster, in the shape of an error, so that it travels the same way.
 Error failure(const char* reason, std::string message);
 

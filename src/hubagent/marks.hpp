@@ -18,6 +18,8 @@ inline constexpr const char* paused_by = "hubferry.io/paused-by";
 inline constexpr const char* klusterlet_config_before = "hubferry.io/klusterlet-config-before";
 /// On a ClusterManager: how automatic approval was before the first of our migrations: "absent" or "disabled".
 inline constexpr const char* auto_approval_before = "hubferry.io/auto-approval-before";
+/// And the users that our migrations need it for, with commas between them.
+inline constexpr const char* auto_approval_users = "hubferry.io/auto-approval-users";
 /// On a Namespace that was created for helper objects: goes when no migration uses it any more.
 inline constexpr const char* created_for_helpers = "hubferry.io/created-for-helpers";
 /// Prefix of an annotation on such a Namespace, one for each migration that uses it; then the uid.

@@ -1,6 +1,7 @@
 #include "hubagent/arrival.hpp"
 #include "hubagent/marks.hpp"
 #include "hubagent/source_orders.hpp"
+#include "hubferry/async/deadline.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -28,7 +29,18 @@ bool shows_the_way(const Object* work, const MigrationRef& migration) {
 /// A cluster that is let go before its agent knows where to can be told nothing any more.
 Awaitable<Result<>> await_the_way(Hub& hub, MigrationRef migration, std::string cluster) {
   auto shown = [migration](const Object* work) { return shows_the_way(work, migration); };
-  co_return co_await await_klusterlet_work(hub, std::move(cluster), shown);
+  auto& clock = hub.env().clock;
+  std::exception_ptr error;
+  try {
+    co_return co_await async::with_deadline(clock, clock.now() + hub.options().busy_patience,
+                                            await_klusterlet_work(hub, cluster, shown));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (!async::is_timeout(error)) std::rethrow_exception(error);
+  co_return failure(reasons::other, "cluster " + cluster + " was not let go by hub " + hub.name() +
+                                        ": its agent has not applied ManifestWork " + cluster + "-klusterlet with " +
+                                        "Secret " + migration.bootstrap_secret() + " yet, the way to the other hub");
 }
 
 bool was_let_go(const Object& cluster) {

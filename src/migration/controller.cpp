@@ -78,15 +78,15 @@ struct Controller::State {
     const auto phase = now->phase();
     // What is being brought to its end goes on; everything else stops where it is, and turns back.
     if (newly_deleted && phase != phases::rollbacking && phase != phases::cleaning) driver->cancel(key);
-    if (!is_terminal(phase) || now->asks_for_rollback()) queue.add(key);
+    if (!is_terminal(phase) || now->asks_for_rollback() || now->is_held_back()) queue.add(key);
   }
 
-  /// Which clusters belong to the migrations that a predecessor began.
+  /// Which clusters belong to the migrations that a predecessor began: not what their specs say by now.
   Awaitable<> restore_claims() {
     std::vector<Migration> active;
     cache.for_each([&](const kube::Key&, const Pointer& object) {
       auto migration = view_of(object);
-      if (is_active(migration->phase()) && !migration->listed_clusters()) active.push_back(std::move(*migration));
+      if (is_active(migration->phase())) active.push_back(std::move(*migration));
     });
     async::Backoff backoff{{}, env.clock, env.random};
     for (const auto& migration : active) {
@@ -95,7 +95,8 @@ struct Controller::State {
         co_await backoff.pause();
         ledger = co_await read_ledger(api, migration);
       }
-      if (ledger && *ledger) admission.restore(std::string{migration.object.uid()}, (**ledger).all);
+      if (ledger && *ledger && !(**ledger).all.empty())
+        admission.restore(std::string{migration.object.uid()}, (**ledger).all);
     }
   }
 
@@ -109,6 +110,7 @@ struct Controller::State {
     };
     const auto subscription = cache.subscribe(follow, kube::Replay::existing);
     co_await restore_claims();
+    services.began = env.clock.wall_now();
     co_await driver->run();
   }
 

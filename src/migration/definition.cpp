@@ -6,11 +6,11 @@ namespace {
 
 using Fetched = phase::Result<std::optional<Migration>>;
 
-/// Reading a Failed migration whose rollback is asked for once more gives one that is Rollbacking.
+/// Reading an ended migration for which something is left to do gives one that is doing it.
 auto heeding_requests(std::function<Awaitable<Fetched>(Services&, kube::Key)> fetch, async::Clock& clock) {
   return [fetch = std::move(fetch), &clock](Services& services, kube::Key key) -> Awaitable<Fetched> {
     auto fetched = co_await fetch(services, std::move(key));
-    if (fetched && *fetched) begin_requested_rollback(**fetched, clock.wall_now());
+    if (fetched && *fetched) begin_again(**fetched, clock.wall_now());
     co_return fetched;
   };
 }

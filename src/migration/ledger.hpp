@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 
@@ -24,6 +25,7 @@ struct Ledger {
   std::set<std::string> success;  // Available on the target
   std::map<std::string, Failure> failures;
   std::set<std::string> rolled_back;  // of the failed: back on the source
+  std::set<std::string> undone;       // of the failed: nothing of them is left on the target
   std::set<std::string> unverified;   // of the successful: not proven to be complete, so still on the source too
   std::set<std::string> cleaned;      // of the successful: gone from the source
 
@@ -34,8 +36,10 @@ struct Ledger {
 
   /// Neither arrived nor failed.
   [[nodiscard]] ClusterNames under_way() const;
-  /// Not arrived, and not brought back yet.
+  /// Not arrived, and not brought back to the source yet.
   [[nodiscard]] ClusterNames to_roll_back() const;
+  /// Not arrived, and not yet removed from the target.
+  [[nodiscard]] ClusterNames to_undo() const;
   /// Arrived and verified, and still on the source.
   [[nodiscard]] ClusterNames to_clean() const;
   [[nodiscard]] bool all_arrived() const { return success.size() == all.size(); }
@@ -43,7 +47,8 @@ struct Ledger {
   bool operator==(const Ledger&) const = default;
 };
 
-/// The ConfigMap's data. Texts are shortened as far as it takes to stay well below what a server accepts.
+/// The ConfigMap's data. What does not fit into what a server accepts is told in fewer words: failures without their
+/// messages, then the other lists as places in `all-clusters`.
 json::object to_data(const Ledger& ledger);
 /// Reads what to_data() wrote; what is missing or damaged is empty.
 Ledger ledger_from_data(const json::object& data);
@@ -53,5 +58,11 @@ async::Awaitable<kube::Result<std::optional<Ledger>>> read_ledger(kube::Api& api
 /// Creates or changes the migration's ConfigMap. Errors: conflict where one of that name is not the migration's, which
 /// is left as it is.
 async::Awaitable<kube::Result<>> write_ledger(kube::Api& api, const Migration& migration, Ledger ledger);
+
+using LedgerChange = std::function<void(Ledger&)>;
+/// The same for a part of it, on top of what is on the server: steps that work side by side lose nothing of each
+/// other's. `known` takes the place of lists that are gone.
+async::Awaitable<kube::Result<>> change_ledger(kube::Api& api, const Migration& migration, Ledger known,
+                                               LedgerChange change);
 
 }  // namespace hubferry::migration

@@ -4,6 +4,7 @@
 
 #include "hubferry/async/clock.hpp"
 #include "hubferry/kube/conditions.hpp"
+#include "hubferry/kube/edit.hpp"
 
 namespace hubferry::migration {
 
@@ -34,6 +35,10 @@ hubagent::MigrationRef Migration::ref() const {
 
 bool Migration::asks_for_rollback() const {
   return object.annotation(names::request_annotation) == names::rollback_request;
+}
+
+bool Migration::is_held_back() const {
+  return is_being_deleted() && kube::has_finalizer(object, names::finalizer);
 }
 
 std::string Migration::pinned(std::string_view field) const {
@@ -134,16 +139,19 @@ bool is_active(std::string_view phase) {
   return !phase.empty() && phase != phases::pending && !is_terminal(phase);
 }
 
-bool begin_requested_rollback(Migration& migration, WallTime now) {
-  if (migration.phase() != phases::failed || !migration.asks_for_rollback() || migration.is_being_deleted())
-    return false;
-  migration.set_phase(phases::rollbacking);
+bool begin_again(Migration& migration, WallTime now) {
+  const bool failed = migration.phase() == phases::failed;
+  const bool asked = failed && migration.asks_for_rollback() && !migration.is_being_deleted();
+  const bool held_back = is_terminal(migration.phase()) && migration.is_held_back();
+  if (!asked && !held_back) return false;
+  const Phase next = failed ? phases::rollbacking : phases::cleaning;
+  migration.set_phase(next);
   migration.set_state(phases::rollbacking, {});
   migration.set_state(phases::cleaning, {});
   for (const auto* finished : {"rollback", "cleanup", "completionTime"}) migration.status.erase(finished);
   kube::remove_condition(migration.status, conditions::rolled_back);
   kube::remove_condition(migration.status, conditions::cleaned);
-  migration.enter(phases::rollbacking, now);
+  migration.enter(next, now);
   return true;
 }
 

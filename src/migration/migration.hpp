@@ -32,6 +32,8 @@ struct Migration : phase::KubeResource {
   [[nodiscard]] hubagent::MigrationRef ref() const;
   [[nodiscard]] bool is_being_deleted() const { return object.is_being_deleted(); }
   [[nodiscard]] bool asks_for_rollback() const;
+  /// Its deletion waits for us.
+  [[nodiscard]] bool is_held_back() const;
 
   /// The hubs as of the start; before that, what the spec says.
   [[nodiscard]] std::string from() const { return pinned("from"); }
@@ -70,8 +72,9 @@ std::optional<hubagent::Stage> stage_from(std::string_view phase);
 bool is_active(std::string_view phase);
 bool is_terminal(std::string_view phase);
 
-/// Turns a Failed migration whose rollback is asked for once more into one that is Rollbacking, with a fresh clock.
-/// Tells whether it did.
-bool begin_requested_rollback(Migration& migration, WallTime now);
+/// Turns a Failed migration whose rollback is asked for once more into one that is Rollbacking, with a fresh clock. So
+/// does the deletion of one that has ended but still holds its finalizer (a Completed one is Cleaning again): nothing
+/// else would let it go. Tells whether it did.
+bool begin_again(Migration& migration, WallTime now);
 
 }  // namespace hubferry::migration

@@ -47,6 +47,30 @@ struct Findings {
   std::optional<kube::Error> target_error;
 };
 
+/// Those of the bundle that failed.
+hubagent::Bundle failed_part(hubagent::Bundle bundle, const Outcome& outcome) {
+  std::set<std::string> failed;
+  for (const auto& one : outcome.failed) failed.insert(one.cluster);
+  std::erase_if(bundle.clusters, [&](const auto& resources) { return !failed.contains(resources.cluster); });
+  return bundle;
+}
+
+/// What somebody changed on the source after it was sent is sent once more: up to its end there, the source's word
+/// counts.
+Awaitable<kube::Result<Outcome>> verify_or_send_again(Step& step, hubagent::Target& target, hubagent::Bundle bundle) {
+  const auto ref = step.migration.ref();
+  auto verified = co_await target.verify(ref, bundle);
+  if (!verified || verified->failed.empty()) co_return verified;
+  auto differing = failed_part(std::move(bundle), *verified);
+  step.log().info("sending again what differs", {{"clusters", differing.clusters.size()}});
+  auto sent = co_await target.deploy(ref, differing);
+  if (!sent) co_return sent.error();
+  auto once_more = co_await target.verify(ref, std::move(differing));
+  if (!once_more) co_return once_more.error();
+  once_more->done.insert(once_more->done.end(), verified->done.begin(), verified->done.end());
+  co_return once_more;
+}
+
 Awaitable<> compare(Step& step, Findings& findings, hubagent::Bundle bundle) {
   if (findings.target_error) co_return;
   auto target = step.target();
@@ -55,7 +79,7 @@ Awaitable<> compare(Step& step, Findings& findings, hubagent::Bundle bundle) {
     co_return;
   }
   const auto& hub = *target;
-  auto outcome = co_await hub->verify(step.migration.ref(), std::move(bundle));
+  auto outcome = co_await verify_or_send_again(step, *hub, std::move(bundle));
   if (!outcome) {
     findings.target_error = outcome.error();
     co_return;
@@ -95,8 +119,8 @@ std::map<std::string, Failure> find_unverified(const Step& step, const ClusterNa
   return unverified;
 }
 
-/// Nothing is removed from the source without proof: the cluster is Available on the target, and all that was sent is
-/// there as it was sent.
+/// Nothing is removed from the source without proof: the cluster is Available on the target, and all that it had on the
+/// source is there.
 Awaitable<ReconcileState> verify(Step& step) {
   auto ledger = co_await load_ledger(step);
   if (!ledger) co_return note_and_go_on(step, sentence_of(ledger.error()));

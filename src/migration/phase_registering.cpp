@@ -33,6 +33,9 @@ struct Crossing {
   }
 };
 
+/// How soon the source is asked again about clusters that it could not let go yet.
+constexpr auto release_again = std::chrono::seconds{15};
+
 /// Tells the source to let go, and tells it again after each third of the time for those that have not arrived.
 Awaitable<> let_go(Step& step, Crossing& crossing) {
   for (;;) {
@@ -47,7 +50,9 @@ Awaitable<> let_go(Step& step, Crossing& crossing) {
       for (const auto& name : crossing.ledger.under_way())
         crossing.release_problems[name] = could_not_ask(step.source_name(), released.error());
     }
-    co_await step.clock().sleep_for(step.answer_time());
+    const auto pause =
+        crossing.release_problems.empty() ? step.answer_time() : std::min<Duration>(release_again, step.answer_time());
+    co_await step.clock().sleep_for(pause);
     step.log().warn("not all clusters have arrived: letting go again",
                     {{"missing", crossing.ledger.under_way().size()}});
   }

@@ -18,7 +18,9 @@ std::string clusters_sentence(std::string_view hub, const std::map<std::string, 
 
 /// A rollback that somebody asks for waits for migrations that have one of the clusters by now.
 Awaitable<> wait_for_others(Step& step, const Ledger& ledger) {
-  while (auto obstacle = step->admission.begin_again(step.migration, ledger.to_roll_back())) {
+  ClusterNames concerned;
+  std::ranges::set_union(ledger.to_roll_back(), ledger.to_undo(), std::back_inserter(concerned));
+  while (auto obstacle = step->admission.begin_again(step.migration, concerned)) {
     if (condition_message(step.migration, conditions::rolled_back) == *obstacle) {
       co_await step->admission.changed();
       continue;
@@ -61,7 +63,7 @@ Awaitable<ReconcileState> acknowledge(Step& step) {
 /// can be asked: the source first.
 Awaitable<> look_for_late_arrivals(Step& step, Ledger& ledger) {
   const auto since = step.migration.time("cutOverTime");
-  const auto plan = plan_rollback(step.migration, ledger);
+  const auto plan = plan_rollback(step.migration, ledger, ledger.to_roll_back());
   const auto found = plan.find(Stage::registering);
   if (!since || found == plan.end()) co_return;
   auto order = [&](hubagent::Target& target) { return target.arrived(step.migration.ref(), found->second, *since); };
@@ -111,10 +113,10 @@ Awaitable<ReconcileState> withdraw_credential(Step& step) {
 }
 
 /// Who is back, when the order itself did not end: those that could be migrated again.
-Awaitable<> see_who_is_back(Step& step, const ClusterNames& clusters, Ledger& ledger) {
+Awaitable<> see_who_is_back(Step& step, const ClusterNames& clusters, std::set<std::string>& back) {
   auto order = [&](hubagent::Source& source) { return source.validate(step.migration.ref(), clusters); };
   auto seen = co_await ask_source(step, order);
-  if (seen) ledger.rolled_back.insert(seen->done.begin(), seen->done.end());
+  if (seen) back.insert(seen->done.begin(), seen->done.end());
 }
 
 /// Gives the clusters back to the source, whatever the target does.
@@ -124,7 +126,8 @@ Awaitable<ReconcileState> restore_source(Step& step) {
   std::string problem;
   // A tenth of the time is for looking who is back, where one cluster kept the others' answer from coming.
   Step restoring = step.until(step.deadline() - step.timeout() / 10);
-  for (const auto& [stage, clusters] : plan_rollback(step.migration, *ledger)) {
+  std::set<std::string> back;
+  for (const auto& [stage, clusters] : plan_rollback(step.migration, *ledger, ledger->to_roll_back())) {
     bool in_hand = false;  // the source has the order, and waits for clusters
     auto order = [&](hubagent::Source& source) -> Awaitable<kube::Result<Outcome>> {
       in_hand = true;
@@ -134,19 +137,42 @@ Awaitable<ReconcileState> restore_source(Step& step) {
     };
     auto outcome = co_await ask_source(restoring, order);
     if (outcome) {
-      ledger->rolled_back.insert(outcome->done.begin(), outcome->done.end());
+      back.insert(outcome->done.begin(), outcome->done.end());
       const auto failures = failures_of(step, *outcome);
       step->reporter.clusters_failed(step.migration, step.phase(), failures);
       if (!failures.empty()) problem += clusters_sentence(step.source_name(), failures) + ". ";
       continue;
     }
-    if (in_hand && stage == Stage::registering) co_await see_who_is_back(step, clusters, *ledger);
+    if (in_hand && stage == Stage::registering) co_await see_who_is_back(step, clusters, back);
     problem += could_not_ask(step.source_name(), outcome.error()) + ". ";
   }
-  auto kept = co_await keep_ledger(step, *ledger);
+  LedgerChange bring_back = [&back](Ledger& lists) { lists.rolled_back.insert(back.begin(), back.end()); };
+  auto kept = co_await amend_ledger(step, *ledger, bring_back);
   if (!kept) problem += sentence_of(kept.error());
+  put_counts(step.migration, *ledger, true);
   if (ledger->to_roll_back().empty() || problem.empty()) co_return phase::done();
   co_return note_and_go_on(step, problem + "not back: " + some_names(ledger->to_roll_back()));
+}
+
+/// What the source has lost meanwhile is nowhere but on the target: no cluster is removed there unless the source says
+/// that it has it. Takes the others out of `clusters`; returns a sentence about them, or nothing.
+Awaitable<std::string> spare_what_the_source_lacks(Step& step, ClusterNames& clusters) {
+  auto order = [&](hubagent::Source& source) { return source.validate(step.migration.ref(), clusters); };
+  Step briefly = step.until(async::later(step.clock().now(), step.answer_time()));
+  auto seen = co_await ask_source(briefly, order);
+  if (!seen) {
+    const auto spared = some_names(clusters);
+    clusters.clear();
+    co_return could_not_ask(step.source_name(), seen.error()) + ", so nothing proves that it still has " + spared +
+        ": left on " + step.target_name() + ". ";
+  }
+  ClusterNames lacking;
+  for (const auto& failed : seen->failed)
+    if (failed.reason == hubagent::reasons::not_found) lacking.push_back(failed.cluster);
+  if (lacking.empty()) co_return std::string{};
+  std::erase_if(clusters, [&](const std::string& name) { return std::ranges::find(lacking, name) != lacking.end(); });
+  co_return "left on " + step.target_name() + ", since " + step.source_name() +
+      " does not have them any more: " + some_names(lacking) + ". ";
 }
 
 /// Removes what this migration made on the target.
@@ -154,16 +180,23 @@ Awaitable<ReconcileState> restore_target(Step& step) {
   auto ledger = co_await load_ledger(step);
   if (!ledger) co_return note_and_go_on(step, sentence_of(ledger.error()));
   std::string problem;
-  for (const auto& [stage, clusters] : plan_rollback(step.migration, *ledger)) {
+  std::set<std::string> undone;
+  for (auto [stage, clusters] : plan_rollback(step.migration, *ledger, ledger->to_undo())) {
+    if (stage != Stage::initializing) problem += co_await spare_what_the_source_lacks(step, clusters);
+    if (clusters.empty()) continue;
     auto order = [&](hubagent::Target& target) { return target.roll_back(step.migration.ref(), stage, clusters); };
     auto outcome = co_await ask_target(step, order);
     if (!outcome) {
       problem += could_not_ask(step.target_name(), outcome.error()) + ". ";
       continue;
     }
+    undone.insert(outcome->done.begin(), outcome->done.end());
     const auto failures = failures_of(step, *outcome);
     if (!failures.empty()) problem += clusters_sentence(step.target_name(), failures) + ". ";
   }
+  LedgerChange undo = [&undone](Ledger& lists) { lists.undone.insert(undone.begin(), undone.end()); };
+  auto kept = co_await amend_ledger(step, *ledger, undo);
+  if (!kept) problem += sentence_of(kept.error());
   if (problem.empty()) co_return phase::done();
   co_return note_and_go_on(step, problem);
 }
@@ -184,7 +217,11 @@ Awaitable<ReconcileState> remove_target_helpers(Step& step) {
 
 Awaitable<ReconcileState> conclude(Step& step) {
   auto ledger = co_await load_ledger(step);
-  if (!ledger) co_return note_and_go_on(step, sentence_of(ledger.error()));
+  if (!ledger) {
+    // Nobody knows any more which clusters it was about: it ends, and says so.
+    note_and_go_on(step, sentence_of(ledger.error()));
+    ledger = Ledger{};
+  }
   const auto problems = step.migration.problems("rollback");
   const auto verdict = judge_rollback(step.migration, *ledger, problems);
   step.report(verdict.success ? ConditionStatus::yes : ConditionStatus::no, verdict.reason, verdict.message);

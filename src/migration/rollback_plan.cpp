@@ -18,11 +18,12 @@ std::string manual_advice(const Migration& migration, const ClusterNames& cluste
 
 }  // namespace
 
-std::map<hubagent::Stage, ClusterNames> plan_rollback(const Migration& migration, const Ledger& ledger) {
+std::map<hubagent::Stage, ClusterNames> plan_rollback(const Migration& migration, const Ledger& ledger,
+                                                      const ClusterNames& clusters) {
   std::map<hubagent::Stage, ClusterNames> plan;
   const auto reached = migration.rollback_stage();
   if (!reached) return plan;
-  for (const auto& cluster : ledger.to_roll_back()) {
+  for (const auto& cluster : clusters) {
     auto stage = *reached;
     if (const auto found = ledger.failures.find(cluster); found != ledger.failures.end())
       stage = stage_from(found->second.stage).value_or(*reached);
@@ -42,7 +43,8 @@ void fail_all_others(const Migration& migration, Ledger& ledger) {
 
 RollbackVerdict judge_rollback(const Migration& migration, const Ledger& ledger, const json::object& problems) {
   const auto left = ledger.to_roll_back();
-  if (problems.empty() && (left.empty() || !migration.rollback_stage())) {
+  const bool all_undone = (left.empty() && ledger.to_undo().empty()) || !migration.rollback_stage();
+  if (problems.empty() && all_undone) {
     if (ledger.rolled_back.empty()) return {true, "ResourceRolledBack", "there was nothing to bring back"};
     return {true, "ResourceRolledBack",
             "back on hub '" + migration.from() + "': " + count_clusters(ledger.rolled_back.size())};
@@ -50,7 +52,8 @@ RollbackVerdict judge_rollback(const Migration& migration, const Ledger& ledger,
   std::string text;
   for (const auto& [step, sentence] : problems)
     if (sentence.is_string()) text += std::string{sentence.get_string()} + " ";
-  if (text.empty()) text = "not back on hub '" + migration.from() + "': " + some_names(left) + ".";
+  if (text.empty() && !left.empty()) text = "not back on hub '" + migration.from() + "': " + some_names(left) + ".";
+  if (text.empty()) text = "not removed from hub '" + migration.to() + "': " + some_names(ledger.to_undo()) + ".";
   const bool timed_out = text.find("no answer within") != std::string::npos;
   return {false, timed_out ? "Timeout" : "Error",
           "the rollback is not complete: " + text + manual_advice(migration, left) +

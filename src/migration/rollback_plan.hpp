@@ -5,8 +5,9 @@
 /// What a rollback has to do, and how it went. Functions of their arguments only.
 namespace hubferry::migration {
 
-/// Which clusters to bring back, by how far each had come. Empty where nothing was touched.
-std::map<hubagent::Stage, ClusterNames> plan_rollback(const Migration& migration, const Ledger& ledger);
+/// These clusters by how far each had come. Empty where nothing was touched.
+std::map<hubagent::Stage, ClusterNames> plan_rollback(const Migration& migration, const Ledger& ledger,
+                                                      const ClusterNames& clusters);
 
 /// Clusters that did not arrive and have no failure of their own failed with their stage.
 void fail_all_others(const Migration& migration, Ledger& ledger);

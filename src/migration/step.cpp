@@ -56,7 +56,16 @@ Step::Step(Context& context, Migration& of)
       context_(context),
       log_(context.log().with("phase", context.phase()).with("step", context.handler())),
       timeout_(stage_timeout(of, context.phase())),
-      deadline_(stage_deadline(of.entered(context.phase()).value_or(now()), timeout_, context.clock())) {}
+      deadline_(stage_deadline(begun(of), timeout_, context.clock())) {}
+
+WallTime Step::begun(const Migration& of) const {
+  const auto entered = of.entered(phase()).value_or(now());
+  return brings_to_an_end() ? std::max(entered, context_->began) : entered;
+}
+
+bool Step::brings_to_an_end() const {
+  return goes_on_when_deleted(phase());
+}
 
 Step Step::until(TimePoint sooner) const {
   Step shorter{*this};
@@ -129,6 +138,8 @@ Handler step(phase::Metadata metadata, std::function<Awaitable<ReconcileState>(S
 
 ReconcileState go_on(Step& step, const Phase& next, std::string_view what_happens_now) {
   step.migration.enter(next, step.now());
+  // Conditions stand in the order in which they come about: the proof comes before the cleanup.
+  if (next == phases::cleaning) step.report(conditions::verified, no, "Waiting", what_happens_now);
   step.report(condition_of(next), no, "Waiting", what_happens_now);
   return phase::done();
 }
@@ -163,19 +174,39 @@ Awaitable<ReconcileState> finish(Step& step, const Ledger& ledger, const Phase& 
   // First the finalizer: should the process die before the last status write, the rest is only told once more.
   auto freed = co_await kube::remove_finalizer(step->global, managed_cluster_migrations, migration.object.key(),
                                                names::finalizer);
-  if (!freed && !may_pass(freed.error()))
-    step.log().error("cannot remove the finalizer", {{"error", freed.error().describe()}});
-  if (!freed && may_pass(freed.error())) co_return phase::failed(phase::Error{freed.error()});
+  // Tried again whatever the error: a migration that has ended with its finalizer on could never be deleted.
+  if (!freed && freed.error().kind != kube::ErrorKind::not_found)
+    co_return phase::failed(phase::Error::network("cannot remove the finalizer: " + sentence_of(freed.error())));
   if (freed && freed->uid() == migration.object.uid()) migration.object = *freed;
   migration.set_time("completionTime", step.now());
   step->reporter.ended(migration, ledger, ending == phases::completed);
   co_return phase::go_to(ending);
 }
 
+namespace {
+
+/// An order about the lists, for as long as it takes.
+template <typename Order>
+std::invoke_result_t<Order&> ask_for_lists(Step& step, Order order) {
+  Step patient = step.for_as_long_as_it_takes();
+  async::Backoff backoff{
+      {.first = std::chrono::seconds{1}, .most = std::chrono::minutes{1}}, step.clock(), step->env.random};
+  auto answer = co_await ask(patient, order);
+  while (!answer && step.brings_to_an_end()) {
+    step.report(no, reason_of(answer.error()),
+                "this waits until its lists of clusters can be used: " + sentence_of(answer.error()));
+    co_await step.save();
+    co_await backoff.pause();
+    answer = co_await ask(patient, order);
+  }
+  co_return answer;
+}
+
+}  // namespace
+
 Awaitable<kube::Result<Ledger>> load_ledger(Step& step) {
   auto read_it = [&step] { return read_ledger(step->global, step.migration); };
-  Step patient = step.for_as_long_as_it_takes();
-  auto read = co_await ask(patient, read_it);
+  auto read = co_await ask_for_lists(step, read_it);
   if (!read) co_return read.error();
   if (*read && !(**read).all.empty()) co_return std::move(**read);
   step.log().warn("the lists of clusters are missing: rebuilding them", {});
@@ -199,8 +230,13 @@ Awaitable<kube::Result<Ledger>> load_ledger(Step& step) {
 Awaitable<kube::Result<>> keep_ledger(Step& step, const Ledger& ledger) {
   put_counts(step.migration, ledger, is_active(step.phase()) && step.phase() != phases::validating);
   auto write = [&] { return write_ledger(step->global, step.migration, ledger); };
-  Step patient = step.for_as_long_as_it_takes();
-  co_return co_await ask(patient, write);
+  co_return co_await ask_for_lists(step, write);
+}
+
+Awaitable<kube::Result<>> amend_ledger(Step& step, Ledger& ledger, LedgerChange change) {
+  change(ledger);
+  auto write = [&] { return change_ledger(step->global, step.migration, ledger, change); };
+  co_return co_await ask_for_lists(step, write);
 }
 
 std::string sentence_of(const kube::Error& error) {

@@ -23,6 +23,7 @@ struct Services {
   Reporter& reporter;
   ControllerOptions options;
   kube::Env env;
+  WallTime began{};  // when this manager took over
 };
 
 using Context = phase::Context<Services>;
@@ -44,10 +45,15 @@ class Step {
   [[nodiscard]] WallTime now() const { return context_.clock().wall_now(); }
 
   /// When the phase has to be over. A third of its time is what an order has before it is given again.
+  /// What brings things to their end has its time from when this manager took over: while there was none, nobody
+  /// tried.
   [[nodiscard]] TimePoint deadline() const { return deadline_; }
   [[nodiscard]] Duration timeout() const { return timeout_; }
   [[nodiscard]] Duration answer_time() const { return timeout_ / 3; }
+  [[nodiscard]] Duration least_time() const { return std::min<Duration>(answer_time(), std::chrono::seconds{10}); }
   [[nodiscard]] bool time_is_up() const { return context_.clock().now() >= deadline_; }
+  /// Rollbacking and Cleaning: every order is given, if only once and briefly, also where the time is up.
+  [[nodiscard]] bool brings_to_an_end() const;
   /// The same step with less time.
   [[nodiscard]] Step until(TimePoint sooner) const;
   /// The same step with a part of the time that is left.
@@ -70,6 +76,8 @@ class Step {
   Awaitable<> save();
 
  private:
+  [[nodiscard]] WallTime begun(const Migration& of) const;
+
   Context& context_;
   obs::Logger log_;
   Duration timeout_;
@@ -96,10 +104,13 @@ Awaitable<ReconcileState> finish(Step& step, const Ledger& ledger, const Phase& 
 ReconcileState note_and_go_on(Step& step, std::string_view sentence);
 
 /// The migration's lists; rebuilt from what is known where somebody took them away. Like the status itself they are
-/// waited for as long as it takes: without them nothing can go on.
+/// waited for as long as it takes: without them nothing can go on. Where something is to be undone, that holds for
+/// errors that need a person too: the condition says what is waited for.
 Awaitable<kube::Result<Ledger>> load_ledger(Step& step);
 /// Writes the lists, for as long as it takes, and puts the counts into the status.
 Awaitable<kube::Result<>> keep_ledger(Step& step, const Ledger& ledger);
+/// The same for a change, here and on the server: for steps that work side by side.
+Awaitable<kube::Result<>> amend_ledger(Step& step, Ledger& ledger, LedgerChange change);
 
 /// A sentence without the request's details: for conditions and events.
 std::string sentence_of(const kube::Error& error);
@@ -110,7 +121,7 @@ bool may_pass(const kube::Error& error);
 kube::Error no_answer(Duration within, const std::optional<kube::Error>& last);
 
 /// Gives an order until it is answered: once more when a third of the phase's time has passed without an answer, and,
-/// after a pause, where an error may pass. Until the phase's deadline; then `Timeout`.
+/// after a pause, where an error may pass. Until the phase's deadline (see brings_to_an_end()); then `Timeout`.
 /// `order` is called for each attempt.
 template <typename Order>
 std::invoke_result_t<Order&> ask(Step& step, Order order) {
@@ -118,8 +129,10 @@ std::invoke_result_t<Order&> ask(Step& step, Order order) {
   async::Backoff backoff{
       {.first = std::chrono::milliseconds{500}, .most = std::chrono::seconds{15}}, step.clock(), step->env.random};
   std::optional<kube::Error> last;
-  while (!step.time_is_up()) {
-    const auto until = std::min(step.deadline(), async::later(step.clock().now(), step.answer_time()));
+  const auto least = step.brings_to_an_end() ? async::later(step.clock().now(), step.least_time()) : TimePoint{};
+  while (!step.time_is_up() || step.clock().now() < least) {
+    const auto within = std::min(step.deadline(), async::later(step.clock().now(), step.answer_time()));
+    const auto until = std::max(within, least);
     std::exception_ptr thrown;
     try {
       Answer answer = co_await async::with_deadline(step.clock(), until, order());
@@ -134,7 +147,7 @@ std::invoke_result_t<Order&> ask(Step& step, Order order) {
       continue;
     }
     step.log().info("asking again soon", {{"error", last ? last->describe() : "timeout"}});
-    const auto pause_end = std::min(step.deadline(), async::later(step.clock().now(), backoff.next()));
+    const auto pause_end = std::min(std::max(step.deadline(), least), async::later(step.clock().now(), backoff.next()));
     co_await step.clock().sleep_until(pause_end);
   }
   co_return no_answer(step.timeout(), last);

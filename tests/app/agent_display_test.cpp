@@ -57,7 +57,9 @@ TEST_F(AgentDisplayTest, HealthFailsFromTheMomentTheCertificateExpires) {
 }
 
 TEST_F(AgentDisplayTest, HealthCanBeAskedAfterTheAgentHasEnded) {
-  { AgentDisplay{metrics_, health_, clock_}.show(at("h", today)); }
+  {
+    AgentDisplay{metrics_, health_, clock_}.show(at("h", today));
+  }
   EXPECT_EQ(status("/healthz"), 500);
   EXPECT_EQ(status("/readyz"), 200);
 }

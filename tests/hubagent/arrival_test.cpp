@@ -7,6 +7,9 @@ using namespace ocm::names;
 
 class ArrivalTest : public HubTest {
  protected:
+  /// Plain Open Cluster Management: works are there for some clusters only.
+  ArrivalTest() { loop_.run(hub2_->server.api().remove(kube::resources::cluster_roles, {{}, acm_bootstrap_role})); }
+
   /// Our ManagedCluster on the target, as deploy leaves it.
   Awaitable<> deploy(std::string name) {
     json::object object;
@@ -113,6 +116,29 @@ TEST_F(ArrivalTest, ASignOfLifeAfterTheCutOverIsWanted) {
     auto here = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
     CO_ASSERT_TRUE(here);
     EXPECT_THAT(*here, ElementsAre("c1"));
+  });
+}
+
+// It makes the work after the cluster has joined: none yet means not ready yet.
+TEST_F(ArrivalTest, OnAHubWithAcmTheKlusterletWorkIsWaitedFor) {
+  run([&]() -> Awaitable<> {
+    json::object role{{"metadata", json::object{{"name", acm_bootstrap_role}}}};
+    co_await put(*hub2_, kube::resources::cluster_roles, role);
+    co_await deploy("c1");
+    co_await report("c1", "True", clock_.wall_now());
+    auto not_yet = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
+    CO_ASSERT_TRUE(not_yet);
+    EXPECT_THAT(*not_yet, IsEmpty());
+    auto import = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(100s);
+      co_await put_work("c1", "True");
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(import());
+      co_await await_all({"c1"});
+    };
+    co_await async::with_scope(both);
+    EXPECT_THAT(arrivals_, ElementsAre("c1 after 1m40s"));
   });
 }
 

@@ -90,6 +90,24 @@ TEST_F(InitializeSourceTest, AClusterInOtherHandsOrGoneFailsAloneAndIsNotTouched
   EXPECT_EQ(cluster(*hub1_, "c2")->at("spec").at("hubAcceptsClient"), true);
 }
 
+// Let go before it knows where to, it could be told nothing any more.
+TEST_F(InitializeSourceTest, AClusterWhoseAgentDoesNotKnowTheWayYetIsNotLetGo) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1", "c2"}, kubeconfig_);
+    CO_ASSERT_TRUE(begun);
+    json::object work{{"metadata", json::object{{"name", "c1-klusterlet"}, {"namespace", "c1"}}},
+                      {"spec", json::object{{"workload", json::object{{"manifests", json::array{}}}}}}};
+    co_await put(*hub1_, ocm::manifest_works, work);
+    auto released = co_await hub1_->source->release(migration_, {"c1", "c2"});
+    CO_ASSERT_TRUE(released);
+    EXPECT_THAT(released->done, ElementsAre("c2"));
+    CO_ASSERT_EQ(released->failed.size(), 1U);
+    EXPECT_THAT(released->failed[0].message, HasSubstr("has not applied ManifestWork c1-klusterlet"));
+  });
+  EXPECT_EQ(cluster(*hub1_, "c1")->at("spec").at("hubAcceptsClient"), true);
+}
+
 // Servers before MCE 2.8 know another shape, and drop what they do not know.
 TEST_F(InitializeSourceTest, AnOlderServersKlusterletConfigIsWrittenInItsShape) {
   run([&]() -> Awaitable<> {

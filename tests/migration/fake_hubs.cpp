@@ -319,6 +319,8 @@ class FakeTarget final : public hubagent::Target {
         made.marked = true;
         made.content = static_cast<int>(cluster.objects.at(0).object.at("content").as_int64());
         hub_.clusters.emplace(cluster.cluster, made);
+      } else if (!found->second.stubborn) {
+        found->second.content = static_cast<int>(cluster.objects.at(0).object.at("content").as_int64());
       }
       outcome.done.push_back(cluster.cluster);
     }

@@ -30,6 +30,7 @@ struct FakeCluster {
   async::WallTime seen{};  // its last sign of life
   bool marked = false;     // carries the marks of a move
   int content = 0;         // what must be the same on both hubs
+  bool stubborn = false;   // keeps its content whatever is sent
 };
 
 struct FakeHub {

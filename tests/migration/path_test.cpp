@@ -37,7 +37,7 @@ TEST_F(MigrationTest, ConditionsComeInTheOrderOfThePhasesWithGenerationAndTimes)
   }
   EXPECT_THAT(types,
               testing::ElementsAre("MigrationStarted", "ResourceValidated", "ResourceInitialized", "ResourceDeployed",
-                                   "ClusterRegistered", "ResourceCleaned", "MigrationVerified"));
+                                   "ClusterRegistered", "MigrationVerified", "ResourceCleaned"));
 }
 
 TEST_F(MigrationTest, EveryTransitionIsToldByAnEvent) {

@@ -1,3 +1,4 @@
+#include "hubferry/kube/edit.hpp"
 #include "migration_test.hpp"
 
 /// Who may begin when, and what deleting and asking again do.
@@ -232,6 +233,45 @@ TEST_F(RequestTest, WhoHasArrivedMeanwhileStaysAndTheMigrationIsCompleted) {
   });
   EXPECT_EQ(available_on("hub2"), (std::set<std::string>{"a"}));
   EXPECT_EQ(hubs.hub("hub1").clusters.count("a"), 0u);
+}
+
+// The source alone was restored: the target's share is still to be done.
+TEST_F(RequestTest, WhatIsLeftOnATargetThatWasAwayIsRemovedThen) {
+  hubs.travel_time = 1000h;
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    co_await sleep(1min);
+    hubs.hub("hub2").reachable = false;
+    co_await reaches("m1", "Failed");
+    EXPECT_EQ(clusters("m1", "rolledBack"), 1);
+    EXPECT_EQ(hubs.hub("hub2").clusters.count("a"), 1u);
+    hubs.hub("hub2").reachable = true;
+    co_await annotate("m1", names::request_annotation, "rollback");
+    co_await holds([&] { return phase("m1") == "Rollbacking"; });
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_THAT(condition("m1", "ResourceRolledBack"), HasSubstr("True ResourceRolledBack"));
+  expect_moved("m1", {}, {"a", "b", "c"});
+}
+
+// A manager that died between taking a rollback up and saying so leaves an ended migration with a finalizer.
+TEST_F(RequestTest, AnEndedMigrationThatHoldsItsFinalizerCanBeDeleted) {
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await fail_with_a_bad_rollback();
+    co_await create("m2", {"b"});
+    co_await reaches("m2", "Completed");
+    for (const auto* name : {"m1", "m2"}) {
+      const Key key{"default", name};
+      auto held = co_await kube::add_finalizer(global.api(), managed_cluster_migrations, key, names::finalizer);
+      EXPECT_TRUE(held);
+      co_await remove(name);
+      co_await vanishes(name);
+    }
+  });
+  EXPECT_FALSE(hubs.hub("hub1").clusters.at("a").marked);
+  EXPECT_EQ(available_on("hub2"), (std::set<std::string>{"b"}));
 }
 
 TEST_F(RequestTest, ItWaitsForAMigrationThatHasTheClusterNow) {

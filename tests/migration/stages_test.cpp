@@ -242,6 +242,7 @@ TEST_F(CleaningTest, AClusterWhoseContentDiffersIsNotRemovedFromTheSource) {
   live([&]() -> Awaitable<> {
     co_await reaches("m1", "Registering");
     hubs.hub("hub2").clusters.at("b").content += 1;
+    hubs.hub("hub2").clusters.at("b").stubborn = true;
     co_await reaches("m1", "Completed");
   });
   EXPECT_EQ(hubs.hub("hub1").clusters.count("a"), 0u);
@@ -249,6 +250,19 @@ TEST_F(CleaningTest, AClusterWhoseContentDiffersIsNotRemovedFromTheSource) {
   EXPECT_THAT(condition("m1", "MigrationVerified"),
               testing::AllOf(HasSubstr("False"), HasSubstr("its content differs")));
   EXPECT_THAT(condition("m1", "ResourceCleaned"), HasSubstr("[Warning"));
+}
+
+// Somebody goes on working with a cluster while it moves: what he does on the source is not lost.
+TEST_F(CleaningTest, WhatChangesOnTheSourceMeanwhileIsSentOnceMore) {
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    hubs.hub("hub1").clusters.at("b").content = 77;
+    co_await reaches("m1", "Completed");
+  });
+  expect_moved("m1", {"a", "b"}, {"c"});
+  EXPECT_EQ(hubs.hub("hub2").clusters.at("b").content, 77);
+  EXPECT_THAT(condition("m1", "MigrationVerified"), HasSubstr("True"));
 }
 
 TEST_F(CleaningTest, AClusterThatLeftAgainIsNotRemovedFromTheSource) {
@@ -264,18 +278,84 @@ TEST_F(CleaningTest, AClusterThatLeftAgainIsNotRemovedFromTheSource) {
 
 // Scenario 98 of the peer: its ConfigMap gone, it deletes everything.
 TEST_F(CleaningTest, WithoutItsListsTheTargetIsAskedWhoArrived) {
-  hubs.faults["source.clean"] = {.error = FakeHubs::unreachable("hub1"), .times = 1};
-  hubs.travel_times["b"] = 1000h;
+  hubs.faults["target.verify"].hang = true;
   given("m1", {"a", "b"});
-  live([&]() -> Awaitable<> {
-    co_await reaches("m1", "Rollbacking");
-    co_await reaches("m1", "Cleaning");
+  live_until("m1", "Cleaning");
+  loop.run([&]() -> Awaitable<> {
     auto removed = co_await global.api().remove(kube::resources::config_maps, Key{"default", "m1"});
     EXPECT_TRUE(removed);
+  }());
+  hubs.faults.clear();
+  hubs.orders.clear();
+  live_until("m1", "Completed");
+  EXPECT_EQ(hubs.orders.at(0), "hub2 target.arrived");
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
+
+// Nobody tried while there was no manager: the time of these phases counts from when there is one again.
+TEST_F(CleaningTest, WhatAManagerLeftUnfinishedIsFinishedByTheNextHoweverLateItComes) {
+  hubs.faults["source.clean"].hang = true;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> { co_await holds([&] { return hubs.count("hub1 source.clean") > 0; }); });
+  loop.run(sleep(5h));
+  hubs.faults.clear();
+  live_until("m1", "Completed");
+  EXPECT_THAT(condition("m1", "ResourceCleaned"), HasSubstr("True"));
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
+
+TEST_F(StagesTest, ARollbackThatAManagerLeftUnfinishedIsFinishedByTheNextHoweverLateItComes) {
+  hubs.faults["source.collect"] = {.error = FakeHubs::forbidden()};
+  hubs.faults["source.roll_back"].hang = true;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> { co_await holds([&] { return hubs.count("hub1 source.roll_back") > 0; }); });
+  loop.run(sleep(5h));
+  hubs.faults.clear();
+  live_until("m1", "Failed");
+  EXPECT_THAT(condition("m1", "ResourceRolledBack"), HasSubstr("True"));
+  EXPECT_EQ(clusters("m1", "rolledBack"), 2);
+  expect_moved("m1", {}, {"a", "b", "c"});
+}
+
+// Somebody deletes it on the source while it is on its way: what is on the target is all that there is of it.
+TEST_F(StagesTest, AClusterThatTheSourceDoesNotHaveAnyMoreIsNotRemovedFromTheTarget) {
+  hubs.travel_time = 1000h;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    co_await sleep(1min);
+    hubs.hub("hub1").clusters.erase("a");
     co_await reaches("m1", "Failed");
   });
-  EXPECT_EQ(hubs.hub("hub1").clusters.count("b"), 1u);
-  EXPECT_TRUE(hubs.hub("hub2").clusters.at("a").available);
+  EXPECT_EQ(hubs.hub("hub2").clusters.count("a"), 1u);
+  EXPECT_EQ(hubs.hub("hub2").clusters.count("b"), 0u);
+  EXPECT_THAT(condition("m1", "ResourceRolledBack"),
+              HasSubstr("left on hub 'hub2', since hub 'hub1' does not have them any more: a"));
+}
+
+// The lists say who is where. A person has to help here, and is told how.
+TEST_F(StagesTest, ARollbackWaitsForItsListsAndSaysSo) {
+  hubs.travel_time = 1000h;
+  const Key key{"default", "m1"};
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    co_await sleep(1min);
+    auto removed = co_await global.api().remove(kube::resources::config_maps, key);
+    EXPECT_TRUE(removed);
+    json::object theirs{{"metadata", json::object{{"name", "m1"}, {"namespace", "default"}}}};
+    auto made = co_await global.api().create(kube::resources::config_maps, theirs);
+    EXPECT_TRUE(made);
+    co_await reaches("m1", "Rollbacking");
+    co_await sleep(3h);
+    EXPECT_EQ(phase("m1"), "Rollbacking");
+    EXPECT_THAT(condition("m1", "ResourceRolledBack"),
+                testing::AllOf(HasSubstr("False ConfigMapConflict"), HasSubstr("rename or remove it")));
+    co_await global.api().remove(kube::resources::config_maps, key);
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_THAT(condition("m1", "ResourceRolledBack"), HasSubstr("True"));
+  expect_moved("m1", {}, {"a", "b", "c"});
 }
 
 TEST_F(CleaningTest, AFailedClusterMakesItFailedHoweverTheCleanupEnds) {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 
 #include "hubferry/async/virtual_loop.hpp"
 #include "migration/admission.hpp"
@@ -88,12 +89,40 @@ TEST(Ledger, ComesBackFromItsConfigMapAsItWas) {
   ledger.succeed("d");
   ledger.fail("b", {"Deploying", "Error", "a \"quoted\" sentence"});
   ledger.rolled_back = {"b"};
+  ledger.undone = {"b", "c"};
   ledger.unverified = {"a"};
   ledger.cleaned = {"d"};
   EXPECT_EQ(ledger_from_data(to_data(ledger)), ledger);
   EXPECT_EQ(to_data(ledger).at("all-clusters"), R"(["a","b","c","d"])");
   EXPECT_EQ(to_data(ledger).at("success"), R"(["a","d"])");
   EXPECT_EQ(to_data(ledger).at("failure"), R"(["b"])");
+}
+
+// A server takes 1 MiB; the longest names, all failed, all brought back.
+TEST(Ledger, FiveThousandClustersFitIntoAConfigMapWhateverBecomesOfThem) {
+  Ledger ledger;
+  for (int index = 0; index < 5000; ++index) ledger.all.push_back(std::to_string(10000 + index) + std::string(58, 'x'));
+  for (const auto& name : ledger.all) {
+    const bool early = name < "12500";
+    ledger.fail(name, {early ? "Deploying" : "Registering", early ? "Error" : "Timeout", std::string(100, 'm')});
+    ledger.rolled_back.insert(name);
+    if (name != "13000" + std::string(58, 'x')) ledger.undone.insert(name);
+  }
+  const auto data = to_data(ledger);
+  EXPECT_LT(kube::json::serialize(data).size(), 1000u * 1024);
+  const auto back = ledger_from_data(data);
+  EXPECT_EQ(back.all, ledger.all);
+  EXPECT_EQ(back.rolled_back, ledger.rolled_back);
+  EXPECT_EQ(back.undone, ledger.undone);
+  EXPECT_EQ(back.failures.size(), 5000u);
+  EXPECT_EQ(back.failures.at(ledger.all.front()).stage, "Deploying");
+  EXPECT_EQ(back.failures.at(ledger.all.back()).reason, "Timeout");
+}
+
+TEST(Ledger, PlacesThatDoNotExistAreNobody) {
+  const auto ledger = ledger_from_data(
+      {{"all-clusters", R"(["a","b"])"}, {"cleaned", R"([[1, 9], [-1, 0], [0], [5, 7], ["a", "b"], 3])"}});
+  EXPECT_THAT(ledger.cleaned, ElementsAre("b"));
 }
 
 TEST(Ledger, GarbageIsEmpty) {
@@ -225,13 +254,19 @@ TEST(RollbackPlan, EachClusterIsBroughtBackFromWhereItGot) {
   ledger.succeed("d");
   ledger.fail("a", {"Deploying", "Error", ""});
   ledger.fail("b", {"Registering", "Timeout", ""});
-  EXPECT_THAT(plan_rollback(migration, ledger), IsEmpty());
+  EXPECT_THAT(plan_rollback(migration, ledger, ledger.to_roll_back()), IsEmpty());
   migration.set_rollback_stage(Stage::registering);
-  const auto plan = plan_rollback(migration, ledger);
+  const auto plan = plan_rollback(migration, ledger, ledger.to_roll_back());
   EXPECT_THAT(plan.at(Stage::deploying), ElementsAre("a"));
   EXPECT_THAT(plan.at(Stage::registering), ElementsAre("b", "c"));
   ledger.rolled_back = {"a", "b", "c"};
-  EXPECT_THAT(plan_rollback(migration, ledger), IsEmpty());
+  EXPECT_THAT(plan_rollback(migration, ledger, ledger.to_roll_back()), IsEmpty());
+  // What is back on the source may still be on the target.
+  EXPECT_THAT(ledger.to_undo(), ElementsAre("a", "b", "c"));
+  EXPECT_FALSE(judge_rollback(migration, ledger, {}).success);
+  EXPECT_THAT(judge_rollback(migration, ledger, {}).message, HasSubstr("not removed from hub 'hub2': a, b and c"));
+  ledger.undone = {"a", "b", "c"};
+  EXPECT_TRUE(judge_rollback(migration, ledger, {}).success);
 }
 
 TEST(RollbackPlan, AnIncompleteRollbackTellsWhatToDo) {
@@ -254,7 +289,7 @@ TEST(RequestedRollback, OnlyAFailedMigrationWithTheVeryWordBeginsAgain) {
         {"metadata", kube::json::object{{"name", "m"}, {"uid", "u"}, {"annotations", annotations}}},
         {"status", kube::json::object{{"phase", phase}, {"rollbackStage", "Registering"}}}};
     Migration migration{phase::KubeResource{kube::Object{object}}};
-    return begin_requested_rollback(migration, async::WallTime{1h}) && migration.phase() == phases::rollbacking &&
+    return begin_again(migration, async::WallTime{1h}) && migration.phase() == phases::rollbacking &&
            migration.entered(phases::rollbacking) == async::WallTime{1h};
   };
   EXPECT_TRUE(asked("Failed", "rollback"));

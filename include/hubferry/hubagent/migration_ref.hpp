@@ -27,9 +27,23 @@ using ClusterNames = std::vector<std::string>;
 /// Why one cluster could not be treated: a sentence for people, without any secret.
 struct ClusterFailure {
   std::string cluster;
-  std::string reason;  // a CamelCase word, such as ClusterNotFound, ClusterConflict, Error
+  std::string reason;  // one of `reasons`
   std::string message;
 };
+
+/// Words for ClusterFailure::reason.
+namespace reasons {
+inline constexpr const char* not_found = "ClusterNotFound";
+inline constexpr const char* conflict = "ClusterConflict";
+inline constexpr const char* not_available = "ClusterNotAvailable";
+inline constexpr const char* local_cluster = "ClusterIsLocal";
+inline constexpr const char* hosted = "ClusterIsHosted";
+inline constexpr const char* is_hub = "ClusterIsHub";
+inline constexpr const char* not_allowed = "ResourceNotAllowed";
+inline constexpr const char* invalid = "ResourceInvalid";
+inline constexpr const char* differs = "ResourceDiffers";
+inline constexpr const char* other = "Error";
+}  // namespace reasons
 
 /// What an order came to, cluster by cluster: each cluster of the order is in exactly one of the two.
 struct Outcome {
