@@ -1,19 +1,13 @@
 #include "sim/http/session.hpp"
 
-#include <boost/asio/deferred.hpp>
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http.hpp>
-#include <boost/beast/ssl/ssl_stream.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <sstream>
 
 #include "hubferry/async/task_scope.hpp"
-#include "hubferry/kube/openssl.hpp"
-#include "sim/certificates.hpp"
+#include "sim/http/byte_stream.hpp"
 
 namespace hubferry::sim {
 
@@ -24,14 +18,8 @@ namespace http = beast::http;
 namespace {
 
 constexpr std::size_t largest_body = 16UL * 1024 * 1024;
+constexpr std::size_t read_size = 16UL * 1024;
 constexpr std::chrono::minutes idle_timeout{5};
-
-/// Whom a client certificate names; nobody without one.
-std::optional<User> certified_user(SSL* ssl) {
-  const kube::openssl::Certificate certificate{SSL_get1_peer_certificate(ssl)};
-  if (certificate == nullptr) return std::nullopt;
-  return user_of(X509_get_subject_name(certificate.get()));
-}
 
 HttpRequest to_request(http::request<http::string_body>& from) {
   HttpRequest request;
@@ -49,23 +37,46 @@ HttpRequest to_request(http::request<http::string_body>& from) {
   return request;
 }
 
-template <typename Stream>
-async::Awaitable<> notice_close(Stream& stream, Watch& watch) {
+using RequestParser = http::request_parser<http::string_body>;
+
+/// Reads one request. What is left in the buffer belongs to the next.
+async::Awaitable<> read_request(ByteStream& stream, beast::flat_buffer& buffer, RequestParser& parser) {
+  parser.eager(true);
+  while (true) {
+    boost::system::error_code ec;
+    buffer.consume(parser.put(buffer.data(), ec));
+    if (parser.is_done()) co_return;
+    if (ec && ec != http::error::need_more) throw boost::system::system_error(ec);
+    const auto space = buffer.prepare(read_size);
+    buffer.commit(co_await stream.read_some(space));
+  }
+}
+
+/// Status line and header, to the empty line.
+std::string head_of(const HttpResponse& response, std::string_view length_field, bool keep_alive) {
+  const auto reason = http::obsolete_reason(static_cast<http::status>(response.status));
+  std::string head = "HTTP/1.1 " + std::to_string(response.status) + " ";
+  head.append(reason.data(), reason.size());
+  head.append("\r\nContent-Type: ").append(response.content_type).append("\r\n").append(length_field);
+  if (response.retry_after_seconds)
+    head.append("\r\nRetry-After: ").append(std::to_string(*response.retry_after_seconds));
+  return head.append("\r\nConnection: ").append(keep_alive ? "keep-alive" : "close").append("\r\n\r\n");
+}
+
+async::Awaitable<> notice_close(ByteStream& stream, Watch& watch) {
   // A client sends nothing during a watch: whatever arrives, or the end, is the end of it.
   std::array<char, 64> ignored;
-  boost::system::error_code ec;
-  co_await stream.async_read_some(asio::buffer(ignored), asio::redirect_error(asio::use_awaitable, ec));
+  try {
+    co_await stream.read_some(asio::buffer(ignored));
+  } catch (const boost::system::system_error&) {
+  }
   watch.cut();
 }
 
-template <typename Stream>
-async::Awaitable<> send_events(SessionContext& context, Stream& stream, HttpResponse& response, unsigned version) {
-  http::response<http::empty_body> head{http::status::ok, version};
-  head.set(http::field::content_type, "application/json");
-  head.chunked(true);
-  head.keep_alive(false);
-  http::response_serializer<http::empty_body> serializer{head};
-  co_await http::async_write_header(stream, serializer, asio::deferred);
+async::Awaitable<> send_events(SessionContext& context, ByteStream& stream, HttpResponse& response) {
+  const auto head = head_of(response, "Transfer-Encoding: chunked", false);
+  const std::array head_bytes{asio::const_buffer(asio::buffer(head))};
+  co_await stream.write(head_bytes);
   while (true) {
     auto items = co_await response.watch->next();
     std::string lines;
@@ -74,89 +85,61 @@ async::Awaitable<> send_events(SessionContext& context, Stream& stream, HttpResp
     else
       for (const auto& item : *items) lines += response.encode(item);
     if (lines.empty()) break;
-    beast::get_lowest_layer(stream).expires_after(context.write_timeout);
-    auto chunk = http::make_chunk(asio::buffer(lines));
-    co_await asio::async_write(stream, chunk, asio::deferred);
-    beast::get_lowest_layer(stream).expires_never();
+    stream.expires_after(context.write_timeout);
+    std::ostringstream size;
+    size << std::hex << lines.size() << "\r\n";
+    const auto before = std::move(size).str();
+    lines += "\r\n";
+    const std::array chunk{asio::const_buffer(asio::buffer(before)), asio::const_buffer(asio::buffer(lines))};
+    co_await stream.write(chunk);
+    stream.expires_never();
     if (!items) break;
   }
   if (response.watch->broken()) co_return;  // as a broken connection: without the last chunk
-  auto last = http::make_chunk_last();
-  co_await asio::async_write(stream, last, asio::deferred);
+  constexpr std::string_view last_chunk = "0\r\n\r\n";
+  const std::array last{asio::const_buffer(asio::buffer(last_chunk))};
+  co_await stream.write(last);
 }
 
-template <typename Stream>
-async::Awaitable<> stream_watch(SessionContext& context, Stream& stream, HttpResponse response, unsigned version) {
-  beast::get_lowest_layer(stream).expires_never();
+async::Awaitable<> stream_watch(SessionContext& context, ByteStream& stream, HttpResponse response) {
+  stream.expires_never();
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
     scope.spawn(notice_close(stream, *response.watch));
-    co_await send_events(context, stream, response, version);
+    co_await send_events(context, stream, response);
     scope.stop();
   };
   co_await async::with_scope(body);
 }
 
-template <typename Stream>
-async::Awaitable<> serve_requests(SessionContext& context, Stream& stream, std::optional<User> certified) {
+async::Awaitable<> serve_requests(SessionContext& context, ByteStream& stream) {
+  const auto certified = co_await stream.open();
   beast::flat_buffer buffer;
-  buffer.reserve(16UL * 1024);
-  auto& lowest = beast::get_lowest_layer(stream);
   while (true) {
-    http::request_parser<http::string_body> parser;
+    RequestParser parser;
     parser.body_limit(largest_body);
-    lowest.expires_after(idle_timeout);
-    co_await http::async_read(stream, buffer, parser, asio::deferred);
-    lowest.expires_never();
+    stream.expires_after(idle_timeout);
+    co_await read_request(stream, buffer, parser);
+    stream.expires_never();
     auto& message = parser.get();
     const bool keep_alive = message.keep_alive();
-    const unsigned version = message.version();
-    const bool head = message.method() == http::verb::head;
+    const bool only_head = message.method() == http::verb::head;
     auto request = to_request(message);
     request.certified = certified;
     auto response = co_await context.handler.handle(std::move(request));
     if (response.reset) {
-      boost::system::error_code ignored;
-      lowest.socket().set_option(asio::socket_base::linger(true, 0), ignored);
-      lowest.socket().close(ignored);
+      stream.reset();
       co_return;
     }
     if (response.watch) {
-      co_await stream_watch(context, stream, std::move(response), version);
+      co_await stream_watch(context, stream, std::move(response));
       co_return;
     }
-    http::response<http::string_body> reply{static_cast<http::status>(response.status), version};
-    reply.set(http::field::content_type, response.content_type);
-    if (response.retry_after_seconds)
-      reply.set(http::field::retry_after, std::to_string(*response.retry_after_seconds));
-    reply.keep_alive(keep_alive);
-    reply.body() = std::move(response.body);
-    reply.prepare_payload();
-    if (head) reply.body().clear();
-    lowest.expires_after(context.write_timeout);
-    co_await http::async_write(stream, reply, asio::deferred);
+    const auto head = head_of(response, "Content-Length: " + std::to_string(response.body.size()), keep_alive);
+    if (only_head) response.body.clear();
+    stream.expires_after(context.write_timeout);
+    const std::array bytes{asio::const_buffer(asio::buffer(head)), asio::const_buffer(asio::buffer(response.body))};
+    co_await stream.write(bytes);
     if (!keep_alive) co_return;
-  }
-}
-
-async::Awaitable<> serve_plain(SessionContext& context, asio::ip::tcp::socket socket) {
-  beast::tcp_stream stream{std::move(socket)};
-  co_await serve_requests(context, stream, std::nullopt);
-  boost::system::error_code ignored;
-  stream.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
-}
-
-async::Awaitable<> serve_tls(SessionContext& context, asio::ip::tcp::socket socket) {
-  beast::ssl_stream<beast::tcp_stream> stream{std::move(socket), *context.tls};
-  auto& lowest = beast::get_lowest_layer(stream);
-  lowest.expires_after(std::chrono::seconds{10});
-  co_await stream.async_handshake(asio::ssl::stream_base::server, asio::use_awaitable);
-  lowest.expires_never();
-  auto certified = certified_user(stream.native_handle());
-  co_await serve_requests(context, stream, std::move(certified));
-  boost::system::error_code ignored;
-  if (lowest.socket().is_open()) {
-    lowest.expires_after(std::chrono::seconds{1});
-    co_await stream.async_shutdown(asio::redirect_error(asio::use_awaitable, ignored));
   }
 }
 
@@ -170,12 +153,11 @@ async::Awaitable<> serve_connection(SessionContext& context, asio::ip::tcp::sock
   } counted{context.connections};
   boost::system::error_code ignored;
   socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+  const auto stream = make_byte_stream(std::move(socket), context.tls);
   std::exception_ptr failure;
   try {
-    if (context.tls != nullptr)
-      co_await serve_tls(context, std::move(socket));
-    else
-      co_await serve_plain(context, std::move(socket));
+    co_await serve_requests(context, *stream);
+    co_await stream->close();
   } catch (const boost::system::system_error&) {
     failure = std::current_exception();
   }
