@@ -156,7 +156,7 @@ Awaitable<Written> KubeStore::persist(KubeResource& resource) {
     case kube::ErrorKind::conflict:
       co_return Written::conflict();
     case kube::ErrorKind::ambiguous:
-      co_return Written::ambiguous();
+      co_return Written::ambiguous(Error{answer.error()});
     case kube::ErrorKind::not_found:
       co_return Written::gone();
     default:

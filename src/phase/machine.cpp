@@ -72,7 +72,7 @@ Awaitable<Written> caught(Awaitable<Written> call) {
   const auto cancellation = co_await async::asio::this_coro::cancellation_state;
   if (async::is_cancelled(cancellation) && async::is_cancellation(thrown)) std::rethrow_exception(thrown);
   // Whether it had happened before the exception nobody knows.
-  co_return Written::ambiguous();
+  co_return Written::ambiguous(Error::from_exception(thrown));
 }
 
 }  // namespace
@@ -197,6 +197,7 @@ Awaitable<> MachineCore::write(Step& step) {
       case Written::Outcome::conflict:
         break;
       case Written::Outcome::ambiguous:
+        step.log.warn("it is not known whether the status was written", {{"error", written.error.message}});
         if (restarts) without_answer = step.decision;
         break;
       case Written::Outcome::failed:
