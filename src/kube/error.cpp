@@ -1,5 +1,6 @@
 #include "hubferry/kube/error.hpp"
 
+#include <algorithm>
 #include <boost/json/parse.hpp>
 #include <ostream>
 #include <stdexcept>
@@ -112,14 +113,22 @@ Error error_from_status(int status, std::string_view body) {
     error.reason = string_at(content, {"reason"});
     error.message = string_at(content, {"message"});
     const auto* seconds = find(content, {"details", "retryAfterSeconds"});
-    if (seconds != nullptr && seconds->is_int64() && seconds->get_int64() > 0)
-      error.retry_after = std::chrono::seconds{seconds->get_int64()};
+    if (seconds != nullptr && seconds->is_int64() && seconds->get_int64() > 0) {
+      constexpr auto most = std::chrono::duration_cast<std::chrono::seconds>(longest_retry_after).count();
+      error.retry_after = std::chrono::seconds{std::min<std::int64_t>(seconds->get_int64(), most)};
+    }
     const auto* code = content.if_contains("code");
     if (status == 0 && code != nullptr && code->is_int64()) error.status = static_cast<int>(code->get_int64());
   } else {
     error.message = excerpt(body);
   }
   error.kind = classify(error.status, error.reason);
+  return error;
+}
+
+Error as_answer_to_write(Error error) {
+  const bool refused_unread = error.status == 503 && error.retry_after.has_value();
+  if (error.status >= 500 && !refused_unread) error.kind = ErrorKind::ambiguous;
   return error;
 }
 

@@ -8,8 +8,9 @@ namespace {
 
 /// When a component that is not done wants to be entered again.
 async::Duration entered_again_after(const DefinitionBase& definition, const ReconcileState& result) {
-  if (result.requeue_after) return *result.requeue_after;
-  if (result.error && result.error->retry_after) return *result.error->retry_after;
+  if (result.checkpoint) return async::Duration::zero();
+  if (result.requeue_after) return std::max(*result.requeue_after, least_requeue_delay);
+  if (result.error && result.error->retry_after) return std::max(*result.error->retry_after, least_requeue_delay);
   return definition.requeue_delay();
 }
 
@@ -40,6 +41,7 @@ void conclude(const DefinitionBase& definition, const HandlerNode& composite, co
     if (component.done) ++ran_and_done;
     result.updated = result.updated || component.updated;
     result.fatal = result.fatal || component.fatal;
+    result.checkpoint = result.checkpoint || component.checkpoint;
     if (component.error) errors.push_back(*component.error);
     if (result.next.empty()) result.next = component.next;
     if (component.done) continue;

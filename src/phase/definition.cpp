@@ -97,6 +97,9 @@ class Checker {
       } else if (!names.insert(component.name()).second) {
         complain(where + "two of its components are named " + quoted(component.name()));
       }
+      if (node.kind == HandlerKind::parallel && component.metadata.checkpoint)
+        complain(where + "its component " + quoted(component.name()) +
+                 " asks for a checkpoint, but in a parallel composite nothing comes next: put it into a serial one");
       check_node(phase, component, path + " > " + quoted(component.name()));
     }
   }

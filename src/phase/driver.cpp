@@ -135,7 +135,9 @@ Awaitable<> Driver::run_one(std::unique_ptr<Turn> turn) {
     thrown = std::current_exception();
   }
   if (thrown) {
-    if (async::is_cancellation(thrown)) {
+    // Rethrown, it ends all machines: that must be our own cancellation, not what somebody let out of a handler.
+    const auto cancellation = co_await asio::this_coro::cancellation_state;
+    if (async::is_cancelled(cancellation) && async::is_cancellation(thrown)) {
       if (turn->cancelled) reconciles_.with({machine_.options().name, "cancelled"}).increment();
       std::rethrow_exception(thrown);
     }

@@ -2,6 +2,8 @@
 
 #include <boost/asio/error.hpp>
 #include <boost/system/system_error.hpp>
+#include <cerrno>
+#include <system_error>
 
 #include "hubferry/phase/state.hpp"
 
@@ -23,12 +25,39 @@ bool is_network(const kube::Error& error) {
   }
 }
 
+/// A machine without descriptors, memory or files is in trouble too, but not with the network: nobody would learn of it
+/// from an endless series of attempts.
+bool is_network(int system_error) {
+  switch (system_error) {
+    case ECANCELED:  // by somebody else: the handler was not cancelled
+    case ETIMEDOUT:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case ECONNABORTED:
+    case EPIPE:
+    case ENOTCONN:
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case ENETRESET:
+    case EADDRNOTAVAIL:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool is_network(const boost::system::error_code& code) {
-  if (code == async::asio::error::operation_aborted) return true;  // by somebody else: the handler was not cancelled
-  return code == async::asio::error::timed_out || code.category() == boost::system::system_category() ||
-         code.category() == async::asio::error::get_netdb_category() ||
-         code.category() == async::asio::error::get_addrinfo_category() ||
-         code.category() == async::asio::error::get_misc_category();
+  namespace error = async::asio::error;
+  if (code.category() == boost::system::system_category() || code.category() == boost::system::generic_category())
+    return is_network(code.value());
+  return code == error::eof || code == error::host_not_found || code == error::host_not_found_try_again;
+}
+
+bool is_network(const std::error_code& code) {
+  return (code.category() == std::system_category() || code.category() == std::generic_category()) &&
+         is_network(code.value());
 }
 
 }  // namespace
@@ -44,6 +73,8 @@ Error Error::from_exception(const std::exception_ptr& exception) {
   try {
     std::rethrow_exception(exception);
   } catch (const boost::system::system_error& e) {
+    if (is_network(e.code())) error.kind = ErrorKind::network;
+  } catch (const std::system_error& e) {
     if (is_network(e.code())) error.kind = ErrorKind::network;
   } catch (...) {
     // Anything else is a fault of the handler, and trying again would not mend it.

@@ -94,26 +94,44 @@ std::optional<KubeResource> KubeStore::accept(kube::Object object) const {
 Awaitable<Result<std::optional<KubeResource>>> KubeStore::fetch(Key key) {
   if (!options_.cached) co_return co_await fetch_fresh(std::move(key));
   auto cached = options_.cached(key);
-  const auto own = own_writes_.find(key);
-  if (own == own_writes_.end()) {
+  const auto told = told_.find(key);
+  if (told == told_.end()) {
     if (!cached) co_return std::optional<KubeResource>{};
     co_return accept(std::move(*cached));
   }
-  // An object that is gone from the cache, or came back as another one, says nothing about our write: ask.
-  if (!cached || cached->uid() != own->second.uid()) {
-    own_writes_.erase(own);
+  // An object that is not in the cache, or is another one there, says nothing about the one that we know: ask.
+  if (!cached || cached->uid() != told->second.uid()) {
+    told_.erase(told);
     co_return co_await fetch_fresh(std::move(key));
   }
-  if (at_least_as_new(cached->resource_version(), own->second.resource_version())) {
-    own_writes_.erase(own);
+  if (at_least_as_new(cached->resource_version(), told->second.resource_version())) {
+    told_.erase(told);
     co_return accept(std::move(*cached));
   }
-  co_return accept(own->second);
+  co_return accept(told->second);
+}
+
+void KubeStore::remember(const Key& key, const kube::Object& object) {
+  if (!options_.cached) return;
+  const auto is_as_new = [&](const kube::Object& known) {
+    return known.uid() == object.uid() && at_least_as_new(known.resource_version(), object.resource_version());
+  };
+  const auto told = told_.find(key);
+  if (told != told_.end() && is_as_new(told->second)) return;
+  const auto cached = options_.cached(key);
+  if (cached && is_as_new(*cached)) {
+    told_.erase(key);
+  } else {
+    told_.insert_or_assign(key, object);
+  }
 }
 
 Awaitable<Result<std::optional<KubeResource>>> KubeStore::fetch_fresh(Key key) {
-  auto read = co_await api_.get(resource_, std::move(key));
-  if (read) co_return accept(std::move(*read));
+  auto read = co_await api_.get(resource_, key);
+  if (read) {
+    remember(key, *read);
+    co_return accept(std::move(*read));
+  }
   if (read.error().kind == kube::ErrorKind::not_found) co_return std::optional<KubeResource>{};
   co_return Error{read.error()};
 }
@@ -131,14 +149,14 @@ Awaitable<Written> KubeStore::persist(KubeResource& resource) {
   auto answer = co_await api_.merge_patch(resource_, key, std::move(patch), "status");
   if (answer) {
     resource = KubeResource{std::move(*answer)};
-    if (options_.cached) own_writes_.insert_or_assign(key, resource.object);
+    remember(key, resource.object);
     co_return Written::ok();
   }
   switch (answer.error().kind) {
     case kube::ErrorKind::conflict:
       co_return Written::conflict();
     case kube::ErrorKind::ambiguous:
-      co_return Written::ambiguous();
+      co_return Written::ambiguous(Error{answer.error()});
     case kube::ErrorKind::not_found:
       co_return Written::gone();
     default:

@@ -1,6 +1,9 @@
 #include "hubferry/phase/machine.hpp"
 
+#include <boost/asio/this_coro.hpp>
+
 #include "hubferry/async/backoff.hpp"
+#include "hubferry/async/task_scope.hpp"
 #include "hubferry/phase/decision.hpp"
 #include "phase/run_handler.hpp"
 
@@ -44,7 +47,8 @@ Awaitable<> nothing() {
   co_return;
 }
 
-/// Turns what a definition's function throws into its error, except for cancellation.
+/// Turns what a definition's function throws into its error, except for our own cancellation. An "operation aborted" of
+/// somebody else's making is an error like any other: passed on, it would look like the end of this machine.
 template <typename T>
 Awaitable<Result<T>> caught(Awaitable<Result<T>> call) {
   std::exception_ptr thrown;
@@ -53,7 +57,8 @@ Awaitable<Result<T>> caught(Awaitable<Result<T>> call) {
   } catch (...) {
     thrown = std::current_exception();
   }
-  if (async::is_cancellation(thrown)) std::rethrow_exception(thrown);
+  const auto cancellation = co_await async::asio::this_coro::cancellation_state;
+  if (async::is_cancelled(cancellation) && async::is_cancellation(thrown)) std::rethrow_exception(thrown);
   co_return Error::from_exception(thrown);
 }
 
@@ -64,9 +69,10 @@ Awaitable<Written> caught(Awaitable<Written> call) {
   } catch (...) {
     thrown = std::current_exception();
   }
-  if (async::is_cancellation(thrown)) std::rethrow_exception(thrown);
+  const auto cancellation = co_await async::asio::this_coro::cancellation_state;
+  if (async::is_cancelled(cancellation) && async::is_cancellation(thrown)) std::rethrow_exception(thrown);
   // Whether it had happened before the exception nobody knows.
-  co_return Written::ambiguous();
+  co_return Written::ambiguous(Error::from_exception(thrown));
 }
 
 }  // namespace
@@ -147,12 +153,25 @@ Awaitable<> MachineCore::run_root(Step& step, const HandlerRun& run) {
   return nothing();
 }
 
+void MachineCore::report_transition(const Step& step) {
+  step.log.info("the phase changed", {{"from", step.phase}, {"to", step.decision.phase}});
+  transitions_.with({options_.name, step.decision.phase}).increment();
+  if (options_.on_transition) options_.on_transition({step.key, step.phase, step.decision.phase, step.decision.state});
+}
+
 /// One status write, where there is something to write; repeated until it stands or there is nothing to write to.
 Awaitable<> MachineCore::write(Step& step) {
   async::Backoff backoff{{}, env_.clock, env_.random};
-  State known = step.last;  // what the resource says
+  State known = step.last;                 // what the resource says
+  std::optional<Decision> without_answer;  // a transition that was written, perhaps
   for (;;) {
     void* const resource = step.resource.get();
+    if (without_answer && step.decision.phase == without_answer->phase && known == without_answer->state &&
+        definition_.erased_phase(resource) == without_answer->phase && without_answer->phase != step.phase) {
+      // Nobody else's would have the very times of our State: it was our write that came through.
+      report_transition(step);
+      without_answer.reset();
+    }
     const bool to_another = step.decision.phase != definition_.erased_phase(resource);
     const bool restarts = step.decision.moved && (to_another || step.decision.phase == step.phase);
     const bool changed = restarts || step.phase_unwritten || step.result.updated || !(step.decision.state == known) ||
@@ -170,18 +189,16 @@ Awaitable<> MachineCore::write(Step& step) {
     switch (written.outcome) {
       case Written::Outcome::written:
         step.phase_unwritten = false;
-        if (restarts) {
-          step.log.info("the phase changed", {{"from", step.phase}, {"to", step.decision.phase}});
-          transitions_.with({options_.name, step.decision.phase}).increment();
-          if (options_.on_transition)
-            options_.on_transition({step.key, step.phase, step.decision.phase, step.decision.state});
-        }
+        if (restarts) report_transition(step);
         co_return;
       case Written::Outcome::gone:
         step.over = true;
         co_return;
       case Written::Outcome::conflict:
+        break;
       case Written::Outcome::ambiguous:
+        step.log.warn("it is not known whether the status was written", {{"error", written.error.message}});
+        if (restarts) without_answer = step.decision;
         break;
       case Written::Outcome::failed:
         step.log.warn("the status could not be written", {{"error", written.error.message}});

@@ -1,5 +1,6 @@
 #include "phase/run_handler.hpp"
 
+#include <algorithm>
 #include <boost/asio/this_coro.hpp>
 
 #include "hubferry/async/semaphore.hpp"
@@ -57,6 +58,15 @@ Awaitable<> run_leaf(const HandlerRun& run, const HandlerNode& node, const State
   finish(run, result);
 }
 
+/// Does finishing this node finish a step that asks for a checkpoint? The last step of a composite has no next one
+/// inside it: the next one is its parent's.
+bool ends_in_checkpoint(const HandlerNode& node) {
+  if (node.metadata.checkpoint) return true;
+  if (node.components.empty()) return false;
+  if (node.kind == HandlerKind::serial) return ends_in_checkpoint(node.components.back());
+  return std::any_of(node.components.begin(), node.components.end(), ends_in_checkpoint);
+}
+
 Awaitable<> run_serial(const HandlerRun& run, const HandlerNode& node, const State& last, ReconcileState& result) {
   begin(run, node, result);
   // References to earlier results are held by nobody, but the one being filled must not move.
@@ -68,8 +78,8 @@ Awaitable<> run_serial(const HandlerRun& run, const HandlerNode& node, const Sta
     auto& outcome = result.components.emplace_back();
     co_await run_handler(run, component, last.component(component.name()), outcome);
     if (outcome.failed || !outcome.done || !outcome.next.empty()) break;
-    if (component.metadata.checkpoint && index + 1 < node.components.size()) {
-      result.requeue_after = async::Duration::zero();
+    if (ends_in_checkpoint(component) && index + 1 < node.components.size()) {
+      result.checkpoint = true;
       break;
     }
   }

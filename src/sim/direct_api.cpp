@@ -114,6 +114,7 @@ class DirectApi final : public kube::Api {
     // The answer travels too: others may act on the new state before the caller knows of it.
     co_await async::asio::post(async::asio::deferred);
     if (decision.reset_after) co_return no_answer(core_->options().name, writes);
+    if (!outcome && writes) co_return kube::as_answer_to_write(outcome.error().to_error());
     if (!outcome) co_return outcome.error().to_error();
     co_return std::move(*outcome);
   }

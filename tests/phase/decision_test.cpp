@@ -52,6 +52,18 @@ TEST_F(DecisionTest, AServersWishWhenToRetryIsHeeded) {
   EXPECT_EQ(decide(definition, State{}, result(false, error)).again, 90s);
 }
 
+// A machine that comes back at once, for ever, leaves the loop to nobody else.
+TEST_F(DecisionTest, NobodyCanWishToBeEnteredAgainWithoutAPause) {
+  auto error = Error::network("try again");
+  error.retry_after = 0s;
+  EXPECT_EQ(decide(definition, State{}, result(false, error)).again, least_requeue_delay);
+  for (const async::Duration wish : {0s, -5s}) {
+    auto impatient = result(false);
+    impatient.requeue_after = wish;
+    EXPECT_EQ(decide(definition, State{}, impatient).again, least_requeue_delay);
+  }
+}
+
 TEST_F(DecisionTest, TheSameResultAgainChangesNothing) {
   const auto first = merge(nullptr, State{}, result(false, Error::network("no")), 64);
   EXPECT_TRUE(first.end_time.has_value());

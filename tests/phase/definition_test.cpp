@@ -105,6 +105,16 @@ TEST_F(DefinitionTest, ALeafNeedsAFunctionAndAnObjectDetailARenderer) {
   EXPECT_THAT(problems(), testing::Contains(HasSubstr("'migrate': its view is objectDetail")));
 }
 
+TEST_F(DefinitionTest, AComponentOfAParallelCompositeHasNoNextOneToMakeACheckpointBefore) {
+  Metadata careful = named("careful");
+  careful.checkpoint = true;
+  handle("precheck", Handlers::parallel({}, {Handlers::serial(named("steps"), {Handlers::leaf(careful, always(done())),
+                                                                               leaf("next", always(done()))})}));
+  EXPECT_THAT(problems(), ElementsAre());
+  handle("precheck", Handlers::parallel({}, {Handlers::leaf(careful, always(done()))}));
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("its component 'careful' asks for a checkpoint")));
+}
+
 TEST_F(DefinitionTest, ADelayMustBePositive) {
   definition.delay = 0s;
   EXPECT_THAT(problems(), ElementsAre("the requeue delay must be positive"));

@@ -289,6 +289,46 @@ TEST_F(DriverTest, AResourceThatCannotBeReadIsTriedAgainEverMoreSlowly) {
   EXPECT_GT(reads[3] - reads[2], reads[2] - reads[1]);
 }
 
+TEST_F(DriverTest, AHandlerThatWantsToBeEnteredAtOnceLeavesTimeForOthers) {
+  int runs = 0;
+  work_is([&](Context<Fleet>&, Numbered&, const State&) -> Awaitable<ReconcileState> {
+    ++runs;
+    co_return not_done(0s);
+  });
+  Machine<Fleet, Numbered> machine{definition, fleet, env};
+  Driver driver{machine, source};
+  add(1);
+  run_with(driver, [&]() -> Awaitable<> {
+    co_await sleep(10 * least_requeue_delay + 1ms);
+    driver.stop();
+  });
+  EXPECT_EQ(runs, 11);
+}
+
+// "Operation aborted" is also what a closed socket says: it means our own end only when we were told to end.
+TEST_F(DriverTest, AnAbortedOperationInAStoreIsAFailureOfThatMachineOnly) {
+  work_is([](Context<Fleet>&, Numbered&, const State&) -> Awaitable<ReconcileState> { co_return done(); });
+  int reads = 0;
+  int writes = 0;
+  definition.fetch_resource = [&, inner = definition.fetch_resource](Fleet& of, Key key) {
+    if (key == numbered(0) && ++reads == 1) async::throw_cancelled();
+    return inner(of, std::move(key));
+  };
+  definition.persist_status = [&, inner = definition.persist_status](Fleet& of, Numbered& item) {
+    if (item.key == numbered(1) && ++writes == 1) async::throw_cancelled();
+    return inner(of, item);
+  };
+  definition.normalize();
+  Machine<Fleet, Numbered> machine{definition, fleet, env};
+  Driver driver{machine, source};
+  add(3);
+  run_with(driver, [&]() -> Awaitable<> {
+    co_await sleep(1min);
+    driver.stop();
+  });
+  EXPECT_EQ(in_phase("success"), 3);
+}
+
 TEST_F(DriverTest, RunsFromAWorkQueue) {
   work_is([](Context<Fleet>&, Numbered&, const State& last) -> Awaitable<ReconcileState> {
     co_return last.never_ran() ? not_done(20s) : done();

@@ -5,6 +5,7 @@
 #include <boost/json/parse.hpp>
 
 #include "few_objects.hpp"
+#include "hubferry/async/task_scope.hpp"
 #include "phase_test.hpp"
 
 namespace hubferry::phase::test {
@@ -139,14 +140,14 @@ TEST_F(KubeStoreTest, ACacheThatHasNotSeenOurOwnWriteIsNotBelieved) {
   define(store);
   EXPECT_EQ(reconcile().outcome, Reconciled::Outcome::again);
   EXPECT_EQ(api.gets, 0u);
-  EXPECT_EQ(store.unseen_writes(), 1u);
+  EXPECT_EQ(store.ahead_of_cache(), 1u);
   EXPECT_EQ(reconcile().outcome, Reconciled::Outcome::terminal);
   EXPECT_EQ(reconcile().outcome, Reconciled::Outcome::terminal);
   EXPECT_EQ(runs, 2);
   EXPECT_EQ(api.gets, 0u);
   in_cache = kube::Object{api.objects[key]};
   EXPECT_EQ(reconcile().outcome, Reconciled::Outcome::terminal);
-  EXPECT_EQ(store.unseen_writes(), 0u);
+  EXPECT_EQ(store.ahead_of_cache(), 0u);
   in_cache.reset();
   EXPECT_EQ(reconcile().outcome, Reconciled::Outcome::gone);
 }
@@ -162,7 +163,60 @@ TEST_F(KubeStoreTest, AnObjectThatVanishedFromTheCacheAfterOurWriteIsAskedFor) {
   api.objects.clear();
   EXPECT_EQ(reconcile().outcome, Reconciled::Outcome::gone);
   EXPECT_EQ(api.gets, 1u);
-  EXPECT_EQ(store.unseen_writes(), 0u);
+  EXPECT_EQ(store.ahead_of_cache(), 0u);
+}
+
+// Whoever asked the server has acted on its answer: a cache that lags must not take that back.
+TEST_F(KubeStoreTest, AFreshReadIsNotFollowedByAnOlderCachedOne) {
+  std::optional<kube::Object> in_cache{kube::Object{api.objects[key]}};
+  KubeStoreOptions options;
+  options.cached = [&](const Key&) { return in_cache; };
+  KubeStore store{api, widgets, options};
+  const auto note = [&](Awaitable<Result<std::optional<KubeResource>>> read) {
+    auto resource = loop.run(std::move(read));
+    return std::string{kube::string_at(resource.value()->status, {"note"})};
+  };
+  api.objects[key]["status"].as_object()["note"] = "by another person";
+  api.touch(key);
+  EXPECT_EQ(note(store.fetch(key)), "by a person");
+  EXPECT_EQ(note(store.fetch_fresh(key)), "by another person");
+  EXPECT_EQ(store.ahead_of_cache(), 1u);
+  EXPECT_EQ(note(store.fetch(key)), "by another person");
+  EXPECT_EQ(api.gets, 1u);
+
+  in_cache = kube::Object{api.objects[key]};
+  EXPECT_EQ(note(store.fetch(key)), "by another person");
+  EXPECT_EQ(store.ahead_of_cache(), 0u);
+  EXPECT_EQ(note(store.fetch_fresh(key)), "by another person");
+  EXPECT_EQ(store.ahead_of_cache(), 0u) << "the cache has seen it: nothing to remember";
+}
+
+// The fence of a leader that lost its Lease: a write under way carries the version that it was decided on, and after
+// the refusal the machine, which is being cancelled, neither reads nor writes again.
+TEST_F(KubeStoreTest, TheLateWriteOfADeposedLeaderDoesNotTouchWhatItsSuccessorWrote) {
+  KubeStore store{api, widgets};
+  define(store);
+  Nothing nothing;
+  Machine<Nothing, KubeResource> machine{definition, nothing, {loop.clock(), random, metrics, obs::Logger{}}};
+  unsigned attempts = 0;
+  auto term = [&]() -> Awaitable<> {
+    async::TaskScope leadership{co_await async::asio::this_coro::executor};
+    api.before = [&](const kube::Request& request) -> std::optional<kube::Error> {
+      if (request.verb != kube::Verb::patch) return std::nullopt;
+      ++attempts;
+      api.objects[key]["status"] = {{"phase", "failed"}, {"note", "by the successor"}};
+      api.touch(key);
+      leadership.stop();
+      return std::nullopt;
+    };
+    auto one_turn = [&]() -> Awaitable<> { co_await machine.reconcile(key); };
+    leadership.spawn(one_turn());
+    co_await leadership.join();
+  };
+  loop.run(term());
+  EXPECT_EQ(attempts, 1u);
+  EXPECT_TRUE(api.patches.empty());
+  EXPECT_EQ(status(), (json::value{{"phase", "failed"}, {"note", "by the successor"}}));
 }
 
 TEST_F(KubeStoreTest, AResourceThatIsBeingDeletedIsLeftAlone) {

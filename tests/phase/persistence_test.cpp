@@ -77,6 +77,66 @@ TEST_F(PersistenceTest, AWriteWithoutAnAnswerThatHappenedIsNotRepeated) {
   EXPECT_EQ(runs_of("precheck"), 1);
 }
 
+// Events, logs and metrics hang on the report: a lost answer must not swallow it, nor the second attempt double it.
+TEST_F(PersistenceTest, ATransitionWhoseAnswerGotLostIsToldOnceWhetherItHappenedOrNot) {
+  for (const bool happened : {true, false}) {
+    world.store = {};
+    world.store.items[key];
+    unsigned writes = 0;
+    auto loses_the_second = [&](Item& item) -> std::optional<Written> {
+      if (++writes != 2) return std::nullopt;
+      if (happened) --item.version;
+      return Written::ambiguous();
+    };
+    (happened ? world.store.after_write : world.store.before_write) = loses_the_second;
+    definition.normalize();
+    std::vector<std::string> told;
+    MachineOptions options;
+    options.on_transition = [&](const Transition& transition) {
+      EXPECT_TRUE(transition.state.completed());
+      told.push_back(transition.from + ">" + transition.to);
+    };
+    Machine<World, Item> machine{definition, world, env(), options};
+    loop.run(machine.reconcile(key));
+    EXPECT_THAT(told, testing::ElementsAre("initialize>precheck", "precheck>migrate", "migrate>success"));
+  }
+}
+
+TEST_F(PersistenceTest, ATransitionThatSomebodyElseMadeWhileOurAnswerWasLostIsNotOurs) {
+  unsigned writes = 0;
+  world.store.before_write = [&](Item&) -> std::optional<Written> {
+    if (++writes != 2) return std::nullopt;
+    item().status.phase = "migrate";
+    ++item().version;
+    return Written::ambiguous();
+  };
+  definition.normalize();
+  std::vector<std::string> told;
+  MachineOptions options;
+  options.on_transition = [&](const Transition& transition) { told.push_back(transition.to); };
+  Machine<World, Item> machine{definition, world, env(), options};
+  loop.run(machine.reconcile(key));
+  EXPECT_THAT(told, testing::ElementsAre("precheck", "success"));
+}
+
+TEST_F(PersistenceTest, TheLastStepOfAnInnerCompositeIsWrittenBeforeTheOuterGoesOn) {
+  Metadata careful = named("careful");
+  careful.checkpoint = true;
+  bool on_record = false;
+  auto next = [&](TestContext& context, Item&, const State&) -> Awaitable<ReconcileState> {
+    const auto& written = context->store.writes.back().status.state;
+    const auto found = written.find("migrate");
+    on_record = found != written.end() && found->second.component("inner").component("careful").completed();
+    co_return done();
+  };
+  handle("migrate", Handlers::serial({}, {Handlers::serial(named("inner"), {leaf("first", always(done())),
+                                                                            Handlers::leaf(careful, always(done()))}),
+                                          leaf("next", next)}));
+  EXPECT_EQ(reconcile_once().outcome, Reconciled::Outcome::terminal);
+  EXPECT_TRUE(on_record);
+  EXPECT_EQ(runs_of("careful"), 1);
+}
+
 TEST_F(PersistenceTest, AWriteWithoutAnAnswerThatDidNotHappenIsMade) {
   unsigned attempts = 0;
   world.store.before_write = [&](Item&) -> std::optional<Written> {

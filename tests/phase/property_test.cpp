@@ -75,6 +75,9 @@ Tree random_tree(async::Random& random, unsigned depth, std::string name) {
   const auto count = random.chance(0.02) ? 0 : 1 + random.below(4);
   for (std::uint64_t at = 0; at < count; ++at)
     tree.components.push_back(random_tree(random, depth - 1, "c" + std::to_string(at)));
+  // Only the steps of a serial composite have a next one to make a checkpoint before.
+  if (tree.kind == HandlerKind::parallel)
+    for (auto& component : tree.components) component.checkpoint = false;
   return tree;
 }
 

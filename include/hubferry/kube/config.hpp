@@ -29,20 +29,24 @@ struct ExecPlugin {
 };
 
 /// How to reach and trust one API server, and who we are there: a kubeconfig's current context, resolved. File
-/// references are absolute; their content is read here, except for token files, which are re-read when they change.
+/// references are absolute; their content is read here. Token files are re-read when they change, those of certificates
+/// and keys when they and the server do not agree any more.
 struct ClientConfig {
   std::string name;    // of the context, for logs
   std::string source;  // the file it came from, for messages
 
-  std::string server;           // https://host:port[/prefix]
-  std::string tls_server_name;  // empty: the host of `server`
-  std::string ca_pem;           // empty: the system's authorities
+  std::string server;             // https://host:port[/prefix]
+  std::string tls_server_name;    // empty: the host of `server`
+  std::string ca_pem;             // empty: the system's authorities
+  std::filesystem::path ca_file;  // what ca_pem was read from; empty: it was inline
   bool insecure_skip_tls_verify = false;
   std::string cluster_name;    // the cluster stanza's name
   std::string ns = "default";  // the context's namespace
 
   std::string client_certificate_pem;
   std::string client_key_pem;
+  std::filesystem::path client_certificate_file;  // what the two were read from; empty: they were inline
+  std::filesystem::path client_key_file;
   std::string token;
   std::filesystem::path token_file;
   std::string username;
@@ -80,6 +84,10 @@ ClientConfig in_cluster_config(const ConfigPlaces& places = {});
 /// in-cluster, ~/.kube/config.
 ClientConfig find_config(const std::string& kubeconfig_flag, const std::string& context = {},
                          const ConfigPlaces& places = {});
+
+/// Reads the files of authority, certificate and key again, as far as `config` was made from such. True when one of
+/// them says something else now; a file that cannot be read, or holds no PEM, changes nothing.
+bool reread_files(ClientConfig& config);
 
 /// A kubeconfig file for this configuration, with everything inline.
 std::string to_kubeconfig(const ClientConfig& config);

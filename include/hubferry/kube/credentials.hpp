@@ -49,6 +49,9 @@ class Credentials {
   /// authorization_header(); connections made with another one should not be used on.
   [[nodiscard]] std::optional<ClientCertificate> client_certificate() const;
 
+  /// The configuration's certificate has been renewed.
+  void replace_certificate(ClientCertificate certificate) { certificate_ = std::move(certificate); }
+
   /// The server answered 401: the next call reads the file or runs the plugin again. Runs forced in this way are at
   /// least a second apart, so that a server which refuses everybody does not make us start a process per request.
   void invalidate();

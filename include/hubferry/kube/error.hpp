@@ -19,11 +19,12 @@ enum class ErrorKind {
   gone,            // 410: the resourceVersion or continue token is too old. List afresh
   forbidden,       // 403: we may not
   unauthorized,    // 401: nobody knows us (expired or wrong credential)
-  retry_later,     // 429, 500, 503, 504: the server cannot now. The request had no effect, or is safe to repeat
-  unreachable,     // the request was never sent, or it was a read that got no answer
-  ambiguous,       // a write was sent and no answer came: it may or may not have happened. Read before you act
-  unsupported,     // 405, 406, or a kind that this server does not serve
-  bad_response,    // the server answered something that is not Kubernetes
+  retry_later,   // 429, 503 with Retry-After; a read also 5xx: the server cannot now. Nothing happened: safe to repeat
+  unreachable,   // the request was never sent, or it was a read that got no answer
+  ambiguous,     // a write was sent, and no answer came or one that does not tell whether it happened (500, a bare
+                 // 503, 502, 504). Read before you act
+  unsupported,   // 405, 406, or a kind that this server does not serve
+  bad_response,  // the server answered something that is not Kubernetes
 };
 
 std::string_view to_string(ErrorKind kind);
@@ -51,7 +52,14 @@ using Result = boost::system::result<T, Error>;
 /// Worth trying again without changing the request: retry_later and unreachable. An ambiguous write is not.
 [[nodiscard]] bool is_retryable(const Error& error);
 
-/// From an HTTP status and, where there is one, the metav1.Status in the body.
+/// From an HTTP status and, where there is one, the metav1.Status in the body: what it means as answer to a read.
 Error error_from_status(int status, std::string_view body);
+
+/// What the same answer to a write means. A server that fails on the way (500), and somebody in front of it who gave up
+/// or met nobody (502, 503 without Retry-After, 504), do not know what became of it: ambiguous.
+Error as_answer_to_write(Error error);
+
+/// Nobody is believed who asks for a longer pause than this: a controller that sleeps for a day is dead.
+inline constexpr async::Duration longest_retry_after = std::chrono::minutes{5};
 
 }  // namespace hubferry::kube

@@ -14,7 +14,7 @@ struct Written {
   enum class Outcome {
     written,    // the resource now holds what the store answered
     conflict,   // somebody else wrote meanwhile: read again, decide again
-    ambiguous,  // it may or may not have happened: read again
+    ambiguous,  // it may or may not have happened: read again. The error may say why
     gone,       // there is no such resource any more
     failed,     // see error
   };
@@ -23,7 +23,7 @@ struct Written {
 
   static Written ok() { return {}; }
   static Written conflict() { return {Outcome::conflict, {}}; }
-  static Written ambiguous() { return {Outcome::ambiguous, {}}; }
+  static Written ambiguous(Error error = {}) { return {Outcome::ambiguous, std::move(error)}; }
   static Written gone() { return {Outcome::gone, {}}; }
   static Written failed(Error error) { return {Outcome::failed, std::move(error)}; }
 };

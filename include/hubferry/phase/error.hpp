@@ -26,7 +26,8 @@ struct Error {
   explicit Error(const kube::Error& error);
 
   static Error network(std::string text) { return Error{std::move(text), ErrorKind::network}; }
-  /// From what a handler threw: timeouts and Asio's connection errors are network errors.
+  /// From what a handler threw: timeouts, broken or refused connections, names that cannot be looked up and aborted
+  /// operations are network errors; any other system error is not.
   static Error from_exception(const std::exception_ptr& exception);
   /// The one error as it is, or one that lists all. Its text stays short however many there are.
   static Error all_of(std::vector<Error> errors);

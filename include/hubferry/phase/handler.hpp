@@ -27,7 +27,8 @@ struct Metadata {
   View view = View::none;
   std::size_t at_most = 0;  // parallel: how many components run at once; 0: all
   /// Serial: write the status when this component is done, before the next one starts. For steps that must not be
-  /// repeated lightly after a crash, and before long waits.
+  /// repeated lightly after a crash, and before long waits. A serial composite inside a parallel one is written when
+  /// the components beside it have come to rest. A component of a parallel composite itself has no next one: refused.
   bool checkpoint = false;
 };
 

@@ -40,29 +40,32 @@ struct KubeStoreOptions {
 /// Reads and writes one kind of custom resource for a phase machine.
 ///
 /// The status is written as a merge patch of what changed, on the condition of the resourceVersion that was read. A
-/// cache that has not yet seen our own last write is not believed: what that write was answered counts until then.
-/// Lifetime: the Api outlives it. Executor: one loop.
+/// cache that lags behind what the server told us, in the answer to our last write or to a fresh read, is not believed:
+/// what we were told counts until the cache has caught up. So nobody who has seen the newer state meets the older
+/// again. Lifetime: the Api outlives it. Executor: one loop.
 class KubeStore {
  public:
   KubeStore(kube::Api& api, kube::Resource resource, KubeStoreOptions options = {});
 
   Awaitable<Result<std::optional<KubeResource>>> fetch(Key key);
-  /// Asks the server.
+  /// Asks the server. Later cached reads are at least as new.
   Awaitable<Result<std::optional<KubeResource>>> fetch_fresh(Key key);
   Awaitable<Written> persist(KubeResource& resource);
 
-  /// Forgets what was written to an object that is gone: call it from the cache's delete events.
-  void forget(const Key& key) { own_writes_.erase(key); }
-  /// Own writes that the cache has not shown yet.
-  [[nodiscard]] std::size_t unseen_writes() const { return own_writes_.size(); }
+  /// Forgets what was told of an object that is gone: call it from the cache's delete events.
+  void forget(const Key& key) { told_.erase(key); }
+  /// Objects of which we know a state that the cache has not shown yet.
+  [[nodiscard]] std::size_t ahead_of_cache() const { return told_.size(); }
 
  private:
   [[nodiscard]] std::optional<KubeResource> accept(kube::Object object) const;
+  /// Keeps what the server told, unless something as new is known.
+  void remember(const Key& key, const kube::Object& object);
 
   kube::Api& api_;
   kube::Resource resource_;
   KubeStoreOptions options_;
-  std::unordered_map<Key, kube::Object> own_writes_;  // newer than the cache, as far as we know
+  std::unordered_map<Key, kube::Object> told_;  // by the server; newer than the cache, as far as we know
 };
 
 /// Lets a definition keep its resources in `store`, which must outlive it. `Resource` is KubeResource, or derived from

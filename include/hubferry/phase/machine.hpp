@@ -19,7 +19,8 @@ struct Transition {
 
 struct MachineOptions {
   std::string name = "machine";  // the metrics' label `machine`, and the log's
-  /// Told of every transition. Must not throw.
+  /// Told of every transition, once: also of one whose write got no answer, when it is found to have happened.
+  /// Must not throw.
   std::function<void(const Transition&)> on_transition = {};
   /// After so many runs of handlers in one reconcile others get their turn.
   unsigned runs_at_once = 100;
@@ -64,6 +65,7 @@ class MachineCore {
 
   Awaitable<> run_root(Step& step, const HandlerRun& run);
   Awaitable<> write(Step& step);
+  void report_transition(const Step& step);
   Awaitable<> read_again(Step& step);
 
   DefinitionBase& definition_;

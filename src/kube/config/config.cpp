@@ -125,6 +125,7 @@ ClientConfig in_cluster_config(const ConfigPlaces& places) {
   if (trimmed(read_or_fail(config.token_file)).empty()) throw ConfigError(config.token_file.string() + ": is empty");
   const auto authority_file = folder / "ca.crt";
   config.ca_pem = read_or_fail(authority_file);
+  config.ca_file = authority_file;
   if (config.ca_pem.find("-----BEGIN CERTIFICATE-----") == std::string::npos)
     throw ConfigError(authority_file.string() + ": holds no PEM block of a CERTIFICATE");
   const auto namespace_file = folder / "namespace";
@@ -132,6 +133,27 @@ ClientConfig in_cluster_config(const ConfigPlaces& places) {
   if (fs::exists(namespace_file, ignored))
     if (auto ns = trimmed(read_or_fail(namespace_file)); !ns.empty()) config.ns = std::move(ns);
   return config;
+}
+
+bool reread_files(ClientConfig& config) {
+  bool changed = false;
+  const auto reread = [&](const fs::path& file, std::string& pem) {
+    // Without content the file is not in use, whoever left its name here.
+    if (file.empty() || pem.empty()) return;
+    std::string now;
+    try {
+      now = read_file(file);
+    } catch (const std::system_error&) {
+      return;
+    }
+    if (now == pem || now.find("-----BEGIN ") == std::string::npos) return;
+    pem = std::move(now);
+    changed = true;
+  };
+  reread(config.ca_file, config.ca_pem);
+  reread(config.client_certificate_file, config.client_certificate_pem);
+  reread(config.client_key_file, config.client_key_pem);
+  return changed;
 }
 
 ClientConfig find_config(const std::string& kubeconfig_flag, const std::string& context, const ConfigPlaces& places) {

@@ -62,6 +62,12 @@ std::string pem_of(const Origin& origin, const InlineOrFile& value, std::string_
   return pem;
 }
 
+/// The file that such a value was read from; empty for one that was inline, or came from a Secret.
+std::filesystem::path file_of(const Origin& origin, const InlineOrFile& value) {
+  if (!value.content.empty() || value.file.empty() || !origin.folder) return {};
+  return resolved(origin, value.field, value.file);
+}
+
 void check_namespace(const ContextStanza& context) {
   const auto is_edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   const auto& ns = context.ns;
@@ -85,6 +91,7 @@ void apply_cluster(const ClusterStanza& cluster, ClientConfig& config, const Nam
   config.tls_server_name = cluster.tls_server_name;
   if (!fits_into_a_header(config.tls_server_name)) origin.fail("tls-server-name", "is no valid host name");
   config.ca_pem = pem_of(origin, cluster.authority, "CERTIFICATE", files);
+  config.ca_file = file_of(origin, cluster.authority);
   config.insecure_skip_tls_verify = cluster.insecure_skip_tls_verify;
   if (config.insecure_skip_tls_verify && !config.ca_pem.empty())
     origin.fail("insecure-skip-tls-verify", "contradicts certificate-authority: either verify by it, or not at all");
@@ -145,6 +152,8 @@ void apply_user(const UserStanza& user, ClientConfig& config, const NamedFiles* 
     origin.fail("client-certificate", "is missing: a client key needs its certificate");
   config.client_certificate_pem = pem_of(origin, user.certificate, "CERTIFICATE", files);
   config.client_key_pem = pem_of(origin, user.key, "PRIVATE KEY", files);
+  config.client_certificate_file = file_of(origin, user.certificate);
+  config.client_key_file = file_of(origin, user.key);
   config.username = user.username;
   config.password = user.password;
   apply_token(user, config);

@@ -23,11 +23,19 @@ std::string_view default_port(bool tls) {
   return tls ? "443" : "80";
 }
 
-void check_ipv6(const std::string& host) {
-  in6_addr address{};
-  // A zone ("fe80::1%eth0") is the machine's own business; inet_pton knows none.
-  if (::inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &address) != 1 || !consists_of(host, ":.%_-"))
+/// The address between the brackets of a URL. A zone ("fe80::1%25eth0") says by which interface to go there; its
+/// percent sign is encoded in a URL (RFC 6874), though people forget that.
+std::string checked_ipv6(std::string_view text) {
+  const auto percent = std::min(text.find('%'), text.size());
+  const std::string address{text.substr(0, percent)};
+  auto zone = text.substr(percent);
+  in6_addr parsed{};
+  if (::inet_pton(AF_INET6, address.c_str(), &parsed) != 1)
     throw ConfigError("the address in brackets is no IPv6 address");
+  if (zone.empty()) return address;
+  zone.remove_prefix(zone.starts_with("%25") ? 3 : 1);
+  if (zone.empty() || !consists_of(zone, "._-")) throw ConfigError("the zone of the IPv6 address is no interface");
+  return address + "%" + std::string{zone};
 }
 
 void check_name(std::string_view host) {
@@ -54,14 +62,24 @@ std::string checked_prefix(std::string_view path) {
 
 }  // namespace
 
-std::string ServerUrl::authority() const {
-  std::string text = host.find(':') == std::string::npos ? host : "[" + host + "]";
+std::string ServerUrl::host_without_zone() const {
+  return host.substr(0, host.find('%'));
+}
+
+std::string ServerUrl::with_port(const std::string& written_host) const {
+  std::string text = written_host.find(':') == std::string::npos ? written_host : "[" + written_host + "]";
   if (port != default_port(tls)) text += ":" + port;
   return text;
 }
 
+std::string ServerUrl::authority() const {
+  return with_port(host_without_zone());
+}
+
 std::string ServerUrl::text() const {
-  return (tls ? "https://" : "http://") + authority() + prefix;
+  const auto percent = host.find('%');
+  const auto encoded = percent == std::string::npos ? host : host_without_zone() + "%25" + host.substr(percent + 1);
+  return (tls ? "https://" : "http://") + with_port(encoded) + prefix;
 }
 
 ServerUrl parse_server_url(std::string_view text) {
@@ -84,8 +102,7 @@ ServerUrl parse_server_url(std::string_view text) {
   if (authority.starts_with('[')) {
     const auto bracket = authority.find(']');
     if (bracket == std::string_view::npos) throw ConfigError("the IPv6 address in the URL lacks its closing bracket");
-    url.host = authority.substr(1, bracket - 1);
-    check_ipv6(url.host);
+    url.host = checked_ipv6(authority.substr(1, bracket - 1));
     authority.remove_prefix(bracket + 1);
     if (!authority.empty() && !authority.starts_with(':'))
       throw ConfigError("after an IPv6 address comes a port or a path");

@@ -21,6 +21,11 @@ bool wants_another_look(const Error& error) {
   return error.kind == ErrorKind::conflict || error.kind == ErrorKind::ambiguous;
 }
 
+/// The server is there and in trouble: what it did with our write can be seen, but another one would only add to it.
+bool is_refused_by_trouble(const Error& error) {
+  return error.kind == ErrorKind::ambiguous && error.status != 0;
+}
+
 json::object with_type(const Resource& resource, json::object object) {
   if (!object.contains("apiVersion")) object["apiVersion"] = resource.api_version();
   if (!object.contains("kind")) object["kind"] = resource.kind;
@@ -39,6 +44,7 @@ Awaitable<Result<Object>> edit_loop(Api& api, Resource resource, Key key, std::o
     }
     json::object changed = known->json();
     if (!mutate(changed)) co_return *known;
+    if (is_refused_by_trouble(last)) co_return last;
     auto request = request_for(Verb::update, resource, key, options);
     request.subresource = options.subresource;
     request.body = with_type(resource, std::move(changed));
@@ -81,6 +87,7 @@ Awaitable<Result<Written>> create_or_patch(Api& api, Resource resource, Key key,
       json::object changed = current->json();
       auto patch = mutate(changed) ? merge_patch_between(current->json(), changed) : std::nullopt;
       if (!patch) co_return Written{*current, WriteOutcome::unchanged};
+      if (is_refused_by_trouble(last)) co_return last;
       auto& metadata = (*patch)["metadata"];
       if (!metadata.is_object()) metadata.emplace_object();
       metadata.get_object()["resourceVersion"] = current->resource_version();
@@ -88,6 +95,7 @@ Awaitable<Result<Written>> create_or_patch(Api& api, Resource resource, Key key,
       write.subresource = options.subresource;
       write.body = std::move(*patch);
     } else {
+      if (is_refused_by_trouble(last)) co_return last;
       json::object metadata{{"name", key.name}};
       if (!key.ns.empty()) metadata["namespace"] = key.ns;
       json::object fresh{{"metadata", std::move(metadata)}};

@@ -35,11 +35,22 @@ std::string event_name(const ObjectReference& regarding, async::Random& random) 
   return name;
 }
 
+/// The entry of `key`, `fresh` where it is new; one that was used least recently goes where there are `most` others.
+template <typename Key, typename Value>
+Value& remembered(RecentMap<Key, Value>& map, const Key& key, Value fresh, std::size_t most) {
+  if (auto* known = map.use(key)) return *known;
+  if (map.size() >= most) map.give_up_one([](const Value&) { return true; });
+  return map.insert(key, std::move(fresh));
+}
+
+bool is_settled(const EventSeries& series) {
+  return !series.waiting && series.written == series.count;
+}
+
 }  // namespace
 
 bool EventCorrelator::take_token(const std::string& object, TimePoint now) {
-  const auto [entry, fresh] = buckets_.try_emplace(object, Bucket{options_.object_burst, now});
-  auto& bucket = entry->second;
+  auto& bucket = remembered(buckets_, object, Bucket{options_.object_burst, now}, options_.most_known);
   const double elapsed =
       std::chrono::duration<double>(now - bucket.filled_at) / std::chrono::duration<double>(options_.object_period);
   bucket.tokens = std::min(options_.object_burst, bucket.tokens + elapsed);
@@ -50,7 +61,7 @@ bool EventCorrelator::take_token(const std::string& object, TimePoint now) {
 }
 
 void EventCorrelator::combine_similar(Occurrence& occurrence, const std::string& object, TimePoint now) {
-  auto& similar = similar_[id_of(occurrence, object, {})];
+  auto& similar = remembered(similar_, id_of(occurrence, object, {}), Similar{}, options_.most_known);
   if (similar.notes.empty() || now - similar.since > options_.similar_window) {
     similar.notes.clear();
     similar.since = now;
@@ -70,59 +81,51 @@ EventCorrelator::Outcome EventCorrelator::take(Occurrence occurrence, TimePoint 
   const bool combined = occurrence.note.starts_with(combined_prefix);
   const SeriesId id = id_of(occurrence, object, combined ? std::string{combined_prefix} : occurrence.note);
 
-  auto known = series_.find(id);
+  auto* known = series_.use(id);
   // A series with counts not yet written goes on: ended here, they would be lost.
-  const auto is_over = [&](const EventSeries& series) {
-    return now - series.last_seen > options_.series_window && !series.waiting && series.written == series.count;
-  };
-  if (known != series_.end() && is_over(known->second)) {
-    series_.erase(known);
-    known = series_.end();
+  if (known != nullptr && now - known->last_seen > options_.series_window && is_settled(*known)) {
+    series_.erase(id);
+    known = nullptr;
   }
-  if (known != series_.end()) {
-    auto& series = known->second;
+  if (known != nullptr) {
+    auto& series = *known;
     ++series.count;
     series.last = wall;
     series.last_seen = now;
     if (series.waiting || !take_token(object, now)) return {Verdict::counted, id};
     return {Verdict::write, id};
   }
-  if (series_.size() >= options_.most_known) return {Verdict::full, id};
   if (!take_token(object, now)) return {Verdict::rate_limited, id};
+  if (series_.size() >= options_.most_known && !series_.give_up_one(is_settled)) return {Verdict::full, id};
   EventSeries series;
   series.name = event_name(occurrence.regarding, random_);
   series.what = std::move(occurrence);
   series.first = series.last = wall;
   series.last_seen = now;
-  series_.emplace(id, std::move(series));
+  series_.insert(id, std::move(series));
   return {Verdict::write, id};
 }
 
 std::vector<EventCorrelator::SeriesId> EventCorrelator::sweep(TimePoint now) {
   std::vector<SeriesId> unwritten;
-  for (auto entry = series_.begin(); entry != series_.end();) {
-    const auto& series = entry->second;
-    const bool over = now - series.last_seen > options_.series_window && !series.waiting;
-    if (over && series.written == series.count) {
-      entry = series_.erase(entry);
-      continue;
-    }
-    if (over) unwritten.push_back(entry->first);
-    ++entry;
-  }
-  std::erase_if(similar_, [&](const auto& entry) { return now - entry.second.since > options_.similar_window; });
+  series_.erase_if([&](const SeriesId& id, const EventSeries& series) {
+    if (now - series.last_seen <= options_.series_window || series.waiting) return false;
+    if (!is_settled(series)) unwritten.push_back(id);
+    return is_settled(series);
+  });
+  similar_.erase_if(
+      [&](const SeriesId&, const Similar& similar) { return now - similar.since > options_.similar_window; });
   // A full bucket is as good as none.
-  std::erase_if(buckets_, [&](const auto& entry) {
-    const double missing = options_.object_burst - entry.second.tokens;
-    return now - entry.second.filled_at >
+  buckets_.erase_if([&](const std::string&, const Bucket& bucket) {
+    const double missing = options_.object_burst - bucket.tokens;
+    return now - bucket.filled_at >
            std::chrono::duration_cast<Duration>(options_.object_period * std::max(missing, 0.0));
   });
   return unwritten;
 }
 
 EventSeries* EventCorrelator::find(const SeriesId& id) {
-  const auto found = series_.find(id);
-  return found == series_.end() ? nullptr : &found->second;
+  return series_.find(id);
 }
 
 namespace {

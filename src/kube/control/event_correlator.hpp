@@ -1,15 +1,13 @@
 #pragma once
 
-#include <deque>
-#include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
-#include <unordered_map>
+#include <vector>
 
 #include "hubferry/async/random.hpp"
 #include "hubferry/kube/event_recorder.hpp"
+#include "kube/control/recent_map.hpp"
 
 namespace hubferry::kube {
 
@@ -35,6 +33,9 @@ struct EventSeries {
 };
 
 /// Decides which occurrences become Events, which raise a count, and which are dropped. No I/O.
+///
+/// It remembers at most `most_known` each of series, objects and kinds of events, whatever happens; beyond that, what
+/// was heard of least recently is forgotten. Only a series with something left to write is not.
 class EventCorrelator {
  public:
   using SeriesId = std::tuple<std::string, int, std::string, std::string, std::string>;
@@ -43,7 +44,7 @@ class EventCorrelator {
     write,         // the series wants to be written now
     counted,       // a repetition; it will be written with a later one or by due()
     rate_limited,  // too many events about this object
-    full,          // too many series
+    full,          // too many series, all of them with something left to write
   };
   struct Outcome {
     Verdict verdict;
@@ -59,7 +60,8 @@ class EventCorrelator {
   void forget(const SeriesId& id) { series_.erase(id); }
 
   EventSeries* find(const SeriesId& id);
-  [[nodiscard]] std::size_t size() const { return series_.size(); }
+  /// Everything that is remembered.
+  [[nodiscard]] std::size_t entries() const { return series_.size() + buckets_.size() + similar_.size(); }
 
  private:
   struct Bucket {
@@ -76,9 +78,9 @@ class EventCorrelator {
 
   const EventRecorderOptions& options_;
   async::Random& random_;
-  std::map<SeriesId, EventSeries> series_;
-  std::unordered_map<std::string, Bucket> buckets_;  // by object
-  std::map<SeriesId, Similar> similar_;              // by all but the note
+  RecentMap<SeriesId, EventSeries> series_;
+  RecentMap<std::string, Bucket> buckets_;  // by object
+  RecentMap<SeriesId, Similar> similar_;    // by all but the note
 };
 
 /// The JSON of a new Event, and the merge patch that brings an existing one up to date.

@@ -155,9 +155,9 @@ Awaitable<> EventRecorder::run() {
     state.idle.wake_all();
     for (const auto& id : state.correlator.sweep(state.env.clock.now())) state.enqueue(id);
     if (!state.buffer.empty()) continue;
-    // Without series there is nothing to sweep, and no reason to wake up.
+    // Without a memory there is nothing to sweep, and no reason to wake up.
     const auto sweep_at =
-        state.correlator.size() == 0 ? async::never : async::later(state.env.clock.now(), sweep_period);
+        state.correlator.entries() == 0 ? async::never : async::later(state.env.clock.now(), sweep_period);
     std::exception_ptr interrupted;
     try {
       co_await async::with_deadline(state.env.clock, sweep_at, state.changed.wait());

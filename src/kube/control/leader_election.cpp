@@ -182,7 +182,7 @@ Awaitable<> LeaderElector::release() {
 }
 
 Awaitable<> LeaderElector::run(std::function<Awaitable<>(LeaderEpoch)> lead) {
-  machine_ = std::make_unique<LeaseMachine>(options_, env_.random);
+  machine_ = std::make_unique<LeaseMachine>(options_, env_.random, machine_->transitions());
   co_await acquire();
   LeaderEpoch epoch{options_.identity, machine_->epoch()};
   master_status_.set(1);

@@ -22,8 +22,13 @@ bool same_spec(const Object& left, const Object& right) {
 
 }  // namespace
 
-LeaseMachine::LeaseMachine(LeaderElectionOptions options, async::Random& random)
-    : options_(std::move(options)), random_(random) {}
+LeaseMachine::LeaseMachine(LeaderElectionOptions options, async::Random& random, std::int64_t transitions)
+    : options_(std::move(options)), random_(random), transitions_(transitions) {}
+
+void LeaseMachine::take(std::optional<Object> lease) {
+  lease_ = std::move(lease);
+  if (lease_) transitions_ = std::max(transitions_, integer_at(*lease_, "leaseTransitions"));
+}
 
 std::string LeaseMachine::holder() const {
   return lease_ ? std::string{lease_->string_at({"spec", "holderIdentity"})} : std::string{};
@@ -70,7 +75,11 @@ json::object LeaseMachine::claim(async::WallTime wall) const {
   if (!renewal) {
     spec.get_object()["acquireTime"] = now;
     // Also when the Lease names us already: a claim whose answer got lost is a new term, and so is a restart.
-    spec.get_object()["leaseTransitions"] = lease_ ? integer_at(*lease_, "leaseTransitions") + 1 : 0;
+    spec.get_object()["leaseTransitions"] = transitions_ + 1;
+  } else if (!lease_) {
+    // Deleted under a leader: the same term goes on in a new object.
+    spec.get_object()["acquireTime"] = now;
+    spec.get_object()["leaseTransitions"] = epoch_;
   }
   return lease;
 }
@@ -90,7 +99,7 @@ std::optional<json::object> LeaseMachine::released(async::WallTime wall) const {
 void LeaseMachine::on_read(std::optional<Object> lease, TimePoint now) {
   const bool changed = lease.has_value() != lease_.has_value() || (lease && !same_spec(*lease, *lease_));
   if (changed) seen_at_ = now;
-  lease_ = std::move(lease);
+  take(std::move(lease));
   must_read_ = false;
   // A deleted Lease is still ours to create again; one that names another is not.
   if (state_ == LeaseState::leading && lease_ && (!held_by_us() || integer_at(*lease_, "leaseTransitions") != epoch_))
@@ -98,9 +107,10 @@ void LeaseMachine::on_read(std::optional<Object> lease, TimePoint now) {
 }
 
 void LeaseMachine::on_written(Object lease, TimePoint started, TimePoint now) {
-  lease_ = std::move(lease);
+  take(std::move(lease));
   seen_at_ = now;
   must_read_ = false;
+  hurried_ = false;
   not_before_ = async::later(started, options_.retry_period);
   if (state_ == LeaseState::lost) return;
   if (state_ == LeaseState::following) epoch_ = integer_at(*lease_, "leaseTransitions");
@@ -115,8 +125,10 @@ void LeaseMachine::on_failure(const Error& error, TimePoint now) {
   // Who met another state reads at once when leading, as time runs; a follower has lost that race.
   const bool stale = error.kind == ErrorKind::conflict || error.kind == ErrorKind::ambiguous ||
                      error.kind == ErrorKind::already_exists || error.kind == ErrorKind::not_found;
-  const bool at_once = stale && (state_ == LeaseState::leading || error.kind == ErrorKind::ambiguous);
-  not_before_ = at_once ? now : after_retry_period(now);
+  const bool urgent = stale && (state_ == LeaseState::leading || error.kind == ErrorKind::ambiguous);
+  // A server that answers every write like that would be asked without a pause.
+  hurried_ = urgent && !hurried_;
+  not_before_ = hurried_ ? now : after_retry_period(now);
 }
 
 }  // namespace hubferry::kube

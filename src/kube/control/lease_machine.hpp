@@ -37,7 +37,8 @@ class LeaseMachine {
   struct Stop {};  // nothing any more: leadership is lost
   using Action = std::variant<Read, Create, Update, Pause, Stop>;
 
-  LeaseMachine(LeaderElectionOptions options, async::Random& random);
+  /// `transitions`: the highest number of a term that this process has seen before; -1: none.
+  LeaseMachine(LeaderElectionOptions options, async::Random& random, std::int64_t transitions = -1);
 
   [[nodiscard]] Action next(TimePoint now, async::WallTime wall);
 
@@ -52,6 +53,9 @@ class LeaseMachine {
   /// Until when we may act as leader.
   [[nodiscard]] TimePoint leads_until() const { return leads_until_; }
   [[nodiscard]] std::int64_t epoch() const { return epoch_; }
+  /// The highest number of a term seen so far; -1: none. A Lease that somebody deleted comes back with a higher one:
+  /// terms whose numbers start over could not be told apart.
+  [[nodiscard]] std::int64_t transitions() const { return transitions_; }
   [[nodiscard]] std::string holder() const;
   /// The Lease as it looks when given back; nullopt when it is not known to be ours.
   [[nodiscard]] std::optional<json::object> released(async::WallTime wall) const;
@@ -61,6 +65,8 @@ class LeaseMachine {
   [[nodiscard]] bool held_by_us() const { return holder() == options_.identity; }
   [[nodiscard]] TimePoint expiry() const;
   [[nodiscard]] TimePoint after_retry_period(TimePoint now);
+  /// Puts `lease` in the place of what is known.
+  void take(std::optional<Object> lease);
 
   LeaderElectionOptions options_;
   async::Random& random_;
@@ -72,6 +78,8 @@ class LeaseMachine {
   TimePoint not_before_{};       // of the next request
   TimePoint leads_until_{};
   std::int64_t epoch_ = 0;
+  std::int64_t transitions_;
+  bool hurried_ = false;  // the last failure was answered at once; the next one waits
 };
 
 }  // namespace hubferry::kube

@@ -91,10 +91,16 @@ Awaitable<Result<Client::Tried>> Client::try_until_done(const WireRequest& reque
   RetryRules rules{{options_.max_retries, options_.max_retry_after}, request.read_only};
   async::Backoff backoff{retry_pauses, env_.clock, random_};
   bool fresh_connection = false;
+  bool files_renewed = false;
   while (true) {
     auto authorization = co_await authorize(deadline);
     if (!authorization) co_return about(request, authorization.error());
     auto tried = co_await attempt(request, *authorization, deadline, mode, fresh_connection);
+    if (tried.distrusted && !files_renewed && renew_from_files()) {
+      files_renewed = true;
+      tried = {};
+      continue;
+    }
     const NextStep step = rules.after(tried.attempt);
     const auto pause = pause_for(step, tried.attempt, backoff, deadline);
     if (step == NextStep::finish || !pause) {
@@ -107,7 +113,10 @@ Awaitable<Result<Client::Tried>> Client::try_until_done(const WireRequest& reque
                                            {"status", tried.attempt.status},
                                            {"reason", tried.loss ? tried.loss->why : std::string{}},
                                            {"pause", *pause}});
-    if (step == NextStep::refresh_and_retry) credentials_.invalidate(*authorization);
+    if (step == NextStep::refresh_and_retry) {
+      credentials_.invalidate(*authorization);
+      renew_from_files();
+    }
     fresh_connection = tried.loss.has_value();
     // Others may use the place meanwhile.
     tried = {};
@@ -155,6 +164,28 @@ void Client::renew_certificate() {
   }
 }
 
+bool Client::renew_from_files() {
+  ClientConfig fresh = config_;
+  if (!url_.tls || !reread_files(fresh)) return false;
+  auto certificate = certificate_;
+  if (!fresh.client_certificate_pem.empty())
+    certificate = ClientCertificate{fresh.client_certificate_pem, fresh.client_key_pem};
+  const ClientCertificate shown = certificate.value_or(ClientCertificate{});
+  try {
+    tls_ = std::make_shared<TlsContext>(fresh, url_, shown.certificate_pem, shown.key_pem);
+  } catch (const ConfigError& error) {
+    // A certificate whose key has not been written yet, for instance: the old ones serve on.
+    env_.log.warn("the renewed certificates cannot be used", {{"error", error.what()}});
+    return false;
+  }
+  requests_.clear();
+  config_ = std::move(fresh);
+  if (!config_.client_certificate_pem.empty()) credentials_.replace_certificate(*certificate);
+  certificate_ = std::move(certificate);
+  env_.log.info("certificates were read again", {{"server", url_.authority()}});
+  return true;
+}
+
 Awaitable<Client::Tried> Client::attempt(const WireRequest& request, const std::string& authorization,
                                          TimePoint deadline, Mode mode, bool fresh_connection) {
   Tried tried;
@@ -181,7 +212,7 @@ Awaitable<Client::Tried> Client::attempt(const WireRequest& request, const std::
     if (connected.transport) {
       connection = std::make_shared<Connection>(std::move(connected.transport), loop_, env_.clock);
     } else {
-      tried.attempt.hopeless = connected.failure.hopeless;
+      tried.attempt.hopeless = tried.distrusted = connected.failure.hopeless;
       tried.loss = Loss{Stage::connecting, connected.failure.sentence, false, false};
     }
   }

@@ -49,6 +49,7 @@ class Client {
     Attempt attempt;
     Answer answer;
     std::optional<Loss> loss;
+    bool distrusted = false;  // the server's certificate was refused
     Stream stream;
   };
 
@@ -67,6 +68,9 @@ class Client {
                                            TimePoint deadline);
   /// A certificate that has changed needs new connections.
   void renew_certificate();
+  /// The server and we do not know each other any more: somebody may have renewed the files that the configuration was
+  /// made from. True when they say something else now; then connections are made anew.
+  bool renew_from_files();
   std::string request_text(const WireRequest& request, const std::string& authorization) const;
 
   ClientConfig config_;

@@ -14,8 +14,7 @@ Error about(const WireRequest& request, ErrorKind kind, std::string message) {
 Error error_from_answer(const WireRequest& request, const Answer& answer) {
   Error error = error_from_status(answer.status, answer.body);
   if (!error.retry_after) error.retry_after = answer.retry_after;
-  // Somebody between us and the object gave up waiting; what the other end did meanwhile, he does not know.
-  if (!request.read_only && (answer.status == 502 || answer.status == 504)) error.kind = ErrorKind::ambiguous;
+  if (!request.read_only) error = as_answer_to_write(std::move(error));
   return about(request, std::move(error));
 }
 

@@ -1,6 +1,9 @@
 #include "kube/http/retry_rules.hpp"
 
+#include <algorithm>
 #include <charconv>
+
+#include "hubferry/kube/error.hpp"
 
 namespace hubferry::kube::http {
 
@@ -47,8 +50,9 @@ NextStep RetryRules::counted(NextStep step) {
 std::optional<async::Duration> parse_retry_after(std::string_view text) {
   unsigned seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return std::chrono::seconds{seconds};
+  if (end != text.data() + text.size() || error == std::errc::invalid_argument) return std::nullopt;
+  if (error == std::errc::result_out_of_range) return longest_retry_after;
+  return std::min<async::Duration>(std::chrono::seconds{seconds}, longest_retry_after);
 }
 
 }  // namespace hubferry::kube::http

@@ -62,7 +62,7 @@ class RetryRules {
   unsigned retries_ = 0;
 };
 
-/// Seconds; the form with a date is not used by Kubernetes and counts as absent.
+/// Seconds, up to longest_retry_after; the form with a date is not used by Kubernetes and counts as absent.
 std::optional<async::Duration> parse_retry_after(std::string_view text);
 
 }  // namespace hubferry::kube::http

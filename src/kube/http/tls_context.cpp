@@ -72,7 +72,7 @@ TlsContext::TlsContext(const ClientConfig& config, const ServerUrl& url, const s
     : context_(asio::ssl::context::tls_client),
       verifies_(!config.insecure_skip_tls_verify),
       authority_(url.authority()),
-      server_name_(config.tls_server_name.empty() ? url.host : config.tls_server_name) {
+      server_name_(config.tls_server_name.empty() ? url.host_without_zone() : config.tls_server_name) {
   error_code ec;
   asio::ip::make_address(server_name_, ec);
   name_is_address_ = !ec;
@@ -119,10 +119,12 @@ void TlsContext::prepare(SSL* stream) {
   if (verifies_) {
     X509_VERIFY_PARAM* rules = SSL_get0_param(stream);
     X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    if (name_is_address_)
-      X509_VERIFY_PARAM_set1_ip_asc(rules, server_name_.c_str());
-    else
-      X509_VERIFY_PARAM_set1_host(rules, server_name_.c_str(), server_name_.size());
+    const int accepted = name_is_address_
+                             ? X509_VERIFY_PARAM_set1_ip_asc(rules, server_name_.c_str())
+                             : X509_VERIFY_PARAM_set1_host(rules, server_name_.c_str(), server_name_.size());
+    // Without a name to check, OpenSSL would take the certificate of any server.
+    if (accepted != 1)
+      throw boost::system::system_error(make_error_code(boost::system::errc::invalid_argument), server_name_);
   }
   if (session_ != nullptr) SSL_set_session(stream, session_);
 }

@@ -1,6 +1,8 @@
 #include "kube/http/transport.hpp"
 
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/deferred.hpp>
@@ -28,6 +30,24 @@ bool Transport::still_good() {
   if (poll(&state, 1, 0) <= 0) return true;
   if ((state.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0) return false;
   return may_speak_unasked();
+}
+
+void notice_vanished_peer(tcp::socket& socket) {
+  // Three probes, ten seconds apart, after half a minute of silence; and no more patience than that with what was sent
+  // and is not acknowledged, for which the kernel would try for a quarter of an hour.
+  constexpr int idle_seconds = 30;
+  constexpr int probe_seconds = 10;
+  constexpr int probes = 3;
+  constexpr int most_milliseconds = (idle_seconds + probes * probe_seconds) * 1000;
+  // Failures are no reason to go without a connection: the watch's own limit is still there.
+  const auto set = [&](int level, int option, int value) {
+    static_cast<void>(::setsockopt(socket.native_handle(), level, option, &value, sizeof value));
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, idle_seconds);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, probe_seconds);
+  set(IPPROTO_TCP, TCP_KEEPCNT, probes);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, most_milliseconds);
 }
 
 namespace {
@@ -134,7 +154,7 @@ Awaitable<tcp::socket> connect_any(std::vector<tcp::endpoint> endpoints, async::
       auto attempt = connect_socket(socket, endpoints.at(i));
       co_await async::with_deadline(clock, clock.now() + share, std::move(attempt));
       socket.set_option(tcp::no_delay{true});
-      socket.set_option(asio::socket_base::keep_alive{true});
+      notice_vanished_peer(socket);
       co_return socket;
     } catch (const boost::system::system_error& error) {
       if (error.code() == asio::error::operation_aborted) throw;

@@ -42,6 +42,10 @@ class Transport {
   [[nodiscard]] virtual bool may_speak_unasked() const = 0;
 };
 
+/// Lets the kernel find out within a minute that the other end has vanished without a word: a watch may be silent for
+/// an hour, and neither side would ever send anything that fails.
+void notice_vanished_peer(asio::ip::tcp::socket& socket);
+
 /// Why no connection could be made.
 struct ConnectFailure {
   std::string sentence;

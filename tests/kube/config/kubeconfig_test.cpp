@@ -66,6 +66,29 @@ TEST(Kubeconfig, ResolvesRelativeFilesAgainstItsOwnFolder) {
   EXPECT_EQ(config.ca_pem, certificate_pem);
   EXPECT_EQ(config.client_key_pem, key_pem);
   EXPECT_EQ(config.token_file, folder.path() / "token");
+  EXPECT_EQ(config.ca_file, folder.path() / "pki/ca.crt");
+  EXPECT_EQ(config.client_certificate_file, folder.path() / "pki/me.crt");
+  EXPECT_EQ(config.client_key_file, folder.path() / "pki/me.key");
+}
+
+TEST(Kubeconfig, ItsFilesCanBeReadAgainAndNonsenseInThemChangesNothing) {
+  TempFolder folder;
+  folder.write("ca.crt", certificate_pem);
+  auto config = load_kubeconfig(
+      folder.write("config", kubeconfig_with("server: https://api\ncertificate-authority: ca.crt", "token: t")));
+  EXPECT_FALSE(reread_files(config));
+  folder.write("ca.crt", "half-writ");
+  EXPECT_FALSE(reread_files(config));
+  std::filesystem::remove(folder.path() / "ca.crt");
+  EXPECT_FALSE(reread_files(config));
+  EXPECT_EQ(config.ca_pem, certificate_pem);
+  const auto renewed = "# renewed\n" + std::string{certificate_pem};
+  folder.write("ca.crt", renewed);
+  EXPECT_TRUE(reread_files(config));
+  EXPECT_EQ(config.ca_pem, renewed);
+  // Somebody who took the authority out wants it to stay out.
+  config.ca_pem.clear();
+  EXPECT_FALSE(reread_files(config));
 }
 
 TEST(Kubeconfig, IsAlsoJson) {

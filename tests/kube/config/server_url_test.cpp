@@ -24,6 +24,18 @@ TEST(ServerUrl, WritesOneSpellingPerServer) {
   EXPECT_EQ(parse_server_url("https://[::1]").authority(), "[::1]");
 }
 
+// A Host header and a certificate know the address only; which interface leads there is nobody else's business.
+TEST(ServerUrl, TheZoneOfAnIpv6AddressIsForConnectingOnly) {
+  for (const auto* text : {"https://[fe80::1%25eth0]:6443", "https://[fe80::1%eth0]:6443"}) {
+    const auto url = parse_server_url(text);
+    EXPECT_EQ(url.host, "fe80::1%eth0");
+    EXPECT_EQ(url.host_without_zone(), "fe80::1");
+    EXPECT_EQ(url.authority(), "[fe80::1]:6443");
+    EXPECT_EQ(url.text(), "https://[fe80::1%25eth0]:6443");
+    EXPECT_EQ(parse_server_url(url.text()), url);
+  }
+}
+
 TEST(ServerUrl, RefusesEverythingElseWithoutRepeatingIt) {
   for (const std::string text : {"",
                                  "api.example.com:6443",
@@ -41,6 +53,10 @@ TEST(ServerUrl, RefusesEverythingElseWithoutRepeatingIt) {
                                  "https://[]",
                                  "https://[::1]6443",
                                  "https://[a.b]",
+                                 "https://[fe80::1%25]",
+                                 "https://[fe80::1%]",
+                                 "https://[fe80::1%25a%b]",
+                                 "https://[fe80::1%25a:b]",
                                  "https://a b",
                                  "https://a/b c",
                                  "https://a/?watch",

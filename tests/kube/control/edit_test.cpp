@@ -99,6 +99,25 @@ TEST_F(EditTest, ErrorsThatAnotherLookCannotCureAreReturned) {
   });
 }
 
+TEST_F(EditTest, AnAnswerThatDoesNotTellWhetherItHappenedIsFollowedByALookButNotByAnotherWrite) {
+  api_.put(resources::config_maps, config_map("old"));
+  run([&](async::TaskScope&) -> Awaitable<> {
+    api_.fail_next(Verb::update, ErrorKind::ambiguous, true, 500);
+    auto happened = co_await edit(api_, resources::config_maps, a, set_data("new"));
+    EXPECT_TRUE(happened.has_value());
+    EXPECT_EQ(api_.requests(Verb::update), 1U);
+    api_.fail_next(Verb::update, ErrorKind::ambiguous, false, 500);
+    auto did_not = co_await edit(api_, resources::config_maps, a, set_data("newer"));
+    CO_ASSERT_TRUE(did_not.has_error());
+    EXPECT_EQ(did_not.error().kind, ErrorKind::ambiguous);
+    EXPECT_EQ(api_.requests(Verb::update), 2U);
+    api_.fail_next(Verb::patch, ErrorKind::ambiguous, false, 503);
+    auto patched = co_await create_or_patch(api_, resources::config_maps, a, set_data("newer"));
+    EXPECT_TRUE(patched.has_error());
+    EXPECT_EQ(api_.requests(Verb::patch), 1U);
+  });
+}
+
 TEST_F(EditTest, AKnownStateSavesTheReadAndAStaleOneIsReadAgain) {
   api_.put(resources::config_maps, config_map("old"));
   run([&](async::TaskScope&) -> Awaitable<> {

@@ -23,8 +23,8 @@ class StoreApi final : public kube::Api {
     bool carried_out = false;  // the request has its effect, only the answer is lost
     async::Duration delay{0};  // before the answer
   };
-  void fail_next(kube::Verb verb, kube::ErrorKind kind, bool carried_out = false) {
-    faults_.push_back({verb, {kind, 0, {}, "scripted", std::nullopt}, carried_out, {}});
+  void fail_next(kube::Verb verb, kube::ErrorKind kind, bool carried_out = false, int status = 0) {
+    faults_.push_back({verb, {kind, status, {}, "scripted", std::nullopt}, carried_out, {}});
   }
   /// From now on every request waits this long before it does anything.
   void set_latency(async::Duration latency) { latency_ = latency; }

@@ -1,23 +1,20 @@
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 
 #include <gmock/gmock.h>
 
 #include "kube/http/http_fixture.hpp"
+#include "kube/http/transport.hpp"
 
 namespace hubferry::test {
 namespace {
+
+namespace asio = boost::asio;
 
 using testing::HasSubstr;
 
 class HttpConnections : public HttpTest {
  protected:
-  static void answer_all(Session& session) {
-    while (true) {
-      session.read_request();
-      session.reply(200, object_a);
-    }
-  }
-
   Awaitable<> get_one(kube::Api& api, int& good) {
     const auto object = co_await api.get(kube::resources::config_maps, key_a);
     if (object) ++good;
@@ -212,6 +209,24 @@ TEST_F(HttpConnections, AWatchIsCancellableBeforeAndAfterItsHead) {
     run(clock_.sleep_for(1ms));
     EXPECT_TRUE(server.wait_until_idle());
   }
+}
+
+// A watch on a machine that lost its power would wait for an hour.
+TEST_F(HttpConnections, TheKernelIsToldToLookForAPeerThatHasVanished) {
+  asio::io_context loop;
+  asio::ip::tcp::socket socket{loop, asio::ip::tcp::v4()};
+  kube::http::notice_vanished_peer(socket);
+  const auto option = [&](int level, int name) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    EXPECT_EQ(getsockopt(socket.native_handle(), level, name, &value, &size), 0);
+    return value;
+  };
+  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 1);
+  const int until_noticed =
+      option(IPPROTO_TCP, TCP_KEEPIDLE) + option(IPPROTO_TCP, TCP_KEEPINTVL) * option(IPPROTO_TCP, TCP_KEEPCNT);
+  EXPECT_EQ(until_noticed, 60);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 60'000);
 }
 
 TEST_F(HttpConnections, ACancelledCallFromAnotherLoopUnwindsThereToo) {

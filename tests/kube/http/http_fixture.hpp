@@ -31,6 +31,13 @@ inline std::size_t open_files() {
   return static_cast<std::size_t>(std::distance(directory_iterator{"/proc/self/fd"}, directory_iterator{}));
 }
 
+inline void answer_all(Session& session) {
+  while (true) {
+    session.read_request();
+    session.reply(200, object_a);
+  }
+}
+
 /// A client on a loop in the test's thread, against scripted servers. Pauses and limits are short, so that whatever
 /// must time out does so soon; a hang fails the test.
 class HttpTest : public testing::Test {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "hubferry/kube/error.hpp"
+
 namespace hubferry::kube::http {
 namespace {
 
@@ -85,6 +87,9 @@ TEST(RetryRules, WhatCannotHelpIsNotTried) {
 
 TEST(RetryRules, RetryAfterIsSecondsOrNothing) {
   EXPECT_EQ(parse_retry_after("3"), 3s);
+  EXPECT_EQ(parse_retry_after("86400"), longest_retry_after);
+  EXPECT_EQ(parse_retry_after("99999999999999999999"), longest_retry_after);
+  EXPECT_EQ(parse_retry_after("99999999999999999999 days"), std::nullopt);
   EXPECT_EQ(parse_retry_after(""), std::nullopt);
   EXPECT_EQ(parse_retry_after("-1"), std::nullopt);
   EXPECT_EQ(parse_retry_after("Wed, 21 Oct 2015 07:28:00 GMT"), std::nullopt);

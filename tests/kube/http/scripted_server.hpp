@@ -46,6 +46,8 @@ class Session {
   [[nodiscard]] int index() const { return index_; }
   /// TLS: the handshake was shortened by an earlier session.
   [[nodiscard]] bool resumed();
+  /// TLS: the client's certificate as PEM; empty where it showed none.
+  [[nodiscard]] std::string client_certificate_pem();
 
  private:
   friend class ScriptedServer;

@@ -1,6 +1,10 @@
 #include <gmock/gmock.h>
 
+#include <openssl/x509_vfy.h>
+
+#include "kube/config/temp_folder.hpp"
 #include "kube/http/http_fixture.hpp"
+#include "kube/http/tls_context.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -13,13 +17,6 @@ class HttpTls : public HttpTest {
     kube::ClientConfig config;
     config.ca_pem = authority.certificate_pem();
     return config;
-  }
-
-  static void answer_all(Session& session) {
-    while (true) {
-      session.read_request();
-      session.reply(200, object_a);
-    }
   }
 
   void expect_refused(const ScriptedServer& server, const kube::ClientConfig& config, const std::string& why) {
@@ -159,6 +156,71 @@ TEST_F(HttpTls, AnAnswerThatEndsWithoutFarewellIsLost) {
   const auto object = get(*api);
   ASSERT_FALSE(object);
   EXPECT_EQ(object.error().kind, ErrorKind::unreachable);
+}
+
+// Whoever renews certificates writes new files; a controller should not have to be restarted for that.
+TEST_F(HttpTls, ARefusedClientCertificateIsReadAgainAndShownOnANewConnection) {
+  TempFolder folder;
+  const auto old_one = authority_.issue({});
+  const auto new_one = authority_.issue({});
+  const auto write = [&](const Identity& identity) {
+    folder.write("tls.crt", identity.certificate_pem);
+    folder.write("tls.key", identity.key_pem);
+  };
+  write(old_one);
+  ScriptedServer server{authority_.issue({"IP:127.0.0.1"}), [&](Session& session) {
+                          while (true) {
+                            session.read_request();
+                            const bool known = session.client_certificate_pem() == new_one.certificate_pem;
+                            session.reply(known ? 200 : 401, known ? object_a : "{}");
+                          }
+                        }};
+  auto config = trusting(authority_);
+  config.client_certificate_pem = old_one.certificate_pem;
+  config.client_key_pem = old_one.key_pem;
+  config.client_certificate_file = folder.path() / "tls.crt";
+  config.client_key_file = folder.path() / "tls.key";
+  auto api = connect(server, config);
+  EXPECT_EQ(get(*api).error().kind, ErrorKind::unauthorized) << "nobody has renewed it yet";
+  EXPECT_EQ(server.accepted(), 1);
+
+  // Half of a renewal cannot be used, and does no harm.
+  folder.write("tls.crt", new_one.certificate_pem);
+  EXPECT_EQ(get(*api).error().kind, ErrorKind::unauthorized);
+  write(new_one);
+  const auto object = create(*api);
+  EXPECT_TRUE(object) << object.error();
+  EXPECT_EQ(server.accepted(), 2);
+}
+
+TEST_F(HttpTls, AnAuthorityThatWasReplacedIsReadAgain) {
+  TempFolder folder;
+  const Authority successor{"the next authority"};
+  ScriptedServer server{successor.issue({"IP:127.0.0.1"}), answer_all};
+  auto config = trusting(authority_);
+  config.ca_file = folder.write("ca.crt", authority_.certificate_pem());
+  auto api = connect(server, config);
+  EXPECT_THAT(get(*api).error().message, HasSubstr("unknown authority"));
+  folder.write("ca.crt", authority_.certificate_pem() + successor.certificate_pem());
+  const auto object = get(*api);
+  EXPECT_TRUE(object) << object.error();
+}
+
+// A name that OpenSSL cannot take would leave it without one, and every certificate would do.
+TEST_F(HttpTls, TheCertificateOfAnAddressWithAZoneIsCheckedForTheAddress) {
+  const auto checked_address = [&](const std::string& server) {
+    kube::http::TlsContext tls{trusting(authority_), kube::parse_server_url(server), {}, {}};
+    SSL* stream = SSL_new(tls.context().native_handle());
+    tls.prepare(stream);
+    char* address = X509_VERIFY_PARAM_get1_ip_asc(SSL_get0_param(stream));
+    std::string text = address == nullptr ? "nothing" : address;
+    OPENSSL_free(address);
+    SSL_free(stream);
+    return text;
+  };
+  EXPECT_EQ(checked_address("https://[fe80::1%25eth0]:6443"), "FE80:0:0:0:0:0:0:1");
+  EXPECT_EQ(checked_address("https://[fd00::2]"), "FD00:0:0:0:0:0:0:2");
+  EXPECT_EQ(checked_address("https://10.0.0.1"), "10.0.0.1");
 }
 
 TEST_F(HttpTls, AnAuthorityThatCannotBeReadIsAConfigError) {

@@ -1,0 +1,35 @@
+#include "hubferry/kube/error.hpp"
+
+#include <gtest/gtest.h>
+
+namespace hubferry::kube {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(KubeError, AServersWishForAPauseIsBounded) {
+  const auto asked = [](const std::string& seconds) {
+    return error_from_status(429, R"({"kind":"Status","details":{"retryAfterSeconds":)" + seconds + "}}").retry_after;
+  };
+  EXPECT_EQ(asked("7"), 7s);
+  EXPECT_EQ(asked("0"), std::nullopt);
+  EXPECT_EQ(asked("-3"), std::nullopt);
+  EXPECT_EQ(asked("86400"), longest_retry_after);
+  EXPECT_EQ(asked("9223372036854775807"), longest_retry_after);
+}
+
+TEST(KubeError, OnlyAServerThatSaysWhenToComeAgainHasNotTouchedAWrite) {
+  for (const int status : {500, 502, 503, 504, 599}) {
+    const auto error = error_from_status(status, "{}");
+    EXPECT_EQ(error.kind, ErrorKind::retry_later) << status;
+    EXPECT_EQ(as_answer_to_write(error).kind, ErrorKind::ambiguous) << status;
+  }
+  const std::string later = R"({"kind":"Status","details":{"retryAfterSeconds":1}})";
+  EXPECT_EQ(as_answer_to_write(error_from_status(503, later)).kind, ErrorKind::retry_later);
+  EXPECT_EQ(as_answer_to_write(error_from_status(429, "{}")).kind, ErrorKind::retry_later);
+  EXPECT_EQ(as_answer_to_write(error_from_status(500, later)).kind, ErrorKind::ambiguous);
+  EXPECT_EQ(as_answer_to_write(error_from_status(409, "{}")).kind, ErrorKind::conflict);
+}
+
+}  // namespace
+}  // namespace hubferry::kube
