@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "app/flag_values.hpp"
+#include "app/terminal.hpp"
 
 namespace hubferry::app {
 
@@ -15,21 +16,47 @@ std::string number_text(double value) {
   return text.str();
 }
 
-/// Breaks `text` into lines that begin with `indent`.
-std::string wrapped(const std::string& text, const std::string& indent) {
-  constexpr std::size_t width = 100;
-  std::istringstream words{text};
-  std::string result;
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += line + "\n";
+  return text;
+}
+
+/// A command as it can be copied into a shell: broken before flags and pipes only.
+std::string shell_lines(const std::string& command, std::size_t width) {
+  const std::string indent = "  ";
+  constexpr std::size_t room_for_backslash = 2;
+  std::string text;
   std::string line = indent;
-  for (std::string word; words >> word;) {
-    if (line.size() > indent.size() && line.size() + 1 + word.size() > width) {
-      result += line + "\n";
-      line = indent;
+  for (std::size_t begin = 0; begin < command.size();) {
+    const auto end = std::min({command.find(" --", begin + 1), command.find(" | ", begin + 1), command.size()});
+    const auto part = command.substr(begin, end - begin);
+    if (line != indent && columns(line) + columns(part) + room_for_backslash > width) {
+      text += line + " \\\n";
+      line = indent + "   ";
     }
-    if (line.size() > indent.size()) line += ' ';
-    line += word;
+    line += part;
+    begin = end;
   }
-  return result + line + "\n";
+  return text + line + "\n";
+}
+
+std::string flag_heading(const Flag& flag, std::size_t width) {
+  std::string line = "  ";
+  if (!flag.short_name.empty()) line += "-" + flag.short_name + ", ";
+  line += "--" + flag.name + (flag.is_switch() ? "" : " " + flag.placeholder);
+  std::string text;
+  const auto add = [&](const std::string& part, const std::string& before) {
+    if (columns(line) + before.size() + columns(part) > width) {
+      text += line + "\n";
+      line = "        " + part;
+    } else {
+      line += before + part;
+    }
+  };
+  if (!flag.default_text.empty()) add("(default: " + flag.default_text + ")", " ");
+  if (flag.from_environment) add("$" + flag.environment_name(), "   ");
+  return text + line + "\n";
 }
 
 }  // namespace
@@ -105,26 +132,39 @@ void Command::add_duration(async::Duration& target, std::string name, std::strin
        .short_name = ""});
 }
 
-std::string Command::help_text(const std::string& program) const {
-  std::string text = program + " " + name_ + ": " + summary_ + "\n\nusage: " + program + " " + name_;
+void Command::not_from_environment(const std::vector<std::string>& names) {
+  for (const auto& name : names) {
+    const auto known = std::find_if(flags_.begin(), flags_.end(), [&](const Flag& flag) { return flag.name == name; });
+    if (known == flags_.end()) throw std::logic_error("there is no flag --" + name);
+    known->from_environment = false;
+  }
+}
+
+std::string Command::help_text(const std::string& program, std::size_t width) const {
+  const std::string indent(8, ' ');
+  std::string text = joined(wrapped(program + " " + name_ + ": " + summary_, width));
+  text += "\nusage: " + program + " " + name_;
   if (!flags_.empty()) text += " [flags]";
   for (const auto& argument : arguments_) text += argument.required ? " " + argument.name : " [" + argument.name + "]";
   text += "\n";
-  if (!description_.empty()) text += "\n" + wrapped(description_, "");
-  if (!arguments_.empty()) {
-    text += "\narguments:\n";
-    for (const auto& argument : arguments_) text += "  " + argument.name + "\n" + wrapped(argument.help, "        ");
-  }
-  if (!flags_.empty()) text += "\nflags, each with the environment variable that sets it too (the flag wins):\n";
-  for (const auto& flag : flags_) {
-    text += "  ";
-    if (!flag.short_name.empty()) text += "-" + flag.short_name + ", ";
-    text += "--" + flag.name + (flag.is_switch() ? "" : " " + flag.placeholder);
-    if (!flag.default_text.empty()) text += " (default: " + flag.default_text + ")";
-    text += "   $" + flag.environment_name() + "\n" + wrapped(flag.help, "        ");
-  }
+  if (!description_.empty()) text += "\n" + joined(wrapped(description_, width));
+  if (!arguments_.empty()) text += "\narguments:\n";
+  for (const auto& argument : arguments_)
+    text += "  " + argument.name + "\n" + joined(wrapped(argument.help, width, indent, indent));
+  const bool has_variables =
+      std::any_of(flags_.begin(), flags_.end(), [](const Flag& flag) { return flag.from_environment; });
+  if (!flags_.empty()) text += "\nflags:\n";
+  for (const auto& flag : flags_) text += flag_heading(flag, width) + joined(wrapped(flag.help, width, indent, indent));
+  if (has_variables)
+    text += "\n" +
+            joined(wrapped("A flag with a $VARIABLE is also set by that environment variable; the flag wins.", width));
+  if (!exit_codes_.empty()) text += "\nexit codes:\n";
+  for (const auto& [code, what] : exit_codes_)
+    text +=
+        joined(wrapped(what, width, "  " + code + std::string(6 - std::min<std::size_t>(code.size(), 5), ' '), indent));
   if (!examples_.empty()) text += "\nexamples:\n";
-  for (const auto& example : examples_) text += wrapped("# " + example.what, "  ") + "  " + example.line + "\n";
+  for (const auto& example : examples_)
+    text += joined(wrapped(example.what, width, "  # ", "  # ")) + shell_lines(example.line, width);
   return text;
 }
 

@@ -15,7 +15,7 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// One flag, which can also be given as an environment variable.
+/// One flag, which can as a rule also be given as an environment variable.
 struct Flag {
   std::string name;         // "log-level"
   std::string placeholder;  // "LEVEL"; empty for a switch
@@ -28,6 +28,9 @@ struct Flag {
   bool repeatable = false;
   /// What it can be set to, where that is a short list: for shell completion.
   std::vector<std::string> choices = {};
+  /// Whether the environment variable counts. Not for what is said anew with every call: a variable that was set for
+  /// one command would surprise another.
+  bool from_environment = true;
 
   [[nodiscard]] bool is_switch() const { return placeholder.empty(); }
   /// "HUBFERRY_LOG_LEVEL".
@@ -54,6 +57,9 @@ class Command {
   void describe(std::string text) { description_ = std::move(text); }
   void example(std::string line, std::string what) { examples_.push_back({std::move(line), std::move(what)}); }
 
+  /// What the process's exit code tells.
+  void exit_code(std::string code, std::string what) { exit_codes_.push_back({std::move(code), std::move(what)}); }
+
   void add(Flag flag);
   void add_switch(bool& target, std::string name, std::string help);
   void add_text(std::string& target, std::string name, std::string placeholder, std::string help);
@@ -64,6 +70,8 @@ class Command {
                   std::vector<std::string> choices, std::string help);
   /// Must be above zero.
   void add_duration(async::Duration& target, std::string name, std::string help);
+  /// These flags, which were added before, have no environment variable.
+  void not_from_environment(const std::vector<std::string>& names);
   void add_argument(Argument argument) { arguments_.push_back(std::move(argument)); }
 
   /// Called when all flags are taken, for what concerns several of them. Throws UsageError.
@@ -75,7 +83,8 @@ class Command {
   [[nodiscard]] const std::string& summary() const { return summary_; }
   [[nodiscard]] const std::vector<Flag>& flags() const { return flags_; }
   [[nodiscard]] const std::vector<Argument>& arguments() const { return arguments_; }
-  [[nodiscard]] std::string help_text(const std::string& program) const;
+  /// In lines of at most `width` columns, as far as words allow.
+  [[nodiscard]] std::string help_text(const std::string& program, std::size_t width) const;
 
   void check() const {
     if (check_) check_();
@@ -83,6 +92,10 @@ class Command {
   [[nodiscard]] int run() const { return run_(); }
 
  private:
+  struct ExitCode {
+    std::string code;
+    std::string what;
+  };
   struct Example {
     std::string line;
     std::string what;
@@ -94,6 +107,7 @@ class Command {
   std::vector<Flag> flags_;
   std::vector<Argument> arguments_;
   std::vector<Example> examples_;
+  std::vector<ExitCode> exit_codes_;
   std::function<void()> check_;
   std::function<int()> run_;
 };

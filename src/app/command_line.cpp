@@ -5,6 +5,8 @@
 #include <ostream>
 
 #include "app/flag_values.hpp"
+#include "app/output.hpp"
+#include "app/terminal.hpp"
 
 namespace hubferry::app {
 
@@ -96,15 +98,16 @@ int CommandLine::run(std::vector<std::string> arguments, const Surroundings& sur
   int code = 0;
   try {
     code = dispatch(std::move(arguments), surroundings);
+    flush(surroundings.out);
   } catch (const UsageError& error) {
     surroundings.err << who << ": " << error.what() << "\n" << who << " --help tells what it takes\n";
     return 2;
-  } catch (const std::exception& error) {
+  } catch (const OutputClosed& error) {
+    if (has_met_a_closed_pipe()) return exit_code_of_a_closed_pipe;
     surroundings.err << who << ": " << error.what() << "\n";
     return 1;
-  }
-  if (!surroundings.out.flush()) {
-    surroundings.err << who << ": cannot write the output\n";
+  } catch (const std::exception& error) {
+    surroundings.err << who << ": " << sentence_of(error) << "\n";
     return 1;
   }
   return code;
@@ -121,7 +124,8 @@ int CommandLine::dispatch(std::vector<std::string> arguments, const Surroundings
   const auto parsed = parse(std::move(arguments));
   if (!parsed.unnamed_at_root.empty()) refuse_at_root(parsed.unnamed_at_root.front());
   if (parsed.help) {
-    surroundings.out << (parsed.command != nullptr ? parsed.command->help_text(program_) : help_text());
+    const auto width = surroundings.width;
+    surroundings.out << (parsed.command != nullptr ? parsed.command->help_text(program_, width) : help_text(width));
     return 0;
   }
   if (parsed.command == nullptr) throw UsageError("a command is missing");
@@ -131,10 +135,11 @@ int CommandLine::dispatch(std::vector<std::string> arguments, const Surroundings
     if (const auto given = parsed.values.find(flag.name); given != parsed.values.end()) {
       for (const auto& text : given->second)
         if (flag.repeatable || &text == &given->second.back()) apply(flag, text, "--" + flag.name);
-    } else if (const auto variable = surroundings.environment(flag.environment_name());
-               variable && !variable->empty()) {
-      apply(flag, *variable, "environment variable " + flag.environment_name());
+      continue;
     }
+    if (!flag.from_environment) continue;
+    if (const auto variable = surroundings.environment(flag.environment_name()); variable && !variable->empty())
+      apply(flag, *variable, "environment variable " + flag.environment_name());
   }
   command.check();
   return command.run();
@@ -205,14 +210,21 @@ void CommandLine::refuse_at_root(const std::string& text) const {
   throw UsageError("unknown flag " + flag_part(text));
 }
 
-std::string CommandLine::help_text() const {
+std::string CommandLine::help_text(std::size_t columns_of_screen) const {
   std::string text = program_ + ": " + summary_ + "\n\nusage: " + program_ + " COMMAND [flags]\n\ncommands:\n";
+  const auto add = [&](const std::vector<std::string>& lines) {
+    for (const auto& line : lines) text += line + "\n";
+  };
   std::size_t width = 0;
   for (const auto& command : commands_) width = std::max(width, command.name().size());
-  for (const auto& command : commands_)
-    text += "  " + command.name() + std::string(width - command.name().size() + 3, ' ') + command.summary() + "\n";
-  text += "\n" + program_ + " COMMAND --help tells more about each; " + program_ + " --version says which this is.\n";
-  text += "Every flag can also be given as an environment variable: --log-level as HUBFERRY_LOG_LEVEL.\n";
+  for (const auto& command : commands_) {
+    const std::string name = "  " + command.name() + std::string(width - command.name().size() + 3, ' ');
+    add(wrapped(command.summary(), columns_of_screen, name, std::string(name.size(), ' ')));
+  }
+  text += "\n";
+  add(wrapped(program_ + " COMMAND --help tells more about each; " + program_ + " --version says which this is. Most " +
+                  "flags can also be given as an environment variable: --log-level as HUBFERRY_LOG_LEVEL.",
+              columns_of_screen));
   return text;
 }
 

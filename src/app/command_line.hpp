@@ -17,6 +17,7 @@ struct Surroundings {
   std::ostream& err;
   /// nullopt when the variable is not set. An empty variable counts as not set.
   std::function<std::optional<std::string>(const std::string& name)> environment;
+  std::size_t width = 80;  // of the help
 };
 
 /// The whole program as its user sees it: subcommands with flags.
@@ -44,7 +45,7 @@ class CommandLine {
   int dispatch(std::vector<std::string> arguments, const Surroundings& surroundings) const;
   [[nodiscard]] const Command* find(const std::string& name) const;
   [[noreturn]] void refuse_at_root(const std::string& text) const;
-  [[nodiscard]] std::string help_text() const;
+  [[nodiscard]] std::string help_text(std::size_t width) const;
 
   std::string program_;
   std::string summary_;

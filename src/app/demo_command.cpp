@@ -8,6 +8,7 @@
 #include "app/demo_stage.hpp"
 #include "app/flag_values.hpp"
 #include "app/observability.hpp"
+#include "app/output.hpp"
 #include "app/temporary_folder.hpp"
 #include "hubferry/async/shutdown.hpp"
 #include "hubferry/async/task_scope.hpp"
@@ -21,7 +22,9 @@ namespace {
 
 // A burst of events is one picture.
 constexpr auto shortest_pause = 100ms;
+constexpr int failed = 1;
 constexpr int interrupted = 130;
+constexpr const char* log_name = "manager.log";
 
 /// A file descriptor that is closed with the object.
 class LogFile {
@@ -64,6 +67,7 @@ class Demo {
     auto life = [&](async::TaskScope& scope) -> async::Awaitable<> {
       scope.spawn(observability_.serve());
       scope.spawn(play(scope));
+      scope.spawn(until_unread(env_.clock, STDOUT_FILENO));
       co_await stop.wait();
       scope.stop();
     };
@@ -86,10 +90,9 @@ class Demo {
     co_await stage_.create_migrations();
     co_await follow();
     co_await conclude();
-    if (options_.keep) {
-      say({"", "All of it goes on until Ctrl-C."});
-      co_await env_.clock.sleep_until(async::never);
-    }
+    say({""});
+    say(where_to_look());
+    if (options_.keep) co_await env_.clock.sleep_until(async::never);
     scope.stop();
   }
 
@@ -99,7 +102,8 @@ class Demo {
         [this](const kube::Key&, const auto&, const auto& now) {
           if (now == nullptr) return;
           const auto news = progress_.observe(view_of(*now), env_.clock.now());
-          if (!terminal_.interactive) say(news);
+          if (!terminal_.interactive)
+            for (const auto& line : news) out_ << line << "\n";
           changed_.notify();
         },
         kube::Replay::existing);
@@ -113,6 +117,7 @@ class Demo {
       if (terminal_.interactive) scope.spawn(tick(env_.clock, changed_));
       while (progress_.migrations() < static_cast<std::size_t>(options_.migrations) || !progress_.all_ended()) {
         co_await changed_.wait();
+        flush(out_);
         draw();
         co_await env_.clock.sleep_for(shortest_pause);
       }
@@ -124,22 +129,30 @@ class Demo {
   }
 
   void draw() {
-    if (terminal_.interactive) area_.draw(progress_.lines(env_.clock.now(), terminal_));
+    if (!terminal_.interactive) return;
+    terminal_ = Terminal::of(STDOUT_FILENO);  // its window may have changed
+    area_.resize(terminal_);
+    constexpr std::size_t totals = 1;
+    area_.draw(progress_.lines(env_.clock.now(), terminal_), totals);
   }
 
-  /// What came of it, by the hubs' own word, and where to look.
+  /// What came of it, by the hubs' own word.
   async::Awaitable<> conclude() {
     const auto there = co_await stage_.count_available(DemoStage::target);
     const auto here = co_await stage_.count_available(DemoStage::source);
     const bool is_failure_wanted = !options_.fail.empty();
     const auto& expected = is_failure_wanted ? here : there;
     const bool is_good = expected == stage_.clusters() && progress_.all_succeeded() != is_failure_wanted;
-    code_ = is_good ? 0 : 1;
+    code_ = is_good ? 0 : failed;
     say({""});
     say(progress_.summary(terminal_));
-    say({"", verdict(here, there, is_good)});
+    if (const auto failures = progress_.failures(terminal_); !failures.empty()) {
+      say({""});
+      say(failures);
+    }
     say({""});
-    say(where_to_look());
+    for (const auto& line : wrapped(verdict(here, there, is_good), terminal_.width))
+      say({painted(line, is_good ? Colour::green : Colour::red, terminal_.colour)});
   }
 
   [[nodiscard]] std::string verdict(std::size_t here, std::size_t there, bool is_good) const {
@@ -157,7 +170,7 @@ class Demo {
       text += ": what cannot succeed was refused before anything was touched";
     else if (is_good && !options_.fail.empty())
       text += ": what failed in " + options_.fail + " was rolled back, and no cluster was lost";
-    return painted(text + ".", is_good ? Colour::green : Colour::red, terminal_.colour);
+    return text + ".";
   }
 
   void write_kubeconfigs() {
@@ -165,36 +178,35 @@ class Demo {
   }
 
   [[nodiscard]] std::vector<std::string> introduction() const {
-    std::vector<std::string> lines{"Moving " + std::to_string(stage_.clusters()) + " clusters from " +
-                                   DemoStage::source + " to " + DemoStage::target + " in " +
-                                   std::to_string(options_.migrations) +
-                                   (options_.migrations == 1 ? " migration." : " migrations.")};
+    std::string text = "Moving " + std::to_string(stage_.clusters()) + " clusters from " + DemoStage::source + " to " +
+                       DemoStage::target + " in " + std::to_string(options_.migrations) +
+                       (options_.migrations == 1 ? " migration." : " migrations.");
     if (!options_.fail.empty())
-      lines.push_back("As asked, something goes wrong in " + options_.fail + ": all must be as before in the end.");
-    lines.push_back("Kubeconfigs and the manager's log: " + folder_.path().string());
-    lines.emplace_back();
-    return lines;
+      text += "\nAs asked, something goes wrong in " + options_.fail + ": all must be as before in the end.";
+    text += "\nKubeconfigs and the manager's log, while it runs:\n" + folder_.path().string() + "\n\n";
+    return wrapped(text, terminal_.width);
   }
 
   [[nodiscard]] std::vector<std::string> where_to_look() const {
+    if (!options_.keep) return {"With --keep all of it stays, to look around in."};
     const auto config = [&](const char* server) {
       return (folder_.path() / (std::string{server} + ".kubeconfig")).string();
     };
-    std::vector<std::string> lines;
-    if (!options_.keep) lines.emplace_back("With --keep it stays, at addresses such as these:");
     const std::string address = "http://127.0.0.1:";
-    lines.push_back("  metrics   " + address + std::to_string(observability_.metrics_port()) + "/metrics");
-    lines.push_back("  health    " + address + std::to_string(observability_.health_port()) + "/readyz?verbose");
-    lines.push_back("  status    hubferry status --kubeconfig " + config(sim::global_hub));
-    lines.push_back("  kubectl   kubectl --kubeconfig " + config(sim::global_hub) + " get mcm -A");
-    lines.push_back("            kubectl --kubeconfig " + config(sim::global_hub) + " describe mcm move-1");
-    lines.push_back("            kubectl --kubeconfig " + config(DemoStage::target) + " get managedclusters");
-    return lines;
+    return {"All of it goes on until Ctrl-C. To look around, in another terminal:",
+            "  export KUBECONFIG=" + config(sim::global_hub),
+            "  hubferry status",
+            "  kubectl get mcm -A",
+            "  kubectl describe mcm move-1",
+            "  kubectl --kubeconfig " + config(DemoStage::target) + " get mcl",
+            "  curl " + address + std::to_string(observability_.metrics_port()) + "/metrics",
+            "  curl '" + address + std::to_string(observability_.health_port()) + "/readyz?verbose'",
+            "  less " + (folder_.path() / log_name).string()};
   }
 
   void say(const std::vector<std::string>& lines) {
     for (const auto& line : lines) out_ << line << "\n";
-    out_.flush();
+    flush(out_);
   }
 
   DemoOptions options_;
@@ -214,7 +226,7 @@ class Demo {
 
 int run_demo(const DemoOptions& options, std::ostream& out) {
   TemporaryFolder folder{"hubferry-demo-"};
-  const LogFile log_file{folder.path() / "manager.log"};
+  const LogFile log_file{folder.path() / log_name};
   obs::LogSink sink{log_file.sink_options()};
   const auto log = sink.logger().named("demo");
   async::RealClock clock;
@@ -236,7 +248,20 @@ int run_demo(const DemoOptions& options, std::ostream& out) {
   policy.say = [&](const std::string& sentence) {
     if (!sentence.starts_with("received")) folder.remove();
   };
-  return async::run_main(body, policy);
+  // What went wrong is in the log: it is all that is left behind.
+  const auto keep_log = [&] {
+    const auto kept = folder.keep(log_name);
+    return kept.empty() ? std::string{} : "The manager's log is kept: " + kept.string();
+  };
+  try {
+    const int code = async::run_main(body, policy);
+    if (code == failed) out << "\n" << keep_log() << "\n";
+    return code;
+  } catch (const OutputClosed&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw std::runtime_error(sentence_of(error) + "\n" + keep_log());
+  }
 }
 
 }  // namespace
@@ -246,8 +271,10 @@ void add_demo_command(CommandLine& line, std::ostream& out) {
   command.describe(
       "Builds a global hub, two hubs and managed clusters with their agents, all simulated but on real sockets, and "
       "lets the manager's controller move the clusters. On a terminal the progress is shown in place, else as a log. "
-      "The exit code is 0 if all came as announced: all clusters on the target or, with --fail, all back on the "
-      "source; 1 if not; 130 after Ctrl-C. Nothing is left behind, unless --keep is given.");
+      "Nothing is left behind; only when it fails the manager's log, and it says where.");
+  command.exit_code("0", "all came as announced: all clusters on the target or, with --fail, all back on the source");
+  command.exit_code("1", "something did not");
+  command.exit_code("130", "Ctrl-C came first");
   const auto options = std::make_shared<DemoOptions>();
   command.add_integer(options->clusters, "clusters", 1, 10'000, "How many clusters move.");
   command.add_integer(options->migrations, "migrations", 1, 100, "How many migrations share them, all at once.");
@@ -261,6 +288,7 @@ void add_demo_command(CommandLine& line, std::ostream& out) {
                .choices = demo_failures()});
   command.add_switch(options->keep, "keep", "Leave everything running at the end, until Ctrl-C.");
   command.add_integer(options->seed, "seed", 0, 1'000'000, "Another seed gives other clusters.");
+  command.not_from_environment({"clusters", "migrations", "fail", "keep", "seed"});
   command.example("hubferry demo", "50 clusters in three migrations");
   command.example("hubferry demo --fail registering", "the target refuses the clusters: see the rollback");
   command.example("hubferry demo --clusters 500 --migrations 10 --keep", "more of it, to look around in afterwards");

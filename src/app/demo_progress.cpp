@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "app/natural_order.hpp"
 #include "app/status_text.hpp"
 #include "app/text_table.hpp"
 #include "hubferry/migration/resource.hpp"
@@ -14,7 +15,10 @@ namespace phases = migration::phases;
 
 namespace {
 
-constexpr std::size_t bar_width = 20;
+// Leaves room for the time of the present phase on a screen of 80 columns.
+std::size_t bar_width(const Terminal& terminal) {
+  return terminal.width == 0 || terminal.width >= 100 ? 20 : 12;
+}
 
 std::string with_decimals(double value) {
   std::array<char, 32> text{};
@@ -30,20 +34,37 @@ std::string padded(const std::string& text, std::size_t width) {
   return text + std::string(width - std::min(width, columns(text)), ' ');
 }
 
-std::string bar(std::int64_t done, std::int64_t total) {
-  const auto full = total <= 0 ? 0 : static_cast<std::size_t>(done) * bar_width / static_cast<std::size_t>(total);
-  return "[" + std::string(full, '#') + std::string(bar_width - full, '.') + "]";
+std::string bar(std::int64_t done, std::int64_t total, std::size_t width) {
+  const auto full = total <= 0 ? 0 : static_cast<std::size_t>(done) * width / static_cast<std::size_t>(total);
+  return "[" + std::string(full, '#') + std::string(width - full, '.') + "]";
 }
 
 std::int64_t errors_of(const MigrationView& view) {
   return std::max(view.clusters.failed, view.clusters.rolled_back);
 }
 
-/// The phases that take time, in the order of the table.
-const std::vector<std::string>& timed_phases() {
-  static const std::vector<std::string> names{phases::validating,  phases::initializing, phases::deploying,
-                                              phases::registering, phases::rollbacking,  phases::cleaning};
+/// A phase that takes time, and its column's heading: so short that the table fits into 80 columns.
+struct TimedPhase {
+  std::string name;
+  std::string heading;
+};
+
+/// In the order of the table.
+const std::vector<TimedPhase>& timed_phases() {
+  static const std::vector<TimedPhase> names{{phases::validating, "VALID"},     {phases::initializing, "INIT"},
+                                             {phases::deploying, "DEPLOY"},     {phases::registering, "REGISTER"},
+                                             {phases::rollbacking, "ROLLBACK"}, {phases::cleaning, "CLEAN"}};
   return names;
+}
+
+/// What a log says beside a phase that means trouble: why, and at the end of a rollback how that went.
+std::string trouble(const MigrationView& migration, const std::string& phase_before) {
+  if (!migration.is_failing()) return "";
+  const auto* cause = migration.cause();
+  if (cause != nullptr && phase_before != phases::rollbacking)
+    return ": " + cause->reason + ": " + fitted(cause->message, 0);
+  const auto* news = migration.news();
+  return news == nullptr ? "" : ": " + fitted(news->message, 0);
 }
 
 }  // namespace
@@ -65,7 +86,9 @@ std::vector<std::string> DemoProgress::observe(const MigrationView& migration, a
   const auto is_it = [&](const Seen& seen) { return seen.view.key == migration.key; };
   auto known = std::find_if(seen_.begin(), seen_.end(), is_it);
   if (known == seen_.end()) {
-    const auto is_before = [](const Seen& one, const Seen& other) { return one.view.key < other.view.key; };
+    const auto is_before = [](const Seen& one, const Seen& other) {
+      return comes_before(one.view.key.name, other.view.key.name);
+    };
     Seen seen{migration, now, now, std::nullopt, {}};
     known = seen_.insert(std::upper_bound(seen_.begin(), seen_.end(), seen, is_before), seen);
     known->view.phase.clear();
@@ -82,10 +105,7 @@ std::vector<std::string> DemoProgress::observe(const MigrationView& migration, a
     }
     known->phase_since = now;
     if (migration.has_ended()) known->ended = now;
-    const auto* told = migration.news();
-    const bool is_trouble = migration.phase == phases::rollbacking || migration.phase == phases::failed;
-    if (is_trouble && told != nullptr) text += ": " + fitted(told->message, 0);
-    news.push_back(std::move(text));
+    news.push_back(text + trouble(migration, before.phase));
   }
   if (migration.clusters.migrated != before.clusters.migrated)
     news.push_back(when + std::to_string(migration.clusters.migrated) + " of " +
@@ -103,7 +123,7 @@ std::string DemoProgress::line(const Seen& seen, std::size_t name_width, async::
   const std::string phase = view.phase.empty() ? "New" : view.phase;
   std::string text = padded(view.key.name, name_width) + "  " +
                      painted(padded(phase, 12), colour_of_phase(view.phase), terminal.colour) + "  " +
-                     bar(view.clusters.migrated, view.clusters.total) + " " +
+                     bar(view.clusters.migrated, view.clusters.total, bar_width(terminal)) + " " +
                      padded(std::to_string(view.clusters.migrated) + "/" + std::to_string(view.clusters.total), 9);
   const auto registering = seen.time_in(phases::registering, now);
   std::string rate = "-";
@@ -113,9 +133,14 @@ std::string DemoProgress::line(const Seen& seen, std::size_t name_width, async::
   const auto errors = errors_of(view);
   text += painted(padded(std::to_string(errors) + (errors == 1 ? " error" : " errors"), 11),
                   errors == 0 ? Colour::plain : Colour::red, terminal.colour);
-  for (const auto& name : timed_phases())
-    if (const auto time = seen.time_in(name, now)) text += name.substr(0, 3) + " " + demo_time(*time) + "  ";
-  return text;
+  std::string times;
+  for (const auto& phase_with_time : timed_phases())
+    if (const auto time = seen.time_in(phase_with_time.name, now))
+      times += phase_with_time.name.substr(0, 3) + " " + demo_time(*time) + "  ";
+  const std::size_t used = name_width + bar_width(terminal) + 47;  // what stands above
+  while (terminal.width > 0 && !times.empty() && used + times.size() > terminal.width + 2)
+    times.erase(0, times.find("  ") + 2);
+  return text + times;
 }
 
 std::vector<std::string> DemoProgress::lines(async::TimePoint now, const Terminal& terminal) const {
@@ -132,17 +157,14 @@ std::vector<std::string> DemoProgress::lines(async::TimePoint now, const Termina
 std::vector<std::string> DemoProgress::summary(const Terminal& terminal) const {
   std::vector<std::string> headings{"MIGRATION", "RESULT", "MOVED", "BACK", "TOOK"};
   std::vector<std::string> shown;
-  for (const auto& name : timed_phases()) {
-    const bool was_met = std::any_of(
-        seen_.begin(), seen_.end(), [&](const Seen& seen) { return seen.time_in(name, seen.phase_since).has_value(); });
-    if (!was_met) continue;
-    shown.push_back(name);
-    std::string heading = name;
-    std::transform(heading.begin(), heading.end(), heading.begin(),
-                   [](char c) { return static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c); });
-    headings.push_back(heading);
+  for (const auto& phase : timed_phases()) {
+    const auto met_it = [&](const Seen& seen) { return seen.time_in(phase.name, seen.phase_since).has_value(); };
+    if (std::none_of(seen_.begin(), seen_.end(), met_it)) continue;
+    shown.push_back(phase.name);
+    headings.push_back(phase.heading);
   }
-  TextTable table{headings};
+  constexpr std::size_t narrow_gap = 2;
+  TextTable table{headings, narrow_gap};
   for (const auto& seen : seen_) {
     const auto& view = seen.view;
     const auto end = seen.ended.value_or(seen.phase_since);
@@ -158,6 +180,20 @@ std::vector<std::string> DemoProgress::summary(const Terminal& terminal) const {
     table.add(std::move(row));
   }
   return table.lines(terminal);
+}
+
+std::vector<std::string> DemoProgress::failures(const Terminal& terminal) const {
+  constexpr std::size_t most_migrations = 5;
+  constexpr std::size_t most_clusters = 3;
+  std::vector<std::string> all;
+  std::size_t failed = 0;
+  for (const auto& seen : seen_) {
+    if (!seen.view.is_failing() || ++failed > most_migrations) continue;
+    for (auto& line : failure_lines(seen.view, most_clusters, terminal)) all.push_back(std::move(line));
+  }
+  if (failed > most_migrations)
+    all.push_back("… and " + std::to_string(failed - most_migrations) + " more migrations failed");
+  return all;
 }
 
 bool DemoProgress::all_ended() const {

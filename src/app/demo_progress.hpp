@@ -18,10 +18,13 @@ class DemoProgress {
   /// A migration as it is now. Returns what is new, as lines for a log: none when nothing is.
   std::vector<std::string> observe(const MigrationView& migration, async::TimePoint now);
 
-  /// One line for each migration, and one for all: for a screen that changes in place.
+  /// One line for each migration, and at last one for all: for a screen that changes in place. Of what does not fit
+  /// into its width the oldest times are left out.
   [[nodiscard]] std::vector<std::string> lines(async::TimePoint now, const Terminal& terminal) const;
   /// The table at the end: results, and how long each phase took.
   [[nodiscard]] std::vector<std::string> summary(const Terminal& terminal) const;
+  /// Why migrations failed, the first few of them. None where all is well.
+  [[nodiscard]] std::vector<std::string> failures(const Terminal& terminal) const;
 
   [[nodiscard]] std::size_t migrations() const { return seen_.size(); }
   [[nodiscard]] bool all_ended() const;
@@ -46,7 +49,7 @@ class DemoProgress {
                                  const Terminal& terminal) const;
 
   async::TimePoint start_;
-  std::vector<Seen> seen_;  // by name
+  std::vector<Seen> seen_;  // by name, as people count
 };
 
 /// "4.2s", "1m5s"

@@ -1,10 +1,16 @@
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 
 #include "app/commands.hpp"
+#include "app/output.hpp"
+#include "app/terminal.hpp"
 
 int main(int argc, char** argv) {
   using namespace hubferry::app;
+  note_closed_pipes();
   CommandLine line{"hubferry", "moves managed clusters from one hub to another"};
   add_manager_command(line);
   add_klusterlet_command(line);
@@ -19,5 +25,9 @@ int main(int argc, char** argv) {
     const char* value = std::getenv(name.c_str());
     return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
   };
-  return line.run({argv + 1, argv + argc}, {.out = std::cout, .err = std::cerr, .environment = environment});
+  // Lines that go from edge to edge of a wide window are hard to read.
+  constexpr std::size_t widest = 120;
+  Surroundings surroundings{.out = std::cout, .err = std::cerr, .environment = environment};
+  if (const auto width = Terminal::of(STDOUT_FILENO).width; width > 0) surroundings.width = std::min(width, widest);
+  return line.run({argv + 1, argv + argc}, surroundings);
 }

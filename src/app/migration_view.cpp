@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 
+#include "app/natural_order.hpp"
 #include "hubferry/migration/resource.hpp"
 
 namespace hubferry::app {
@@ -45,6 +46,11 @@ MigrationView::Condition condition_of(const json::object& from) {
   return {text_of(from, "type"), text_of(from, "status"), text_of(from, "reason"), text_of(from, "message"), changed};
 }
 
+void sort_failures(MigrationView& view) {
+  std::sort(view.failures.begin(), view.failures.end(),
+            [](const auto& one, const auto& other) { return comes_before(one.cluster, other.cluster); });
+}
+
 void take_problems(const kube::Object& object, std::string_view activity, std::vector<std::string>& problems) {
   const auto* noted = object.find({"status", activity});
   if (noted == nullptr || !noted->is_object()) return;
@@ -70,6 +76,20 @@ bool MigrationView::has_succeeded() const {
   return phase == phases::completed;
 }
 
+bool MigrationView::is_failing() const {
+  return phase == phases::failed || phase == phases::rollbacking;
+}
+
+const MigrationView::Condition* MigrationView::cause() const {
+  if (!is_failing()) return nullptr;
+  // They stand in the order in which they came about: what failed later failed because of the first.
+  const auto tells = [](const Condition& condition) {
+    return condition.status == "False" && condition.reason != "Waiting";
+  };
+  const auto found = std::find_if(conditions.begin(), conditions.end(), tells);
+  return found == conditions.end() ? nullptr : &*found;
+}
+
 const MigrationView::Condition* MigrationView::news() const {
   const Condition* newest = nullptr;
   for (const auto& condition : conditions)
@@ -83,7 +103,7 @@ std::vector<MigrationView::Span> MigrationView::timeline() const {
     const auto known = states.find(name);
     const phase::State state = known == states.end() ? phase::State{} : known->second;
     Span span{name, state.start_time, state.end_time, state.failed};
-    if (name == phases::pending) {
+    if (name == phases::pending && (known != states.end() || name == phase)) {
       span.start = created;
       if (!span.end) span.end = started;
     }
@@ -95,7 +115,7 @@ std::vector<MigrationView::Span> MigrationView::timeline() const {
     }
     // What it is in now has not been left, whatever its handler says.
     if (name == phase && !has_ended()) span.end.reset();
-    if (!span.start || (name != phase && name != phases::pending && known == states.end())) continue;
+    if (!span.start || (name != phase && known == states.end())) continue;
     const auto is_later = [](const Span& one, const Span& other) { return one.start < other.start; };
     spans.insert(std::upper_bound(spans.begin(), spans.end(), span, is_later), span);
   }
@@ -134,6 +154,7 @@ MigrationView view_of(const kube::Object& migration) {
     view.failures.push_back(
         {text_of(item, "name"), text_of(item, "stage"), text_of(item, "reason"), text_of(item, "message")});
   });
+  sort_failures(view);
   take_problems(migration, "rollback", view.problems);
   take_problems(migration, "cleanup", view.problems);
   if (const auto* state = migration.find({"status", "state"})) view.states = phase::states_from_json(*state);
@@ -162,6 +183,7 @@ void add_failures(MigrationView& view, const kube::Object& config_map) {
     }
     view.failures.push_back(std::move(failure));
   }
+  sort_failures(view);
 }
 
 std::string short_duration(async::Duration duration) {

@@ -53,12 +53,16 @@ struct MigrationView {
   std::optional<async::WallTime> completed;
   std::optional<async::WallTime> phase_started;
   std::vector<Condition> conditions;
-  std::vector<Failure> failures;
+  std::vector<Failure> failures;      // as people count
   std::vector<std::string> problems;  // what a rollback or cleanup could not do
   phase::States states;
 
   [[nodiscard]] bool has_ended() const;
   [[nodiscard]] bool has_succeeded() const;
+  /// It failed, or is being rolled back.
+  [[nodiscard]] bool is_failing() const;
+  /// The condition that tells why it is failing. Null: it is not, or nobody said why.
+  [[nodiscard]] const Condition* cause() const;
   /// The condition that changed last: what it says is the news.
   [[nodiscard]] const Condition* news() const;
   /// The phases in order, as far as they were entered.

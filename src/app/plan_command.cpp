@@ -135,7 +135,9 @@ void add_plan_command(CommandLine& line, std::ostream& out) {
   auto& command = line.add("plan", "show what a migration would do, without doing it");
   command.describe(
       "Checks both hubs and every cluster as the manager would, and lists what would be copied and what stands in the "
-      "way. Nothing is written anywhere. The exit code is 0 if the migration can succeed, 1 if it cannot.");
+      "way. Nothing is written anywhere.");
+  command.exit_code("0", "the migration can succeed");
+  command.exit_code("1", "it cannot, or nobody can tell");
   const auto options = std::make_shared<PlanOptions>();
   command.add_text(options->kubeconfig, "kubeconfig", "FILE",
                    "How to reach the global hub. Without it: what KUBECONFIG names, the pod's service account, "
@@ -157,6 +159,7 @@ void add_plan_command(CommandLine& line, std::ostream& out) {
   command.add_text(options->placement, "placement", "NAME", "A Placement on the hub that the clusters leave.");
   command.add_switch(options->list_objects, "objects", "List every object that would be copied, by name.");
   command.add_choice(options->output, "output", "o", "FORMAT", {"table", "json"}, "table or json.");
+  command.not_from_environment({"filename", "from", "to", "clusters", "placement", "objects", "output"});
   command.example("hubferry plan -f migration.yaml", "before kubectl apply -f migration.yaml");
   command.example("hubferry plan --from hub1 --to hub2 --clusters cluster1,cluster2 --objects",
                   "without a file, with the name of every object");

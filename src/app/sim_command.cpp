@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "app/commands.hpp"
+#include "app/output.hpp"
 #include "app/sim_options.hpp"
 #include "app/text_table.hpp"
 #include "hubferry/async/shutdown.hpp"
@@ -170,7 +171,7 @@ async::Awaitable<int> simulate(const SimOptions& options, kube::Env env, std::os
       print_json(out, servers, options, seconds);
     else
       print_table(out, servers);
-    out.flush();
+    flush(out);
     env.log.info("ready", {{"servers", servers.size()}, {"clusters", options.clusters}, {"seconds", seconds}});
     co_await stop.wait();
     env.log.info("stopping");

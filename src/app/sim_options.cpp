@@ -104,6 +104,7 @@ void SimOptions::add_to(Command& command) {
                .default_text = output,
                .apply = [this](const std::string& text) { output = parse_choice(text, {"text", "json"}); },
                .short_name = "o"});
+  command.not_from_environment({"output"});
   log.add_to(command);
 }
 

@@ -1,12 +1,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <ostream>
 
 #include "app/commands.hpp"
 #include "app/flag_values.hpp"
+#include "app/json_text.hpp"
 #include "app/migration_checklist.hpp"
+#include "app/output.hpp"
 #include "app/server_client.hpp"
 #include "app/status_text.hpp"
 #include "app/status_watch.hpp"
@@ -54,7 +55,12 @@ std::vector<kube::Object> chosen(std::vector<kube::Object> migrations, const Sta
   return found;
 }
 
-json::value as_list(const std::vector<kube::Object>& migrations) {
+NamespaceColumn namespace_column(const StatusOptions& options) {
+  if (!options.ns.empty()) return NamespaceColumn::never;
+  return options.all_namespaces ? NamespaceColumn::always : NamespaceColumn::where_they_differ;
+}
+
+json::object as_list(const std::vector<kube::Object>& migrations) {
   json::array items;
   for (const auto& migration : migrations) items.emplace_back(migration.json());
   return json::object{{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
@@ -69,20 +75,24 @@ async::Awaitable<std::vector<kube::Object>> read_migrations(kube::Api& api, cons
 }
 
 /// Prints once and ends.
-async::Awaitable<> show(kube::Api& api, const StatusOptions& options, async::Clock& clock, const Terminal& terminal,
+async::Awaitable<> show(kube::Api& api, const StatusOptions& options, async::Clock& clock, Terminal terminal,
                         std::ostream& out) {
+  const bool wide = options.output == "wide";
+  if (wide) terminal.width = 0;
   const auto migrations = co_await read_migrations(api, options);
   const bool one = !options.name.empty();
   if (options.output == "json" || options.output == "yaml") {
-    const auto content = one ? json::value(migrations.front().json()) : as_list(migrations);
-    out << (options.output == "json" ? json::serialize(content) + "\n" : to_yaml(content));
+    const auto content = in_usual_order(one ? migrations.front().json() : as_list(migrations));
+    out << (options.output == "json" ? to_indented_json(content) : to_yaml(content));
     co_return;
   }
   if (one) {
     auto view = view_of(migrations.front());
     const auto lists = co_await api.get(kube::resources::config_maps, view.key);
     if (lists) add_failures(view, *lists);
-    for (const auto& line : migration_details(view, migration_checklist(view), clock.wall_now(), terminal))
+    const auto most_clusters = wide ? view.failures.size() : clusters_named;
+    for (const auto& line :
+         migration_details(view, migration_checklist(view), clock.wall_now(), terminal, most_clusters))
       out << line << "\n";
     co_return;
   }
@@ -92,7 +102,7 @@ async::Awaitable<> show(kube::Api& api, const StatusOptions& options, async::Clo
   }
   std::vector<MigrationView> views;
   for (const auto& migration : migrations) views.push_back(view_of(migration));
-  const TableOptions table{options.output == "wide", options.ns.empty()};
+  const TableOptions table{wide, namespace_column(options)};
   for (const auto& line : migration_table(std::move(views), table, clock.wall_now(), terminal)) out << line << "\n";
 }
 
@@ -103,9 +113,17 @@ async::Awaitable<int> watch(ServerClient& client, const StatusOptions& options, 
   watching.ns = options.ns;
   if (!options.name.empty()) watching.only = migrations.front().key();
   watching.output = options.output;
+  watching.namespaces = namespace_column(options);
   const auto terminal = [] { return Terminal::of(STDOUT_FILENO); };
   StatusWatch shown{client.api(), watching, client.env(), terminal, out};
-  co_return co_await shown.run(stop);
+  int code = 0;
+  auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
+    scope.spawn(until_unread(client.env().clock, STDOUT_FILENO));
+    code = co_await shown.run(stop);
+    scope.stop();
+  };
+  co_await async::with_scope(body);
+  co_return code;
 }
 
 int run_status(const StatusOptions& options, std::ostream& out) {
@@ -125,7 +143,9 @@ void add_status_command(CommandLine& line, std::ostream& out) {
   command.describe(
       "Without a NAME all migrations are listed, a line each. With one, its phases with their durations, what was "
       "done, and the clusters that failed with the reason. With --watch the picture follows the migrations until "
-      "Ctrl-C; that of one migration ends with it, and the exit code is 0 if it completed and 1 if it failed.");
+      "Ctrl-C; that of one migration ends with it.");
+  command.exit_code("0", "shown; with a NAME and --watch: the migration completed");
+  command.exit_code("1", "no answer; with a NAME and --watch: the migration failed or is gone");
   const auto options = std::make_shared<StatusOptions>();
   command.add_text(options->kubeconfig, "kubeconfig", "FILE",
                    "How to reach the global hub. Without it: what KUBECONFIG names, the pod's service account, "
@@ -155,6 +175,7 @@ void add_status_command(CommandLine& line, std::ostream& out) {
                         .help = "The migration to show in full.",
                         .required = false,
                         .apply = [options](const std::string& text) { options->name = text; }});
+  command.not_from_environment({"context", "namespace", "all-namespaces", "watch", "output"});
   command.example("hubferry status", "all migrations");
   command.example("hubferry status move-three --watch", "one migration, until it ends");
   command.example("hubferry status -n default -o json | jq '.items[].status.phase'", "for scripts");

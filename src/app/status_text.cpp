@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "app/natural_order.hpp"
 #include "app/text_table.hpp"
 #include "hubferry/migration/resource.hpp"
 
@@ -30,14 +31,32 @@ std::string expected_end(const MigrationView& migration, async::WallTime now) {
   return left ? "~" + short_duration(*left) : "";
 }
 
-std::string message(const MigrationView& migration) {
+std::string news_text(const MigrationView& migration) {
   const auto* news = migration.news();
   return news == nullptr ? "" : news->message;
 }
 
+/// Why it is failing: "Timeout: none arrived".
+std::string cause_text(const MigrationView& migration) {
+  const auto* cause = migration.cause();
+  return cause == nullptr ? "" : cause->reason + ": " + cause->message;
+}
+
+/// What matters most: why it is failing, else the news.
+std::string message(const MigrationView& migration) {
+  const auto cause = cause_text(migration);
+  return cause.empty() ? news_text(migration) : cause;
+}
+
 std::string reason(const MigrationView& migration) {
-  const auto* news = migration.news();
-  return news == nullptr ? "" : news->reason;
+  const auto* told = migration.cause() != nullptr ? migration.cause() : migration.news();
+  return told == nullptr ? "" : told->reason;
+}
+
+/// The message beside a column that has the reason.
+std::string message_without_reason(const MigrationView& migration) {
+  const auto* cause = migration.cause();
+  return cause != nullptr ? cause->message : news_text(migration);
 }
 
 /// From the start to the end, or to now.
@@ -121,11 +140,20 @@ void add_conditions(std::vector<std::string>& lines, const MigrationView& migrat
   append(lines, table.lines(terminal, "  "));
 }
 
-void add_failures(std::vector<std::string>& lines, const MigrationView& migration, const Terminal& terminal) {
+/// Of `most` clusters that are named, how many more failed.
+std::size_t not_named(const MigrationView& migration, std::size_t most) {
+  const auto failed = std::max(migration.failures.size(), static_cast<std::size_t>(migration.clusters.failed));
+  return failed - std::min(migration.failures.size(), most);
+}
+
+void add_failures(std::vector<std::string>& lines, const MigrationView& migration, std::size_t most,
+                  const Terminal& terminal) {
   if (migration.failures.empty()) return;
   TextTable table{{"CLUSTER", "STAGE", "REASON", "MESSAGE"}};
-  for (const auto& failure : migration.failures)
+  for (const auto& failure : migration.failures) {
+    if (most-- == 0) break;
     table.add({{failure.cluster, Colour::red}, failure.stage, failure.reason, failure.message});
+  }
   add_title(lines, "Failed clusters", terminal);
   append(lines, table.lines(terminal, "  "));
 }
@@ -142,9 +170,14 @@ Colour colour_of_phase(std::string_view phase) {
 
 std::vector<std::string> migration_table(std::vector<MigrationView> migrations, const TableOptions& options,
                                          async::WallTime now, const Terminal& terminal) {
-  std::sort(migrations.begin(), migrations.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+  std::sort(migrations.begin(), migrations.end(), [](const auto& a, const auto& b) {
+    return a.key.ns != b.key.ns ? comes_before(a.key.ns, b.key.ns) : comes_before(a.key.name, b.key.name);
+  });
+  const bool do_differ = !migrations.empty() && migrations.front().key.ns != migrations.back().key.ns;
+  const bool has_namespaces = options.namespaces == NamespaceColumn::always ||
+                              (options.namespaces == NamespaceColumn::where_they_differ && do_differ);
   std::vector<std::string> headings;
-  if (options.namespaces) headings.emplace_back("NAMESPACE");
+  if (has_namespaces) headings.emplace_back("NAMESPACE");
   for (const auto* heading : {"NAME", "PHASE", "FROM", "TO", "CLUSTERS"}) headings.emplace_back(heading);
   if (options.wide)
     for (const auto* heading : {"FAILED", "ROLLED-BACK", "TOOK"}) headings.emplace_back(heading);
@@ -155,7 +188,7 @@ std::vector<std::string> migration_table(std::vector<MigrationView> migrations, 
   TextTable table{headings};
   for (const auto& migration : migrations) {
     std::vector<TextTable::Cell> row;
-    if (options.namespaces) row.emplace_back(migration.key.ns);
+    if (has_namespaces) row.emplace_back(migration.key.ns);
     row.emplace_back(migration.key.name);
     row.emplace_back(shown_phase(migration), colour_of_phase(migration.phase));
     row.emplace_back(migration.from);
@@ -169,14 +202,14 @@ std::vector<std::string> migration_table(std::vector<MigrationView> migrations, 
     row.emplace_back(since(migration.created, now));
     row.emplace_back(expected_end(migration, now));
     if (options.wide) row.emplace_back(reason(migration));
-    row.emplace_back(message(migration));
+    row.emplace_back(options.wide ? message_without_reason(migration) : message(migration));
     table.add(std::move(row));
   }
   return table.lines(terminal);
 }
 
 std::vector<std::string> migration_details(const MigrationView& migration, const std::string& checklist,
-                                           async::WallTime now, const Terminal& terminal) {
+                                           async::WallTime now, const Terminal& terminal, std::size_t most_clusters) {
   std::vector<std::string> lines;
   const auto add = [&](const std::string& name, const std::string& text, Colour colour = Colour::plain) {
     const std::string label = name + ":" + std::string(11 - std::min<std::size_t>(name.size(), 10), ' ');
@@ -188,18 +221,42 @@ std::vector<std::string> migration_details(const MigrationView& migration, const
   if (!migration.placement.empty()) add("Placement", migration.placement);
   std::string phase = shown_phase(migration);
   if (!migration.has_ended() && migration.phase_started) phase += " for " + since(migration.phase_started, now);
-  if (migration.has_ended()) phase += ", took " + time_taken(migration, now);
+  if (const auto taken = time_taken(migration, now); migration.has_ended() && !taken.empty())
+    phase += ", took " + taken;
   add("Phase", phase, colour_of_phase(migration.phase));
   add("Clusters", cluster_counts(migration.clusters));
   if (const auto end = expected_end(migration, now); !end.empty()) add("ETA", end);
   if (migration.created)
     add("Created", async::format_time(*migration.created) + " (" + since(migration.created, now) + " ago)");
-  if (const auto news = message(migration); !news.empty()) add("Message", news);
+  for (const auto& line : wrapped(fitted(cause_text(migration), 0), terminal.width, "Failure:    ", "            "))
+    lines.push_back(painted(line, Colour::red, terminal.colour));
+  const auto news = news_text(migration);
+  if (!news.empty() && (migration.cause() == nullptr || migration.cause() != migration.news())) add("Message", news);
   for (const auto& problem : migration.problems) add("Problem", problem, Colour::yellow);
   add_timeline(lines, migration, now, terminal);
-  add_failures(lines, migration, terminal);
+  add_failures(lines, migration, most_clusters, terminal);
+  if (const auto more = not_named(migration, most_clusters); !migration.failures.empty() && more > 0)
+    lines.push_back("  … and " + std::to_string(more) + " more (all: hubferry status " + migration.key.name +
+                    " -o wide)");
   add_steps(lines, checklist, terminal);
   add_conditions(lines, migration, now, terminal);
+  return lines;
+}
+
+std::vector<std::string> failure_lines(const MigrationView& migration, std::size_t most_clusters,
+                                       const Terminal& terminal) {
+  std::vector<std::string> lines;
+  if (!migration.is_failing()) return lines;
+  const auto cause = cause_text(migration);
+  lines.push_back(fitted(migration.key.name + " failed" + (cause.empty() ? "" : ": " + cause), terminal.width));
+  const auto named = std::min(most_clusters, migration.failures.size());
+  for (std::size_t index = 0; index < named; ++index) {
+    const auto& failure = migration.failures[index];
+    const auto text = fitted(failure.cluster + ": " + failure.reason + ": " + failure.message, 0);
+    for (auto& line : wrapped(text, terminal.width, "  ", "    ")) lines.push_back(std::move(line));
+  }
+  if (const auto more = not_named(migration, most_clusters); !migration.failures.empty() && more > 0)
+    lines.push_back("  … and " + std::to_string(more) + " more");
   return lines;
 }
 

@@ -3,7 +3,9 @@
 #include <boost/json/serialize.hpp>
 #include <ostream>
 
+#include "app/json_text.hpp"
 #include "app/migration_checklist.hpp"
+#include "app/output.hpp"
 #include "app/yaml_text.hpp"
 #include "hubferry/migration/resource.hpp"
 
@@ -45,6 +47,7 @@ async::Awaitable<int> StatusWatch::run(async::Event& stop) {
     scope.stop();
   };
   co_await async::with_scope(body);
+  if (is_drawn_) leave_picture();
   co_return code_;
 }
 
@@ -55,6 +58,7 @@ async::Awaitable<> StatusWatch::follow(async::TaskScope& scope) {
   changed_.notify();
   for (;;) {
     co_await changed_.wait();
+    flush(out_);
     if (in_place_) {
       co_await read_failures();
       draw();
@@ -83,15 +87,22 @@ void StatusWatch::on_change(const kube::Key& key, const std::shared_ptr<const ku
 }
 
 void StatusWatch::print_change(const kube::Key& key, const kube::Object* now) {
-  if (options_.output == "json" && now != nullptr) {
-    out_ << kube::json::serialize(now->json()) << "\n";
-  } else if (options_.output == "yaml" && now != nullptr) {
-    out_ << "---\n" << to_yaml(now->json());
-  } else if (options_.output == "table" || options_.output == "wide") {
-    const auto line = now != nullptr ? migration_line(view_of(*now)) : kube::to_string(key) + " is gone";
-    out_ << async::format_time(env_.clock.wall_now()) << " " << line << "\n";
-  }
-  out_.flush();
+  auto text = change_text(key, now);
+  if (text.empty() || printed_[key] == text) return;
+  if (options_.output == "json" || options_.output == "yaml")
+    out_ << text;
+  else
+    out_ << async::format_time(env_.clock.wall_now()) << " " << text << "\n";
+  printed_[key] = std::move(text);
+  out_.flush();  // whether somebody still reads is looked at elsewhere: a cache's handler is no place to fail
+}
+
+std::string StatusWatch::change_text(const kube::Key& key, const kube::Object* now) const {
+  const bool is_whole = options_.output == "json" || options_.output == "yaml";
+  if (!is_whole) return now != nullptr ? migration_line(view_of(*now)) : kube::to_string(key) + " is gone";
+  if (now == nullptr) return "";
+  const auto object = in_usual_order(now->json());
+  return options_.output == "json" ? kube::json::serialize(object) + "\n" : "---\n" + to_yaml(object);
 }
 
 async::Awaitable<> StatusWatch::read_failures() {
@@ -109,24 +120,33 @@ async::Awaitable<> StatusWatch::read_failures() {
 void StatusWatch::draw() {
   const auto screen = terminal_();
   area_.resize(screen);
+  area_.draw(picture(screen, false));
+  is_drawn_ = true;
+}
+
+std::vector<std::string> StatusWatch::picture(const Terminal& screen, bool at_the_end) const {
   const auto now = env_.clock.wall_now();
   if (options_.only) {
     const auto migration = migrations_.get(*options_.only);
-    if (migration == nullptr) {
-      area_.draw({"The migration " + kube::to_string(*options_.only) + " is gone."});
-      return;
-    }
+    if (migration == nullptr) return {"The migration " + kube::to_string(*options_.only) + " is gone."};
     auto view = view_of(*migration);
     add_failures(view, lists_);
-    area_.draw(migration_details(view, migration_checklist(view, true), now, screen));
-    return;
+    const auto most_clusters = at_the_end ? view.failures.size() : clusters_named;
+    return migration_details(view, migration_checklist(view, !at_the_end), now, screen, most_clusters);
   }
   std::vector<MigrationView> views;
   migrations_.for_each([&](const kube::Key&, const auto& migration) { views.push_back(view_of(*migration)); });
-  if (views.empty())
-    area_.draw({"There are no migrations yet."});
-  else
-    area_.draw(migration_table(std::move(views), {options_.output == "wide", options_.ns.empty()}, now, screen));
+  if (views.empty()) return {"There are no migrations yet."};
+  return migration_table(std::move(views), {options_.output == "wide", options_.namespaces}, now, screen);
+}
+
+void StatusWatch::leave_picture() {
+  auto paper = terminal_();
+  paper.width = 0;
+  paper.height = 0;
+  area_.erase();
+  for (const auto& line : picture(paper, true)) out_ << line << "\n";
+  flush(out_);
 }
 
 }  // namespace hubferry::app

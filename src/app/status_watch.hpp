@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <iosfwd>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -16,10 +17,12 @@ struct StatusWatchOptions {
   std::string ns;                 // empty: all
   std::optional<kube::Key> only;  // one migration, and the end comes with its end
   std::string output = "table";
+  NamespaceColumn namespaces = NamespaceColumn::where_they_differ;
 };
 
 /// Follows migrations on the screen. On a terminal the picture changes in place: with every event, and each second
-/// for the clocks in it. Elsewhere each change is a line; json and yaml print the changed object.
+/// for the clocks in it; at the end it is drawn once more, uncut. Elsewhere each change is a line; json and yaml print
+/// the changed object. What looks as before is not printed again.
 /// Lifetime: what it refers to outlives run(). Executor: one loop.
 class StatusWatch {
  public:
@@ -34,9 +37,13 @@ class StatusWatch {
  private:
   void on_change(const kube::Key& key, const std::shared_ptr<const kube::Object>& now);
   void print_change(const kube::Key& key, const kube::Object* now);
+  [[nodiscard]] std::string change_text(const kube::Key& key, const kube::Object* now) const;
   async::Awaitable<> follow(async::TaskScope& scope);
   async::Awaitable<> tick();
   void draw();
+  /// `at_the_end`: nothing is left out.
+  [[nodiscard]] std::vector<std::string> picture(const Terminal& screen, bool at_the_end) const;
+  void leave_picture();
   async::Awaitable<> read_failures();
 
   kube::Api& api_;
@@ -48,8 +55,10 @@ class StatusWatch {
   LiveArea area_;
   kube::Cache<kube::Object> migrations_;
   async::Notify changed_;
-  kube::Object lists_;              // the ConfigMap of the one migration
-  std::int64_t failed_known_ = -1;  // how many clusters had failed when it was read
+  std::map<kube::Key, std::string> printed_;  // what was last said of each
+  kube::Object lists_;                        // the ConfigMap of the one migration
+  std::int64_t failed_known_ = -1;            // how many clusters had failed when it was read
+  bool is_drawn_ = false;
   bool over_ = false;
   int code_ = 0;
 };

@@ -31,6 +31,16 @@ std::filesystem::path TemporaryFolder::write(const std::string& name, const std:
   return file;
 }
 
+std::filesystem::path TemporaryFolder::keep(const std::string& name) const noexcept {
+  try {
+    const std::filesystem::path kept = path_.string() + "-" + name;
+    std::filesystem::rename(path_ / name, kept);
+    return kept;
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
 void TemporaryFolder::remove() noexcept {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);

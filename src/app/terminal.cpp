@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <ostream>
+#include <sstream>
 
 #include "obs/utf8.hpp"
 
@@ -94,18 +95,41 @@ std::string clipped(std::string_view painted_text, std::size_t width) {
   return coloured && !painted_text.empty() ? result + "\x1b[0m" : result;
 }
 
+std::vector<std::string> wrapped(std::string_view text, std::size_t width, const std::string& first,
+                                 const std::string& rest) {
+  std::vector<std::string> lines;
+  std::istringstream paragraphs{std::string{text}};
+  for (std::string paragraph; std::getline(paragraphs, paragraph);) {
+    std::istringstream words{paragraph};
+    const auto& begin = lines.empty() ? first : rest;
+    std::string line = begin;
+    bool has_words = false;
+    for (std::string word; words >> word; has_words = true) {
+      if (has_words && width > 0 && columns(line) + 1 + columns(word) > width) {
+        lines.push_back(line);
+        line = rest;
+        has_words = false;
+      }
+      line += (has_words ? " " : "") + word;
+    }
+    lines.push_back(has_words ? line : "");
+  }
+  return lines;
+}
+
 void LiveArea::erase() {
   if (drawn_ > 0) out_ << "\x1b[" << drawn_ << "A\r\x1b[J";
   drawn_ = 0;
 }
 
-void LiveArea::draw(std::vector<std::string> lines) {
+void LiveArea::draw(std::vector<std::string> lines, std::size_t always) {
   // The cursor rests on the line below the last one.
-  if (terminal_.height > 2 && lines.size() > terminal_.height - 1) {
-    const auto kept = terminal_.height - 2;
-    const auto left_out = lines.size() - kept;
-    lines.resize(kept);
-    lines.push_back("… and " + std::to_string(left_out) + " more lines");
+  if (terminal_.height > 2 + always && lines.size() > terminal_.height - 1) {
+    const auto kept = terminal_.height - 2 - always;
+    const auto left_out = lines.size() - kept - always;
+    const auto gap = lines.begin() + static_cast<std::ptrdiff_t>(kept);
+    *gap = "… and " + std::to_string(left_out) + " more lines";
+    lines.erase(gap + 1, gap + static_cast<std::ptrdiff_t>(left_out));
   }
   erase();
   for (const auto& line : lines) out_ << clipped(line, terminal_.width) << "\n";

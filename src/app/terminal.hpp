@@ -34,6 +34,11 @@ std::string fitted(std::string_view text, std::size_t width);
 /// The beginning of a painted text that takes at most `width` columns (0: all of it); colours take none.
 std::string clipped(std::string_view painted_text, std::size_t width);
 
+/// `text` in lines of at most `width` columns (0: any number), broken between words; a word that is longer has a line
+/// for itself. The first line begins with `first`, the others with `rest`. A line break in `text` stays one.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width, const std::string& first = "",
+                                 const std::string& rest = "");
+
 /// A few lines at the end of the output that change in place.
 class LiveArea {
  public:
@@ -42,16 +47,16 @@ class LiveArea {
   /// The window has another size now.
   void resize(const Terminal& terminal) { terminal_ = terminal; }
   /// Replaces what was drawn before. Lines are cut where the screen ends. Of more lines than fit the first ones are
-  /// drawn, and a line that tells how many are left out.
-  void draw(std::vector<std::string> lines);
+  /// drawn, a line that tells how many are left out, and the last `always` ones.
+  void draw(std::vector<std::string> lines, std::size_t always = 0);
   /// Prints lines above the area, for good.
   void print_above(const std::vector<std::string>& lines);
   /// Leaves what is drawn on the screen; the next draw() begins below.
   void keep() { drawn_ = 0; }
-
- private:
+  /// Takes what is drawn off the screen.
   void erase();
 
+ private:
   std::ostream& out_;
   Terminal terminal_;
   std::size_t drawn_ = 0;

@@ -4,8 +4,6 @@ namespace hubferry::app {
 
 namespace {
 
-constexpr std::size_t gap = 3;
-
 std::string shown(const std::string& text) {
   return text.empty() ? "-" : fitted(text, 0);
 }
@@ -29,8 +27,8 @@ std::vector<std::string> TextTable::lines(const Terminal& terminal, const std::s
       if (last && terminal.width > 0) cell = fitted(cell, terminal.width > used + 1 ? terminal.width - used : 1);
       text += painted(cell, colour, terminal.colour);
       if (last) break;
-      text += std::string(widths[column] - columns(cell) + gap, ' ');
-      used += widths[column] + gap;
+      text += std::string(widths[column] - columns(cell) + gap_, ' ');
+      used += widths[column] + gap_;
     }
     text.erase(text.find_last_not_of(' ') + 1);
     return text;

@@ -18,7 +18,9 @@ class TextTable {
     Cell(const char* content) : text(content) {}
   };
 
-  explicit TextTable(std::vector<std::string> headings) : headings_(std::move(headings)) {}
+  /// `gap`: how many blanks there are between columns at least.
+  explicit TextTable(std::vector<std::string> headings, std::size_t gap = 3)
+      : headings_(std::move(headings)), gap_(gap) {}
 
   /// As many cells as there are headings. Empty ones are shown as "-".
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
@@ -29,6 +31,7 @@ class TextTable {
 
  private:
   std::vector<std::string> headings_;
+  std::size_t gap_;
   std::vector<std::vector<Cell>> rows_;
 };
 

@@ -34,6 +34,7 @@ void add_version_command(CommandLine& line, std::ostream& out) {
   auto& command = line.add("version", "print which hubferry this is");
   const auto format = std::make_shared<std::string>("text");
   command.add_choice(*format, "output", "o", "FORMAT", {"text", "json"}, "text or json.");
+  command.not_from_environment({"output"});
   command.example("hubferry version -o json", "for scripts");
   command.on_run([format, &out] {
     (*format == "json" ? print_json : print_text)(out);

@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -17,6 +18,11 @@ namespace hubferry::async {
 
 namespace {
 
+bool is_ignored(int signal) {
+  struct sigaction present{};
+  return sigaction(signal, nullptr, &present) == 0 && present.sa_handler == SIG_IGN;
+}
+
 /// One run of run_main(): who may still end the process, and how.
 class MainRun {
  public:
@@ -24,7 +30,10 @@ class MainRun {
       : policy_(std::move(policy)),
         context_(std::make_unique<asio::io_context>(1)),
         signals_(std::in_place, *context_, SIGINT, SIGTERM),
-        deadline_(std::in_place, *context_) {}
+        deadline_(std::in_place, *context_) {
+    // Whoever started us with nohup wants us to outlive the terminal.
+    if (!is_ignored(SIGHUP)) signals_->add(SIGHUP);
+  }
 
   ~MainRun() {
     LoopDestruction mark;

@@ -17,6 +17,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 /// A program with one command of each kind of flag, and what it printed.
 class CommandLineTest : public testing::Test {
@@ -59,7 +60,7 @@ class CommandLineTest : public testing::Test {
       const auto found = environment_.find(name);
       return found == environment_.end() ? std::nullopt : std::optional(found->second);
     };
-    return line_.run(std::move(arguments), {.out = out_, .err = err_, .environment = environment});
+    return line_.run(std::move(arguments), {.out = out_, .err = err_, .environment = environment, .width = width_});
   }
 
   CommandLine line_{"boat", "crosses rivers"};
@@ -74,6 +75,7 @@ class CommandLineTest : public testing::Test {
   std::vector<std::string> ports_;
   std::string river_;
   int runs_ = 0;
+  std::size_t width_ = 80;
 };
 
 TEST_F(CommandLineTest, FlagsFillTheirVariables) {
@@ -175,6 +177,47 @@ TEST_F(CommandLineTest, HelpTellsOfFlagsDefaultsVariablesAndExamples) {
                       HasSubstr("boat ferry --fast\n")));
   }
   EXPECT_EQ(runs_, 0);
+}
+
+TEST_F(CommandLineTest, HelpFitsTheWindow) {
+  auto& command =
+      line_.add("long", "a summary that is a good deal longer than the window of whoever asks for it is wide");
+  command.describe("Words and words and words and words and words and words.\n\nA second paragraph.");
+  command.add({.name = "a-flag-of-some-length",
+               .placeholder = "PLACEHOLDER",
+               .help = "What it does, told at length so that it has to be broken.",
+               .default_text = "something",
+               .apply = [](const std::string&) {},
+               .short_name = ""});
+  command.exit_code("0", "all went well, and nothing else has to be said about that");
+  command.example("boat long --a-flag-of-some-length a --a-flag-of-some-length b | sort", "what people would type");
+  width_ = 50;
+  for (const auto& arguments : {std::vector<std::string>{"long", "--help"}, {"--help"}}) {
+    EXPECT_EQ(run(arguments), 0);
+    std::istringstream lines{out_.str()};
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 50U) << line;
+  }
+  run({"long", "--help"});
+  EXPECT_THAT(out_.str(),
+              AllOf(HasSubstr("\n\nA second paragraph.\n"), HasSubstr("\nexit codes:\n  0     all went well"),
+                    HasSubstr("  boat long --a-flag-of-some-length a \\\n      --a-flag-of-some-length b | sort\n")));
+}
+
+// A variable that was set for one command must not steer another one that has a flag of the same name.
+TEST_F(CommandLineTest, WhatIsSaidWithEveryCallHasNoVariable) {
+  auto& command = line_.add("row", "");
+  std::string output = "text";
+  command.add_text(output, "output", "FORMAT", "How.");
+  command.add_text(cargo_, "cargo", "THING", "What to carry.");
+  command.not_from_environment({"output"});
+  command.on_run([] { return 0; });
+  environment_ = {{"HUBFERRY_OUTPUT", "json"}, {"HUBFERRY_CARGO", "goat"}};
+  EXPECT_EQ(run({"row"}), 0);
+  EXPECT_EQ(output, "text");
+  EXPECT_EQ(cargo_, "goat");
+  run({"row", "--help"});
+  EXPECT_THAT(out_.str(), AllOf(Not(HasSubstr("HUBFERRY_OUTPUT")), HasSubstr("$HUBFERRY_CARGO")));
+  EXPECT_THROW(command.not_from_environment({"outptu"}), std::logic_error);
 }
 
 TEST_F(CommandLineTest, HelpWinsOverBadValues) {

@@ -12,6 +12,7 @@ using testing::IsEmpty;
 using testing::StartsWith;
 
 const async::TimePoint start{};
+const Terminal narrow{.interactive = true, .colour = false, .width = 80, .height = 24};
 
 MigrationView migration(const std::string& name, const std::string& phase, std::int64_t migrated = 0,
                         std::int64_t failed = 0) {
@@ -62,10 +63,55 @@ TEST(DemoProgress, TheSummaryShowsOnlyPhasesThatWereMet) {
   EXPECT_TRUE(progress.all_succeeded());
   EXPECT_EQ(progress.moved(), 8);
   EXPECT_EQ(progress.took(), 3s);
-  EXPECT_THAT(progress.summary(Terminal{}),
-              ElementsAre("MIGRATION   RESULT      MOVED   BACK   TOOK   VALIDATING   REGISTERING",
-                          "a           Completed   4/4     0      3.0s   1.0s         2.0s",
-                          "b           Completed   4/4     0      3.0s   1.0s         2.0s"));
+  EXPECT_THAT(progress.summary(Terminal{}), ElementsAre("MIGRATION  RESULT     MOVED  BACK  TOOK  VALID  REGISTER",
+                                                        "a          Completed  4/4    0     3.0s  1.0s   2.0s",
+                                                        "b          Completed  4/4    0     3.0s  1.0s   2.0s"));
+}
+
+TEST(DemoProgress, EverythingFitsInto80Columns) {
+  DemoProgress progress{start};
+  for (const auto* name : {"move-2", "move-100", "move-1"}) {
+    auto now = start;
+    for (const auto* phase : {"Validating", "Initializing", "Deploying", "Registering", "Rollbacking", "Failed"}) {
+      auto seen = migration(name, phase);
+      seen.clusters.total = 1000;
+      seen.clusters.rolled_back = 1000;
+      progress.observe(seen, now);
+      now += 11s;
+      for (const auto& line : progress.lines(now, narrow)) EXPECT_LE(columns(line), 80U + 2) << line;
+    }
+  }
+  const auto lines = progress.lines(start + 66s, narrow);
+  EXPECT_THAT(lines, ElementsAre(StartsWith("move-1  "), StartsWith("move-2  "), StartsWith("move-100  "),
+                                 HasSubstr("0 of 3000 clusters moved")));
+  for (const auto& line : progress.summary(narrow)) EXPECT_LE(columns(line), 80U) << line;
+}
+
+// What ran last matters most.
+TEST(DemoProgress, WhereThereIsNoRoomTheFirstTimesAreLeftOut) {
+  DemoProgress progress{start};
+  progress.observe(migration("move-1", "Deploying"), start);
+  progress.observe(migration("move-1", "Registering"), start + 1s);
+  EXPECT_EQ(progress.lines(start + 5s, narrow)[0],
+            "move-1  Registering   [............] 0/4      -       0 errors   Reg 4.0s  ");
+}
+
+TEST(DemoProgress, TellsWhyMigrationsFailed) {
+  DemoProgress progress{start};
+  for (int number = 1; number <= 7; ++number) {
+    auto failed = migration("move-" + std::to_string(number), "Failed", 0, 5);
+    failed.conditions.push_back({"ClusterRegistered", "False", "Timeout", "nobody came", {}});
+    failed.conditions.push_back({"ResourceRolledBack", "True", "ResourceRolledBack", "all is back", {}});
+    for (const auto* cluster : {"c1", "c2", "c3", "c4"})
+      failed.failures.push_back({cluster, "Registering", "Timeout", "not there"});
+    const auto news = progress.observe(failed, start);
+    EXPECT_THAT(news[0], HasSubstr("Failed: Timeout: nobody came"));
+  }
+  const auto lines = progress.failures(Terminal{});
+  EXPECT_THAT(std::vector<std::string>(lines.begin(), lines.begin() + 5),
+              ElementsAre("move-1 failed: Timeout: nobody came", "  c1: Timeout: not there", "  c2: Timeout: not there",
+                          "  c3: Timeout: not there", "  … and 2 more"));
+  EXPECT_EQ(lines.back(), "… and 2 more migrations failed");
 }
 
 TEST(DemoProgress, NothingSeenIsNothingEnded) {

@@ -51,6 +51,16 @@ inline const char* failed_status = R"({
   "clusters": {"total": 4, "rolledBack": 4},
   "rollback": {"remove helpers": "the target does not answer"}})";
 
+inline const char* timed_out_status = R"({
+  "phase": "Failed", "clusters": {"total": 20, "migrated": 1, "failed": 19, "rolledBack": 19},
+  "conditions": [
+    {"type": "ResourceDeployed", "status": "True", "reason": "ResourcesDeployed", "message": "deployed",
+     "lastTransitionTime": "2030-01-01T00:00:10Z"},
+    {"type": "ClusterRegistered", "status": "False", "reason": "Timeout", "message": "1 of 20 clusters came",
+     "lastTransitionTime": "2030-01-01T00:00:11Z"},
+    {"type": "ResourceRolledBack", "status": "True", "reason": "ResourceRolledBack",
+     "message": "back on hub 'hub1': 19 clusters", "lastTransitionTime": "2030-01-01T00:00:15Z"}]})";
+
 /// The kind, without the checks that the real definition brings.
 inline kube::json::object migration_definition() {
   return kube::json::parse(R"({

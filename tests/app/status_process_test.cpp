@@ -69,8 +69,11 @@ TEST_F(StatusProcess, ListsThemAndShowsOne) {
   const auto yaml = status({"n", "-o", "yaml"});
   EXPECT_EQ(yaml->wait(), 0);
   EXPECT_THAT(yaml->out(), HasSubstr("\n  phase: Completed\n"));
+  EXPECT_THAT(yaml->out(), StartsWith("apiVersion: global-hub.open-cluster-management.io/v1alpha1\nkind: "
+                                      "ManagedClusterMigration\nmetadata:\n  name: \"n\"\n  namespace: elsewhere\n"));
   const auto list = status({"-A", "-o=json"});
   EXPECT_EQ(list->wait(), 0);
+  EXPECT_THAT(list->out(), StartsWith("{\n  \"apiVersion\": \"v1\",\n  \"kind\": \"List\",\n  \"items\": [\n    {\n"));
   EXPECT_EQ(kube::json::parse(list->out()).at("items").as_array().size(), 2U);
 }
 
@@ -114,6 +117,26 @@ TEST_F(StatusProcess, AWatchFollowsTheMigrationAndEndsWithIt) {
   set("m", completed_status);
   EXPECT_EQ(watch->wait(), 0);
   EXPECT_THAT(watch->out(), HasSubstr("Completed 4/4"));
+}
+
+TEST_F(StatusProcess, AWatchThatNobodyReadsEndsWithoutAWord) {
+  install();
+  add("m", registering_status);
+  // Nothing changes any more: it must notice all the same.
+  Process shell{{"sh", "-c", "{ \"$0\" status --watch \"$1\"; echo code $? >&2; } | head -1", test::hubferry_binary(),
+                 "--kubeconfig=" + config_}};
+  EXPECT_EQ(shell.wait(), 0);
+  EXPECT_THAT(shell.out(), HasSubstr("Registering 1/4"));
+  EXPECT_EQ(shell.err(), "code 141\n");
+}
+
+TEST_F(StatusProcess, AClosedTerminalEndsAWatchInOrder) {
+  install();
+  add("m", registering_status);
+  const auto watch = status({"--watch"});
+  watch->await_output_text("Registering 1/4");
+  watch->signal(SIGHUP);
+  EXPECT_EQ(watch->wait(), 0);
 }
 
 TEST_F(StatusProcess, CtrlCEndsAWatchInOrder) {

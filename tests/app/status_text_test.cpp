@@ -9,11 +9,14 @@ namespace hubferry::app {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::StartsWith;
 
 const auto now = async::parse_time("2030-01-01T00:00:20Z");
 
@@ -59,7 +62,15 @@ TEST(MigrationView, TheTimelineFollowsTheClock) {
   std::vector<std::string> seen;
   for (const auto& span : view("m", registering_status).timeline())
     seen.push_back(span.phase + " " + (span.end ? short_duration(*span.end - *span.start) : "open"));
-  EXPECT_THAT(seen, ElementsAre("Pending 2s", "Validating 2s", "Deploying 6s", "Registering open"));
+  EXPECT_THAT(seen, ElementsAre("Validating 2s", "Deploying 6s", "Registering open")) << "nothing that was not there";
+}
+
+TEST(MigrationView, WaitingForItsTurnIsPartOfTheTimeline) {
+  const auto migration = view("m", R"({"phase": "Validating", "startTime": "2030-01-01T00:00:02Z",
+    "state": {"Pending": {"done": true, "startTime": "2030-01-01T00:00:01Z"}}})");
+  ASSERT_FALSE(migration.timeline().empty());
+  EXPECT_EQ(migration.timeline()[0].phase, "Pending");
+  EXPECT_EQ(*migration.timeline()[0].end - *migration.timeline()[0].start, 2s);
 }
 
 // One cluster in ten seconds: the other two need twenty more. The failed one is waited for no longer.
@@ -82,16 +93,58 @@ TEST(ShortDuration, IsWrittenAsKubectlDoes) {
 TEST(StatusText, ATableOfAllMigrationsInOrder) {
   const auto lines =
       migration_table({view("z", registering_status), view("a", completed_status), view("n", "")}, {}, now, Terminal{});
+  EXPECT_THAT(lines, ElementsAre("NAME   PHASE         FROM   TO     CLUSTERS   AGE   ETA    MESSAGE",
+                                 "a      Completed     hub1   hub2   4/4        20s   -      all is done",
+                                 "n      New           hub1   hub2   0/4        20s   -      -",
+                                 "z      Registering   hub1   hub2   1/4        20s   ~20s   waiting for 2 clusters"));
+}
+
+TEST(StatusText, NamespacesHaveAColumnWhereTheyDiffer) {
+  const auto there = view_of(kube::Object{migration_object("b", "", "elsewhere")});
+  EXPECT_THAT(migration_table({there, view("a", "")}, {}, now, Terminal{})[1], StartsWith("default     a "));
+  EXPECT_THAT(migration_table({there}, {}, now, Terminal{})[0], StartsWith("NAME "));
+  const TableOptions always{.wide = false, .namespaces = NamespaceColumn::always};
+  EXPECT_THAT(migration_table({there}, always, now, Terminal{})[0], StartsWith("NAMESPACE "));
+}
+
+TEST(StatusText, MigrationsAreInTheOrderOfTheirNumbers) {
+  const auto lines = migration_table({view("m-10", ""), view("m-9", ""), view("m-1", "")}, {}, now, Terminal{});
+  EXPECT_THAT(lines, ElementsAre(StartsWith("NAME"), StartsWith("m-1 "), StartsWith("m-9 "), StartsWith("m-10 ")));
+}
+
+// The news of a rollback is that all is back: nobody asks for that first.
+TEST(StatusText, AFailedMigrationSaysWhy) {
+  auto failed = view("m", timed_out_status);
+  EXPECT_THAT(migration_table({failed}, {}, now, Terminal{})[1], EndsWith("Timeout: 1 of 20 clusters came"));
+  const TableOptions wide{.wide = true, .namespaces = NamespaceColumn::never};
+  EXPECT_THAT(migration_table({failed}, wide, now, Terminal{})[1], EndsWith("Timeout   1 of 20 clusters came"));
+  EXPECT_THAT(migration_line(failed),
+              EndsWith("Failed 1/20, 19 failed, 19 rolled back: Timeout: 1 of 20 clusters came"));
+  const Terminal narrow{.interactive = true, .colour = false, .width = 30, .height = 50};
   EXPECT_THAT(
-      lines,
-      ElementsAre("NAMESPACE   NAME   PHASE         FROM   TO     CLUSTERS   AGE   ETA    MESSAGE",
-                  "default     a      Completed     hub1   hub2   4/4        20s   -      all is done",
-                  "default     n      New           hub1   hub2   0/4        20s   -      -",
-                  "default     z      Registering   hub1   hub2   1/4        20s   ~20s   waiting for 2 clusters"));
+      joined(migration_details(failed, "", now, narrow)),
+      AllOf(HasSubstr("Failure:    Timeout: 1 of 20\n            clusters came\nMessage:    back on hub 'hub1…\n"),
+            HasSubstr("Phase:      Failed\n")));
+  EXPECT_EQ(view("m", registering_status).cause(), nullptr) << "not before it fails";
+}
+
+TEST(StatusText, OfManyFailedClustersTheFirstAreNamed) {
+  auto failed = view("m", timed_out_status);
+  failed.failures.clear();
+  for (int number = 19; number > 0; --number)
+    failed.failures.push_back({"c" + std::to_string(number), "Registering", "Timeout", "not there"});
+  add_failures(failed, kube::Object{kube::json::object{{"data", kube::json::object{{"failure", "[]"}}}}});
+  const auto text = joined(migration_details(failed, "", now, Terminal{}));
+  EXPECT_THAT(text, HasSubstr("\n  c1        Registering   Timeout   not there\n  c2 "));
+  EXPECT_THAT(text, HasSubstr("\n  c10  "));
+  EXPECT_THAT(text, Not(HasSubstr("\n  c11  ")));
+  EXPECT_THAT(text, HasSubstr("\n  … and 9 more (all: hubferry status m -o wide)\n"));
+  EXPECT_THAT(joined(migration_details(failed, "", now, Terminal{}, 19)), HasSubstr("\n  c19  "));
 }
 
 TEST(StatusText, WideTellsMore) {
-  const auto lines = migration_table({view("a", failed_status)}, {.wide = true, .namespaces = false}, now, Terminal{});
+  const auto lines = migration_table({view("a", failed_status)}, {.wide = true, .namespaces = NamespaceColumn::never},
+                                     now, Terminal{});
   EXPECT_THAT(
       lines,
       ElementsAre("NAME   PHASE    FROM   TO     CLUSTERS   FAILED   ROLLED-BACK   TOOK   AGE   ETA   REASON   MESSAGE",
@@ -141,7 +194,29 @@ TEST(StatusText, TheChecklistIsTheControllersOwn) {
   EXPECT_THAT(text, Not(HasSubstr("Rollbacking"))) << "not before something fails";
   const auto brief = migration_checklist(view("m", registering_status), true);
   EXPECT_THAT(brief, Not(HasSubstr("\n  [x] hubs")));
+  EXPECT_THAT(brief, HasSubstr("\n  [>] cut-over"));
   EXPECT_THAT(brief, HasSubstr("\n  [ ] arrivals"));
+}
+
+TEST(StatusText, TheChecklistMarksTheStepThatRuns) {
+  const auto text = migration_checklist(view("m", R"({"phase": "Registering", "state": {
+    "Registering": {"startTime": "2030-01-01T00:00:10Z", "state": {
+      "cut-over": {"done": true, "startTime": "2030-01-01T00:00:10Z"}}}}})"));
+  EXPECT_THAT(text, HasSubstr("\n  [x] cut-over"));
+  EXPECT_THAT(text, HasSubstr("\n  [>] arrivals"));
+  // What runs beside each other is marked beside each other.
+  const auto back = migration_checklist(view("m", R"({"phase": "Rollbacking", "state": {"Rollbacking": {"state": {
+      "take-up": {"done": true}, "acknowledge": {"done": true}, "late-arrivals": {"done": true},
+      "credential": {"done": true}}}}})"));
+  EXPECT_THAT(back, HasSubstr("[>] source-hub"));
+  EXPECT_THAT(back, HasSubstr("[>] target-hub"));
+  EXPECT_THAT(back, HasSubstr("[ ] conclusion"));
+}
+
+TEST(StatusText, TheChecklistInventsNothing) {
+  EXPECT_THAT(migration_checklist(view("m", registering_status)), Not(HasSubstr("Pending"))) << "it never was";
+  EXPECT_THAT(migration_checklist(view("m", "")), HasSubstr("[ ] Pending")) << "it will be";
+  EXPECT_THAT(migration_checklist(view("m", failed_status)), Not(HasSubstr("[ ]"))) << "nothing is to come";
 }
 
 TEST(StatusText, MarksAreColouredOnATerminal) {

@@ -92,6 +92,32 @@ TEST_F(StatusWatchTest, PrintsALineForEachChangeWhereThereIsNoTerminal) {
             "2030-01-01T00:00:10Z default/m is gone\n");
 }
 
+TEST_F(StatusWatchTest, WhatLooksAsBeforeIsNotPrintedAgain) {
+  const auto script = [&]() -> Awaitable<> {
+    co_await set_status("m", registering_status);
+    co_await loop_.clock().sleep_for(5s);
+    co_await set_status("m", R"({"observedGeneration": 7})");
+    co_await loop_.clock().sleep_for(5s);
+  };
+  EXPECT_EQ(watch({}, pipe_end, script), 0);
+  EXPECT_EQ(out_.str(), "2030-01-01T00:00:00Z default/m Registering 1/4, 1 failed: waiting for 2 clusters\n");
+}
+
+// While it changes the picture must fit into the window; when it is left there for good, nothing may be missing.
+TEST_F(StatusWatchTest, TheLastPictureIsUncut) {
+  const auto script = [&]() -> Awaitable<> {
+    co_await set_status("m", registering_status);
+    co_await loop_.clock().sleep_for(5s);
+    co_await set_status("m", completed_status);
+    co_await loop_.clock().sleep_for(1h);
+  };
+  const Terminal tiny{.interactive = true, .colour = false, .width = 30, .height = 6};
+  EXPECT_EQ(watch({.ns = "", .only = kube::Key{"default", "m"}, .output = "table", .namespaces = {}}, tiny, script), 0);
+  const auto last = out_.str().substr(out_.str().rfind("\x1b[J"));
+  EXPECT_THAT(last, AllOf(HasSubstr("Timeline (UTC)"), HasSubstr("[x] Completed"), Not(HasSubstr("more lines")),
+                          Not(HasSubstr("…"))));
+}
+
 TEST_F(StatusWatchTest, RedrawsInPlaceOnATerminalAndLetsClocksRun) {
   const auto script = [&]() -> Awaitable<> {
     co_await set_status("m", registering_status);
@@ -109,7 +135,8 @@ TEST_F(StatusWatchTest, FollowsOneMigrationToItsGoodEnd) {
     co_await loop_.clock().sleep_for(1h);
     ADD_FAILURE() << "the watch should have ended by itself";
   };
-  EXPECT_EQ(watch({.ns = "", .only = kube::Key{"default", "m"}, .output = "table"}, pipe_end, script), 0);
+  EXPECT_EQ(watch({.ns = "", .only = kube::Key{"default", "m"}, .output = "table", .namespaces = {}}, pipe_end, script),
+            0);
   EXPECT_THAT(out_.str(), AllOf(EndsWith("default/m Completed 4/4: all is done\n"), Not(HasSubstr("other"))));
 }
 
@@ -118,7 +145,7 @@ TEST_F(StatusWatchTest, AFailedOrDeletedMigrationEndsTheWatchWith1) {
     co_await set_status("m", failed_status);
     co_await loop_.clock().sleep_for(1h);
   };
-  const StatusWatchOptions one{.ns = "", .only = kube::Key{"default", "m"}, .output = "table"};
+  const StatusWatchOptions one{.ns = "", .only = kube::Key{"default", "m"}, .output = "table", .namespaces = {}};
   EXPECT_EQ(watch(one, screen, fail), 1);
   EXPECT_THAT(out_.str(), HasSubstr("Failed, took 70s"));
 
@@ -128,7 +155,8 @@ TEST_F(StatusWatchTest, AFailedOrDeletedMigrationEndsTheWatchWith1) {
     co_await api_.remove(migration::managed_cluster_migrations, {"default", "gone"});
     co_await loop_.clock().sleep_for(1h);
   };
-  EXPECT_EQ(watch({.ns = "", .only = kube::Key{"default", "gone"}, .output = "table"}, screen, remove), 1);
+  EXPECT_EQ(
+      watch({.ns = "", .only = kube::Key{"default", "gone"}, .output = "table", .namespaces = {}}, screen, remove), 1);
   EXPECT_THAT(out_.str(), EndsWith("The migration default/gone is gone.\n"));
 }
 
@@ -142,7 +170,7 @@ TEST_F(StatusWatchTest, ShowsFailedClustersFromTheConfigMap) {
     co_await set_status("m", registering_status);
     co_await loop_.clock().sleep_for(5s);
   };
-  watch({.ns = "", .only = kube::Key{"default", "m"}, .output = "table"}, screen, script);
+  watch({.ns = "", .only = kube::Key{"default", "m"}, .output = "table", .namespaces = {}}, screen, script);
   EXPECT_THAT(out_.str(), HasSubstr("  c77"));
 }
 
@@ -152,7 +180,7 @@ TEST_F(StatusWatchTest, JsonIsOneObjectALine) {
     co_await set_status("m", completed_status);
     co_await loop_.clock().sleep_for(5s);
   };
-  watch({.ns = "", .only = {}, .output = "json"}, screen, script);
+  watch({.ns = "", .only = {}, .output = "json", .namespaces = {}}, screen, script);
   std::istringstream lines{out_.str()};
   std::vector<std::string> phases;
   for (std::string line; std::getline(lines, line);)

@@ -4,6 +4,8 @@
 
 #include <sstream>
 
+#include "app/json_text.hpp"
+#include "app/natural_order.hpp"
 #include "app/text_table.hpp"
 #include "app/yaml_text.hpp"
 
@@ -45,6 +47,26 @@ TEST(TerminalText, ClippingCountsNoColours) {
   EXPECT_EQ(clipped("äöü", 2), "äö");
 }
 
+TEST(TerminalText, WrapsBetweenWords) {
+  EXPECT_THAT(wrapped("one two three", 7), ElementsAre("one two", "three"));
+  EXPECT_THAT(wrapped("one two three", 0), ElementsAre("one two three"));
+  EXPECT_THAT(wrapped("one two", 9, "Say: ", "     "), ElementsAre("Say: one", "     two"));
+  EXPECT_THAT(wrapped("Größe zählt", 5), ElementsAre("Größe", "zählt"));
+  EXPECT_THAT(wrapped("unbreakable x", 4), ElementsAre("unbreakable", "x"));
+  EXPECT_THAT(wrapped("a b\n\nc", 10), ElementsAre("a b", "", "c"));
+}
+
+TEST(NaturalOrder, CountsAsPeopleDo) {
+  EXPECT_TRUE(comes_before("cluster-2", "cluster-10"));
+  EXPECT_FALSE(comes_before("cluster-10", "cluster-2"));
+  EXPECT_TRUE(comes_before("a", "a-1"));
+  EXPECT_TRUE(comes_before("a-09", "a-10"));
+  EXPECT_TRUE(comes_before("a1b", "a1c"));
+  EXPECT_TRUE(comes_before("a99999999999999999999998", "a99999999999999999999999")) << "of any length";
+  EXPECT_FALSE(comes_before("same-7", "same-7"));
+  EXPECT_NE(comes_before("a-1", "a-01"), comes_before("a-01", "a-1")) << "two names are never the same place";
+}
+
 TEST(LiveArea, ReplacesWhatItDrew) {
   std::ostringstream out;
   LiveArea area{out, narrow};
@@ -61,6 +83,13 @@ TEST(LiveArea, NeverDrawsMoreThanTheScreenHolds) {
   out.str("");
   area.draw({std::string(30, 'x')});
   EXPECT_EQ(out.str(), "\x1b[3A\r\x1b[J" + std::string(20, 'x') + "\n") << "a line that wraps would count as two";
+}
+
+TEST(LiveArea, TheLastLinesCanBeKeptWhateverElseIsLeftOut) {
+  std::ostringstream out;
+  LiveArea area{out, narrow};
+  area.draw({"1", "2", "3", "4", "total"}, 1);
+  EXPECT_EQ(out.str(), "1\n… and 3 more lines\ntotal\n");
 }
 
 TEST(LiveArea, PrintsLinesAboveItself) {
@@ -110,6 +139,26 @@ TEST(YamlText, QuotesWhatYamlWouldMistake) {
       to_yaml(object),
       "name: plain text\nnumber: \"12\"\ntruth: \"true\"\nanswer: \"No\"\nempty: \"\"\ncolon: \"a: b\"\nreal: 12\n"
       "\"yes\": true\nnone: null\nlist: []\nfields: {}\nlines: \"a\\nb\"\n");
+}
+
+TEST(JsonText, IsIndented) {
+  const kube::json::object object{{"a", kube::json::array{1, kube::json::object{{"b", "x\"y"}}}},
+                                  {"none", kube::json::object{}}};
+  EXPECT_EQ(to_indented_json(object),
+            "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"x\\\"y\"\n    }\n  ],\n  \"none\": {}\n}\n");
+}
+
+TEST(JsonText, ObjectsHaveTheirFieldsInTheUsualOrder) {
+  const kube::json::object object{{"status", 1},
+                                  {"data", 2},
+                                  {"spec", 3},
+                                  {"metadata", kube::json::object{{"uid", "u"}, {"name", "n"}}},
+                                  {"kind", "Kind"}};
+  EXPECT_EQ(kube::json::serialize(in_usual_order(object)),
+            R"({"kind":"Kind","metadata":{"name":"n","uid":"u"},"spec":3,"data":2,"status":1})");
+  const auto list = in_usual_order({{"items", kube::json::array{object}}, {"kind", "List"}});
+  EXPECT_EQ(list.begin()->key(), "kind");
+  EXPECT_EQ(list.at("items").at(0).as_object().begin()->key(), "kind");
 }
 
 TEST(YamlText, NestsObjectsAndLists) {

@@ -42,6 +42,30 @@ TEST(RunMain, TheFirstSignalAsksTheBodyToEndInOrder) {
   EXPECT_TRUE(orderly);
 }
 
+// The terminal was closed.
+TEST(RunMain, AHangUpIsASignalToEndInOrder) {
+  auto body = [](Event& stop) -> Awaitable<int> {
+    kill(getpid(), SIGHUP);
+    co_await stop.wait();
+    co_return 7;
+  };
+  EXPECT_EQ(run_main(body, quick()), 7);
+}
+
+TEST(RunMain, WhatWasStartedWithNohupOutlivesItsTerminal) {
+  signal(SIGHUP, SIG_IGN);
+  bool stopped = true;
+  auto body = [&](Event& stop) -> Awaitable<int> {
+    kill(getpid(), SIGHUP);
+    co_await real_clock.sleep_for(1ms);
+    stopped = stop.is_set();
+    co_return 0;
+  };
+  EXPECT_EQ(run_main(body, quick()), 0);
+  signal(SIGHUP, SIG_DFL);
+  EXPECT_FALSE(stopped);
+}
+
 TEST(RunMain, ABodyThatIgnoresTheSignalIsCancelledAfterTheGracePeriod) {
   auto body = [](Event&) -> Awaitable<int> {
     kill(getpid(), SIGINT);

@@ -17,10 +17,10 @@ struct ShutdownPolicy {
 
 /// Runs `body` on a loop in this thread and returns its exit code.
 ///
-/// SIGTERM or SIGINT sets the event that `body` got, so that it can end in order. If it has not ended after the
-/// grace period it is cancelled, and if it does not even unwind, the process ends with code 1. A second signal ends
-/// the process at once with code 128 + signal. A body that ends by cancellation after a signal counts as code 0;
-/// any other exception is thrown.
+/// SIGTERM, SIGINT or SIGHUP (unless it was ignored, as by nohup) sets the event that `body` got, so that it can end in
+/// order. If it has not ended after the grace period it is cancelled, and if it does not even unwind, the process ends
+/// with code 1. A second signal ends the process at once with code 128 + signal. A body that ends by cancellation after
+/// a signal counts as code 0; any other exception is thrown.
 int run_main(std::function<Awaitable<int>(Event& stop)> body, ShutdownPolicy policy);
 
 }  // namespace hubferry::async
