@@ -20,19 +20,14 @@ AgentDisplay::AgentDisplay(obs::Metrics& metrics, obs::Health& health, async::Cl
     if (clock.wall_now() < expires->load()) return std::nullopt;
     return "the certificate for the hub has expired";
   });
-  health.add_readiness("hub", joined_.check());
+  health.add_readiness("agent", started_.check());
 }
 
 void AgentDisplay::show(const klusterlet::AgentView& view) {
   const bool joined = view.phase == "Joined";
   if (!hub_.empty() && (hub_ != view.hub || !joined)) hubs_.with({hub_}).set(0);
   hub_ = joined ? view.hub : std::string{};
-  if (joined) {
-    hubs_.with({hub_}).set(1);
-    joined_.pass();
-  } else {
-    joined_.fail(view.problem.empty() ? "no hub is joined: " + view.phase : view.problem);
-  }
+  if (joined) hubs_.with({hub_}).set(1);
   if (!view.certificate_expires) return;
   expiry_.set(seconds_since_1970(*view.certificate_expires));
   *expires_ = *view.certificate_expires;

@@ -16,12 +16,15 @@ class AgentDisplay {
  public:
   AgentDisplay(obs::Metrics& metrics, obs::Health& health, async::Clock& clock);
 
+  /// Its settings and its identity are read: from here on it does all it can. Whether a hub can be reached is not for
+  /// readiness to say: a rollout must not stop because a hub is down.
+  void started() { started_.pass(); }
   void show(const klusterlet::AgentView& view);
 
  private:
   obs::Family<obs::Gauge>& hubs_;
   obs::Gauge& expiry_;
-  obs::CheckState joined_{"no hub is joined yet"};
+  obs::CheckState started_{"the agent has not started yet"};
   std::shared_ptr<std::atomic<async::WallTime>> expires_;  // read by the health server's thread
   std::string hub_;
 };

@@ -4,6 +4,7 @@
 #include "app/commands.hpp"
 #include "app/klusterlet_options.hpp"
 #include "app/service.hpp"
+#include "hubferry/async/backoff.hpp"
 #include "hubferry/async/loops.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/klusterlet/file_store.hpp"
@@ -45,11 +46,22 @@ std::string first_of(std::initializer_list<std::string> candidates) {
   return {};
 }
 
+/// Who we are from before, however often it takes to read it: to take a failure for "nobody yet" would make a second
+/// identity for the same cluster.
+Awaitable<klusterlet::HubSecret> load_identity(Life& life, klusterlet::LocalStore& store) {
+  async::Backoff backoff{{}, life.env.clock, life.env.random};
+  while (true) {
+    auto loaded = co_await store.load();
+    if (loaded) co_return loaded->value_or(klusterlet::HubSecret{});
+    life.env.log.warn("the identity of before cannot be read, trying again", {{"error", loaded.error().describe()}});
+    co_await backoff.pause();
+  }
+}
+
 /// Runs the agent on a store, until cancelled.
 Awaitable<> run_agent(Life& life, klusterlet::LocalStore& store, std::string stored_cluster) {
   auto options = life.options.agent_options();
-  auto loaded = co_await store.load();
-  const auto known = loaded && *loaded ? **loaded : klusterlet::HubSecret{};
+  const auto known = co_await load_identity(life, store);
   auto& random = life.env.random;
   options.cluster_name = first_of({options.cluster_name, stored_cluster, known.cluster_name, random.uuid()});
   options.agent_name = first_of({options.agent_name, known.agent_name, random.suffix()});
@@ -60,6 +72,7 @@ Awaitable<> run_agent(Life& life, klusterlet::LocalStore& store, std::string sto
   };
   life.env.log.info("this is the agent", {{"cluster", options.cluster_name}, {"agent", options.agent_name}});
   klusterlet::Agent agent{std::move(options), store, connect, life.env};
+  life.display.started();
   co_await agent.run();
 }
 
@@ -69,7 +82,9 @@ void check_bootstraps(const klusterlet::LocalStore& store, const obs::Logger& lo
   std::size_t usable = 0;
   for (const auto& bootstrap : store.bootstraps()) {
     try {
-      static_cast<void>(bootstrap.parse());
+      const auto config = bootstrap.parse();
+      if (const auto problem = klusterlet::transport_problem(config))
+        throw kube::ConfigError(bootstrap.name + ": " + *problem);
       ++usable;
     } catch (const kube::ConfigError& error) {
       log.error("a bootstrap kubeconfig cannot be used", {{"error", error.what()}});

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "app/flag_values.hpp"
+#include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::app {
 
@@ -56,6 +57,29 @@ Flag urls_flag(std::vector<std::string>& target) {
   return {.name = "spoke-external-server-urls",
           .placeholder = "URLS",
           .help = "Where others reach this cluster's API server, with commas between them. https only.",
+          .default_text = "",
+          .apply = apply,
+          .short_name = ""};
+}
+
+Flag annotations_flag(std::map<std::string, std::string>& target) {
+  const auto apply = [&target](const std::string& text) {
+    std::map<std::string, std::string> annotations;
+    for (const auto& item : parse_list(text)) {
+      const auto equals = item.find('=');
+      if (equals == std::string::npos || equals == 0)
+        throw std::invalid_argument("'" + item + "' must be of the form NAME=VALUE");
+      if (!item.starts_with(ocm::names::agent_annotation_prefix))
+        throw std::invalid_argument("'" + item + "' must begin with " + ocm::names::agent_annotation_prefix);
+      annotations[item.substr(0, equals)] = item.substr(equals + 1);
+    }
+    target = std::move(annotations);
+  };
+  return {.name = "cluster-annotations",
+          .placeholder = "ANNOTATIONS",
+          .help =
+              "Annotations of the ManagedCluster that the agent makes: NAME=VALUE, with commas between them. Only "
+              "names of agent.open-cluster-management.io.",
           .default_text = "",
           .apply = apply,
           .short_name = ""};
@@ -136,6 +160,7 @@ void KlusterletOptions::add_to(Command& command) {
   command.add_duration(healthcheck_period, "cluster-healthcheck-period",
                        "How often this cluster's health is looked at.");
   command.add(urls_flag(external_server_urls));
+  command.add(annotations_flag(cluster_annotations));
   serving.add_to(command);
   command.add_duration(shutdown_grace_period, "shutdown-grace-period",
                        "From SIGTERM to the moment when unfinished work is cancelled.");
@@ -164,6 +189,7 @@ klusterlet::AgentOptions KlusterletOptions::agent_options() const {
   options.certificate_lifetime = certificate_lifetime;
   options.healthcheck_period = healthcheck_period;
   options.external_server_urls = external_server_urls;
+  options.cluster_annotations = cluster_annotations;
   options.multiple_hubs = multiple_hubs;
   return options;
 }

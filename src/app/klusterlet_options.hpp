@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct KlusterletOptions {
   async::Duration healthcheck_period = std::chrono::minutes{1};
   std::chrono::seconds certificate_lifetime{0};
   std::vector<std::string> external_server_urls;
+  std::map<std::string, std::string> cluster_annotations;
   bool multiple_hubs = true;
   async::Duration shutdown_grace_period = std::chrono::seconds(10);
   LogFlags log;

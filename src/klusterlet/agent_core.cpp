@@ -20,7 +20,8 @@ AgentCore::AgentCore(AgentOptions agent_options, LocalStore& local_store, Connec
       connect(std::move(connect_to)),
       env(std::move(environment)),
       metrics(env.metrics),
-      selection_backoff(selection_policy, env.clock, env.random) {}
+      selection_backoff(selection_policy, env.clock, env.random),
+      failure_backoff(selection_policy, env.clock, env.random) {}
 
 Awaitable<> AgentCore::run() {
   phase::Machine<AgentCore, AgentRecord> machine{agent_definition(), *this, env, {.name = "klusterlet"}};
@@ -51,7 +52,11 @@ AgentView AgentCore::view() const {
 }
 
 void AgentCore::view_changed() {
-  store.report({record.status.phase, chosen ? chosen->config.server : std::string{}, problem});
+  store.report({.phase = record.status.phase,
+                .hub = chosen ? chosen->config.server : std::string{},
+                .problem = problem,
+                .heartbeat_reason = heartbeat_reason,
+                .heartbeat_problem = heartbeat_problem});
   if (options.on_change) options.on_change(view());
 }
 
@@ -60,7 +65,29 @@ void AgentCore::set_secret(HubSecret loaded) {
   secret = std::move(loaded);
 }
 
+void AgentCore::heartbeat_arrived() {
+  failed_heartbeats = 0;
+  renewed_after_rejection = false;
+  if (heartbeat_problem.empty()) return;
+  heartbeat_reason.clear();
+  heartbeat_problem.clear();
+  view_changed();
+}
+
+void AgentCore::heartbeat_failed(const kube::Error& error) {
+  // A single one is lost now and then, and the next one follows in a moment.
+  if (++failed_heartbeats < 2) return;
+  const bool refused = error.kind == kube::ErrorKind::unauthorized || error.kind == kube::ErrorKind::forbidden;
+  std::string reason = refused ? "HubKubeConfigUnauthorized" : "HubLeaseUpdateFailed";
+  if (reason == heartbeat_reason) return;
+  heartbeat_reason = std::move(reason);
+  heartbeat_problem =
+      "heartbeats do not reach the hub " + (chosen ? chosen->config.server : std::string{}) + ": " + error.describe();
+  view_changed();
+}
+
 void AgentCore::became_available() {
+  failure_backoff.reset();
   if (left_at) {
     const std::chrono::duration<double> elapsed = env.clock.now() - *left_at;
     metrics.time_to_available.observe(elapsed.count());

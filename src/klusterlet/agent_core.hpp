@@ -46,6 +46,11 @@ class AgentCore {
     return store.connection_timeout().value_or(options.connection_timeout);
   }
   [[nodiscard]] bool multiple_hubs() const { return store.multiple_hubs().value_or(options.multiple_hubs); }
+  [[nodiscard]] std::chrono::seconds certificate_lifetime() const {
+    return store.certificate_lifetime().value_or(options.certificate_lifetime);
+  }
+  void heartbeat_arrived();
+  void heartbeat_failed(const kube::Error& error);
   void set_secret(HubSecret secret);
   void became_available();
   void view_changed();
@@ -69,8 +74,15 @@ class AgentCore {
   std::optional<TimePoint> left_at;                // until available again
   std::map<std::string, TimePoint> demoted_until;  // by server
   async::Backoff selection_backoff;
+  async::Backoff failure_backoff;  // after what should not happen; until available again
   bool available = false;
   std::string problem;
+
+  std::string rejected_certificate;      // the hub answered 401 to it for the connection timeout
+  bool renewed_after_rejection = false;  // and no heartbeat has arrived since
+  unsigned failed_heartbeats = 0;        // in a row
+  std::string heartbeat_reason;          // as in AgentReport
+  std::string heartbeat_problem;
 };
 
 using AgentContext = phase::Context<AgentCore>;

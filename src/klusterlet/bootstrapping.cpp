@@ -20,11 +20,12 @@ constexpr auto refusal_check_period = std::chrono::seconds{60};
 constexpr auto cluster_check_period = std::chrono::minutes{60};
 const async::BackoffPolicy retry_policy{.first = std::chrono::seconds{1}, .most = std::chrono::seconds{60}};
 
-object cluster_object(const AgentOptions& options) {
-  object metadata{{"name", options.cluster_name}};
+object cluster_object(const AgentCore& agent) {
+  object metadata{{"name", agent.options.cluster_name}};
   object annotations;
-  for (const auto& [name, value] : options.cluster_annotations)
-    if (name.starts_with(ocm::names::agent_annotation_prefix)) annotations[name] = value;
+  for (const auto& wanted : {agent.store.cluster_annotations(), agent.options.cluster_annotations})
+    for (const auto& [name, value] : wanted)
+      if (name.starts_with(ocm::names::agent_annotation_prefix)) annotations[name] = value;
   if (!annotations.empty()) metadata["annotations"] = std::move(annotations);
   return {{"metadata", std::move(metadata)}, {"spec", object{{"hubAcceptsClient", false}}}};
 }
@@ -60,7 +61,7 @@ Awaitable<bool> ensure_cluster(AgentCore& agent, kube::Api& api) {
   const kube::Key key{{}, agent.options.cluster_name};
   auto found = co_await api.get(ocm::managed_clusters, key);
   if (!found && found.error().kind == kube::ErrorKind::not_found) {
-    auto wanted = cluster_object(agent.options);
+    auto wanted = cluster_object(agent);
     add_client_configs(wanted, agent.options);
     auto created = co_await api.create(ocm::managed_clusters, std::move(wanted));
     if (created) agent.env.log.info("the cluster is registered", {{"event", "ManagedClusterCreated"}});
@@ -96,6 +97,7 @@ Awaitable<> watch_refusal(AgentCore& agent, kube::Api& api) {
   while (true) {
     co_await env.clock.sleep_for(
         env.random.between(refusal_check_period, refusal_check_period + refusal_check_period / 4));
+    if (!agent.multiple_hubs()) continue;
     auto found = co_await api.get(ocm::managed_clusters, key);
     std::string why;
     if (!found && is_refusal(found.error())) why = found.error().describe();
@@ -112,10 +114,24 @@ Awaitable<> watch_choice(AgentCore& agent) {
   agent.leave = Leave{LeaveReason::bootstrap_changed, "the bootstrap kubeconfig in use was changed"};
 }
 
+/// Returns when the hub has had its time. An edit of that time counts at once.
+Awaitable<> watch_deadline(AgentCore& agent) {
+  const auto started = agent.env.clock.now();
+  while (true) {
+    const auto seen = agent.store.version();
+    const auto deadline = agent.multiple_hubs() ? async::later(started, agent.connection_timeout()) : async::never;
+    const bool changed = co_await wait_until(agent.env.clock, deadline, agent.store.wait_for_change(seen));
+    if (changed) continue;
+    agent.leave = Leave{LeaveReason::bootstrap_timeout, "the hub did not complete the registration within " +
+                                                            async::format_duration(agent.connection_timeout())};
+    co_return;
+  }
+}
+
 Awaitable<> obtain_credential(AgentCore& agent, kube::Api& api) {
   EnrolmentOptions options;
   options.identity = agent.identity();
-  options.lifetime = agent.options.certificate_lifetime;
+  options.lifetime = agent.certificate_lifetime();
   options.tell = [&agent](std::string_view reason, const std::string& note) {
     agent.env.log.info(note, {{"event", reason}});
   };
@@ -138,8 +154,13 @@ Awaitable<> register_with_hub(AgentCore& agent, kube::Api& api) {
       co_await watch_refusal(core, hub);
       all.stop();
     };
+    auto unless_late = [](AgentCore& core, async::TaskScope& all) -> Awaitable<> {
+      co_await watch_deadline(core);
+      all.stop();
+    };
     scope.spawn(unless_changed(agent, scope));
-    if (agent.multiple_hubs()) scope.spawn(unless_refused(agent, api, scope));
+    scope.spawn(unless_refused(agent, api, scope));
+    scope.spawn(unless_late(agent, scope));
     // In this order: a certificate may be issued in no time, and who has it does not come back here.
     co_await register_cluster(agent, api);
     if (agent.needs_certificate) {
@@ -159,12 +180,7 @@ Awaitable<phase::ReconcileState> bootstrap(AgentContext& context, AgentRecord&, 
   agent.leave.reset();
   // With the bootstrap credential only: what we hold of another hub is nobody's business here.
   const auto api = agent.connect(agent.chosen->config);
-  const auto deadline =
-      agent.multiple_hubs() ? async::later(agent.env.clock.now(), agent.connection_timeout()) : async::never;
-  const bool in_time = co_await wait_until(agent.env.clock, deadline, register_with_hub(agent, *api));
-  if (!in_time)
-    agent.leave = Leave{LeaveReason::bootstrap_timeout, "the hub did not complete the registration within " +
-                                                            async::format_duration(agent.connection_timeout())};
+  co_await register_with_hub(agent, *api);
   co_return agent.leave ? phase::go_to(phases::leaving) : phase::done();
 }
 

@@ -117,6 +117,17 @@ bool is_for_key(const std::string& certificate_pem, const std::string& public_ke
   return certificate != nullptr && bits_of(X509_get_X509_PUBKEY(certificate.get())) == public_key;
 }
 
+bool is_key_of(const std::string& certificate_pem, const obs::Secret& key) {
+  const auto certificate_text = kube::openssl::reader_of(certificate_pem);
+  const Certificate certificate{PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr)};
+  const auto key_text = kube::openssl::reader_of(key.reveal());
+  const Key parsed{PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr)};
+  const bool fits =
+      certificate != nullptr && parsed != nullptr && X509_check_private_key(certificate.get(), parsed.get()) == 1;
+  ERR_clear_error();
+  return fits;
+}
+
 std::optional<Validity> validity_of(const std::vector<CertificateInfo>& chain) {
   if (chain.empty()) return std::nullopt;
   Validity validity{WallTime::min(), WallTime::max()};

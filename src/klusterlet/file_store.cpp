@@ -1,6 +1,7 @@
 #include "hubferry/klusterlet/file_store.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@ constexpr auto look_period = std::chrono::seconds{5};
 constexpr const char* current_link = "..data";
 constexpr const char* next_link = "..data_tmp";
 constexpr const char* version_prefix = "..version-";
+constexpr const char* lock_file = "..lock";
 
 constexpr std::array<const char*, 5> keys{"kubeconfig", "tls.crt", "tls.key", "cluster-name", "agent-name"};
 
@@ -85,6 +87,35 @@ FileStore::FileStore(fs::path folder, std::vector<fs::path> bootstrap_files, kub
       bootstraps_(read_bootstraps()),
       env_(std::move(env)) {}
 
+FileStore::~FileStore() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+void FileStore::lock() {
+  const auto file = folder_ / lock_file;
+  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (lock_ < 0) fail(file, "cannot be made");
+  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
+  const int why = errno;
+  if (why == EWOULDBLOCK) {
+    ::close(std::exchange(lock_, -1));
+    throw std::runtime_error(folder_.string() +
+                             ": is in use by another agent. Two agents with one identity would disturb each other: "
+                             "give each a folder of its own");
+  }
+  // Some network filesystems know no locks: the agent is of more use without one than not at all.
+  env_.log.warn("the folder cannot be locked against a second agent",
+                {{"folder", folder_.string()}, {"error", std::generic_category().message(why)}});
+}
+
+void FileStore::remove_other_versions(const fs::path& kept) const {
+  // What cannot be removed does no harm.
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator{folder_})
+    if (entry.path().filename().string().starts_with(version_prefix) && entry.path().filename() != kept)
+      fs::remove_all(entry.path(), ignored);
+}
+
 void FileStore::prepare() {
   std::error_code failure;
   if (fs::create_directories(folder_, failure)) fs::permissions(folder_, fs::perms::owner_all, failure);
@@ -94,6 +125,12 @@ void FileStore::prepare() {
     throw std::runtime_error(folder_.string() + ": is not ours to read and write");
   fs::permissions(folder_, fs::perms::owner_all, failure);
   if (failure) throw std::runtime_error(folder_.string() + ": cannot be closed to others: " + failure.message());
+  if (lock_ >= 0) return;
+  lock();
+  std::error_code none;
+  const auto current = fs::read_symlink(folder_ / current_link, none);
+  fs::remove(folder_ / next_link, none);
+  remove_other_versions(current);
 }
 
 std::vector<BootstrapConfig> FileStore::read_bootstraps() const {
@@ -130,7 +167,8 @@ std::optional<HubSecret> FileStore::read() const {
   const auto from = none ? folder_ : folder_ / version;
   std::array<std::string, keys.size()> content;
   for (std::size_t at = 0; at < keys.size(); ++at) content[at] = read_if_there(from / keys[at]);
-  if (content[0].empty()) return std::nullopt;
+  // Without a kubeconfig there may still be a name to keep.
+  if (content[0].empty() && content[3].empty() && content[4].empty()) return std::nullopt;
   return HubSecret{.kubeconfig = std::move(content[0]),
                    .certificate = std::move(content[1]),
                    .key = obs::Secret{std::move(content[2])},
@@ -155,11 +193,7 @@ void FileStore::write(const HubSecret& secret) {
     if (fs::read_symlink(folder_ / key, no_link) != target) put_link(target, folder_ / key, folder_ / next_link);
   }
   sync_folder(folder_);
-  // The old version, and what a crash may have left. What cannot be removed does no harm.
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator{folder_})
-    if (entry.path().filename().string().starts_with(version_prefix) && entry.path().filename() != name)
-      fs::remove_all(entry.path(), ignored);
+  remove_other_versions(name);
 }
 
 Awaitable<kube::Result<std::optional<HubSecret>>> FileStore::load() {

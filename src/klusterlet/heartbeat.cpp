@@ -62,26 +62,51 @@ Awaitable<bool> Session::renew_lease() {
     renewed = written.has_value();
     if (renewed) {
       timeout_.saw(now, now);
+      rejected_ = false;
+      agent_.heartbeat_arrived();
       ++beats_;
       status_changed_.notify();
     }
     if (!written) lease = written.error();
   }
-  if (!renewed) agent_.env.log.debug("the heartbeat did not arrive", {{"error", lease.error().describe()}});
+  if (!renewed) heartbeat_failed(lease.error());
   agent_.metrics.heartbeats.with({renewed ? "ok" : "failed"}).increment();
   co_return renewed;
+}
+
+void Session::heartbeat_failed(const kube::Error& error) {
+  rejected_ = error.kind == kube::ErrorKind::unauthorized;
+  agent_.env.log.debug("the heartbeat did not arrive", {{"error", error.describe()}});
+  agent_.heartbeat_failed(error);
 }
 
 Awaitable<> Session::watch_connection() {
   auto& clock = agent_.env.clock;
   co_await read_lease();
+  auto not_before = clock.now();
   while (true) {
+    const auto seen = agent_.store.version();
+    timeout_.set_timeout(agent_.connection_timeout());
     // Every heartbeat that arrives moves this on; the hub is asked only when none did.
-    const auto due = async::later(monotonic(clock, timeout_.due()), instant);
-    co_await clock.sleep_until(due);
+    const auto due = std::max(not_before, async::later(monotonic(clock, timeout_.due()), instant));
+    const bool changed = co_await wait_until(clock, due, agent_.store.wait_for_change(seen));
+    if (changed) {
+      not_before = clock.now();
+      continue;
+    }
     if (!timeout_.expired(clock.wall_now())) continue;
     co_await read_lease();
     if (!timeout_.expired(clock.wall_now())) continue;
+    // A hub that answers, but not to this certificate, is not lost yet: it may issue another one. Once, where there are
+    // other hubs to go to.
+    if (rejected_ && !(agent_.multiple_hubs() && agent_.renewed_after_rejection)) {
+      agent_.rejected_certificate = agent_.secret->certificate;
+      agent_.renewed_after_rejection = true;
+      end(Leave{LeaveReason::certificate_rejected, "the hub does not take our certificate any more"});
+      co_return;
+    }
+    not_before = async::later(clock.now(), agent_.connection_timeout());
+    if (!agent_.multiple_hubs()) continue;  // there is nowhere else to go
     end(Leave{LeaveReason::connection_lost,
               "no heartbeat has reached the hub for " + async::format_duration(agent_.connection_timeout())});
     co_return;
@@ -97,10 +122,13 @@ Awaitable<> Session::read_lease() {
   request.deadline = async::later(clock.now(), std::chrono::seconds{10});
   auto lease = co_await api_->call(std::move(request));
   const auto now = clock.wall_now();
-  if (lease)
+  if (lease) {
     timeout_.saw(renew_time_of(*lease), now);
-  else
-    timeout_.missed(now);
+    co_return;
+  }
+  timeout_.missed(now);
+  // That there is no Lease yet is no failure of the connection.
+  if (lease.error().kind != kube::ErrorKind::not_found) heartbeat_failed(lease.error());
 }
 
 }  // namespace hubferry::klusterlet

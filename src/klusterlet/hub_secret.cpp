@@ -77,6 +77,8 @@ std::optional<std::string> why_unusable(const HubSecret& secret, const kube::Cli
   if (std::ranges::none_of(chain, [&](const CertificateInfo& info) { return info.common_name == expected; }))
     return "its certificate is for somebody else than " + expected;
   if (now >= validity->until) return "its certificate expired at " + async::format_time(validity->until);
+  // Half of one version and half of another: no connection could be made with it.
+  if (!is_key_of(secret.certificate, secret.key)) return "its key is not that of its certificate";
   return std::nullopt;
 }
 

@@ -77,6 +77,18 @@ bool put_gate(object& registration) {
   return put(registration, "featureGates", std::move(kept));
 }
 
+void read_certificate_terms(const value* registration, KlusterletWish& wish) {
+  if (registration == nullptr) return;
+  // What is too short for the API's own rule is left to the hub to decide.
+  const auto* lifetime = kube::find(*registration, {"clientCertExpirationSeconds"});
+  if (lifetime != nullptr && lifetime->is_int64() && lifetime->get_int64() >= 3600)
+    wish.certificate_lifetime = std::chrono::seconds{lifetime->get_int64()};
+  const auto* annotations = kube::find(*registration, {"clusterAnnotations"});
+  if (annotations != nullptr && annotations->is_object())
+    for (const auto& [name, text] : annotations->get_object())
+      if (text.is_string()) wish.cluster_annotations.emplace(name, text.get_string());
+}
+
 }  // namespace
 
 KlusterletWish read_klusterlet(const kube::Object& klusterlet) {
@@ -87,6 +99,7 @@ KlusterletWish read_klusterlet(const kube::Object& klusterlet) {
     return wish;
   };
   const auto* registration = klusterlet.find({"spec", "registrationConfiguration"});
+  read_certificate_terms(registration, wish);
   wish.multiple_hubs = registration != nullptr && is_gate_on(kube::find(*registration, {"featureGates"}));
   if (!wish.multiple_hubs) {
     wish.secrets = {ocm::names::bootstrap_secret};
@@ -126,7 +139,7 @@ Awaitable<> KlusterletStore::run() {
   auto follow = [this](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(klusterlets_.run());
     scope.spawn(secrets_.run());
-    co_await wait_ready();
+    co_await wait_synced();
     const auto look = [this](const kube::Key&, const auto&, const auto&) { look_again(); };
     const auto of_klusterlets = klusterlets_.subscribe(look);
     const auto of_secrets = secrets_.subscribe(look);
@@ -137,6 +150,13 @@ Awaitable<> KlusterletStore::run() {
 }
 
 Awaitable<> KlusterletStore::wait_ready() {
+  co_await wait_synced();
+  const bool there = klusterlets_.get({{}, options_.klusterlet}) != nullptr;
+  if (!there) env_.log.info("waiting for the Klusterlet to be made", {{"klusterlet", options_.klusterlet}});
+  co_await found_.wait();
+}
+
+Awaitable<> KlusterletStore::wait_synced() {
   co_await klusterlets_.wait_synced();
   co_await secrets_.wait_synced();
 }
@@ -149,10 +169,11 @@ std::string KlusterletStore::cluster_name() const {
 void KlusterletStore::look_again() {
   const auto klusterlet = klusterlets_.get({{}, options_.klusterlet});
   if (klusterlet == nullptr) return;
+  found_.set();
   last_wish_ = read_klusterlet(*klusterlet);
   status_changed_.notify();
   if (!last_wish_.problem.empty()) return;
-  const bool other_terms = wish_.multiple_hubs != last_wish_.multiple_hubs;
+  const bool other_terms = wish_.multiple_hubs != last_wish_.multiple_hubs || wish_.timeout != last_wish_.timeout;
   wish_ = last_wish_;
   std::vector<BootstrapConfig> list;
   for (const auto& name : wish_.secrets) {
@@ -181,7 +202,9 @@ Awaitable<kube::Result<std::optional<HubSecret>>> KlusterletStore::load() {
                    .key = obs::Secret{decoded(*found, "tls.key")},
                    .cluster_name = decoded(*found, "cluster-name"),
                    .agent_name = decoded(*found, "agent-name")};
-  if (secret.kubeconfig.empty()) co_return std::optional<HubSecret>{};
+  // Without a kubeconfig there may still be a name to keep.
+  if (secret.kubeconfig.empty() && secret.cluster_name.empty() && secret.agent_name.empty())
+    co_return std::optional<HubSecret>{};
   co_return std::optional<HubSecret>{std::move(secret)};
 }
 
@@ -234,6 +257,30 @@ void KlusterletStore::report(const AgentReport& report) {
   status_changed_.notify();
 }
 
+namespace {
+
+kube::Condition connection_condition(const AgentReport& report, std::int64_t observed) {
+  kube::Condition condition{.type = "HubConnectionDegraded",
+                            .status = kube::ConditionStatus::yes,
+                            .reason = "HubKubeConfigMissing",
+                            .message = "the agent is " + report.phase,
+                            .observed_generation = observed};
+  if (report.phase == "Joined" && report.heartbeat_problem.empty()) {
+    condition.status = kube::ConditionStatus::no;
+    condition.reason = "HubConnectionFunctional";
+    condition.message = "the agent is at the hub " + report.hub;
+  } else if (report.phase == "Joined") {
+    condition.reason = report.heartbeat_reason;
+    condition.message = report.heartbeat_problem;
+  } else if (!report.problem.empty()) {
+    condition.reason = "BootstrapSecretError";
+    condition.message = report.problem;
+  }
+  return condition;
+}
+
+}  // namespace
+
 bool KlusterletStore::put_conditions(object& klusterlet) const {
   auto& status = child(klusterlet, "status");
   const auto now = env_.clock.wall_now();
@@ -245,16 +292,7 @@ bool KlusterletStore::put_conditions(object& klusterlet) const {
                                 .reason = good ? "KlusterletApplied" : last_wish_.problem_reason,
                                 .message = good ? "the agent follows this Klusterlet" : last_wish_.problem,
                                 .observed_generation = observed};
-  const bool joined = report_.phase == "Joined";
-  const auto message = joined ? "the agent is at the hub " + report_.hub
-                              : (report_.problem.empty() ? "the agent is " + report_.phase : report_.problem);
-  const kube::Condition connection{
-      .type = "HubConnectionDegraded",
-      .status = joined ? kube::ConditionStatus::no : kube::ConditionStatus::yes,
-      .reason = joined ? "HubConnectionFunctional"
-                       : (report_.problem.empty() ? "HubKubeConfigMissing" : "BootstrapSecretError"),
-      .message = message,
-      .observed_generation = observed};
+  const auto connection = connection_condition(report_, observed);
   bool changed = kube::set_condition(status, applied, now);
   if (!report_.phase.empty()) changed = kube::set_condition(status, connection, now) || changed;
   return changed;

@@ -29,6 +29,11 @@ Awaitable<phase::ReconcileState> leave_hub(AgentContext& context, AgentRecord&, 
   }
   agent.chosen.reset();
   agent.available = false;
+  agent.failed_heartbeats = 0;
+  agent.heartbeat_reason.clear();
+  agent.heartbeat_problem.clear();
+  // Whatever it was, it may well happen again at once: hubs must not be stormed because of it.
+  if (leave.reason == LeaveReason::failed) co_await agent.failure_backoff.pause();
   co_return phase::done();
 }
 

@@ -7,6 +7,11 @@ kube::ClientConfig BootstrapConfig::parse() const {
   return kube::parse_kubeconfig(kubeconfig.reveal(), name, base);
 }
 
+std::optional<std::string> transport_problem(const kube::ClientConfig& config) {
+  if (!config.server.starts_with("http://")) return std::nullopt;
+  return "its server " + config.server + " is not https: the credential would travel in clear";
+}
+
 Awaitable<kube::Result<>> LocalStore::put_bootstraps(std::vector<BootstrapConfig>, std::optional<Duration>) {
   kube::Error error;
   error.kind = kube::ErrorKind::unsupported;
@@ -25,8 +30,11 @@ void LocalStore::changed() {
 
 Awaitable<kube::Result<>> MemoryStore::put_bootstraps(std::vector<BootstrapConfig> list,
                                                       std::optional<Duration> timeout) {
+  const bool other_terms = timeout && timeout != timeout_;
   if (timeout) timeout_ = timeout;
+  const auto before = version();
   set_bootstraps(std::move(list));
+  if (other_terms && version() == before) changed();
   co_return kube::Result<>{};
 }
 

@@ -16,6 +16,8 @@ std::string_view to_string(LeaveReason reason) {
       return "bootstrap_changed";
     case LeaveReason::certificate_expired:
       return "certificate_expired";
+    case LeaveReason::certificate_rejected:
+      return "certificate_rejected";
     case LeaveReason::failed:
       return "failed";
   }
@@ -32,7 +34,7 @@ AgentMetrics::AgentMetrics(obs::Metrics& metrics)
                                         "Renewals of the cluster's Lease, by what came of them.", {"result"})) {
   for (const auto reason : {LeaveReason::denied, LeaveReason::connection_lost, LeaveReason::bootstrap_timeout,
                             LeaveReason::bootstrap_refused, LeaveReason::bootstrap_changed,
-                            LeaveReason::certificate_expired, LeaveReason::failed})
+                            LeaveReason::certificate_expired, LeaveReason::certificate_rejected, LeaveReason::failed})
     switches.with({to_string(reason)});
   for (const auto* result : {"ok", "failed"}) heartbeats.with({result});
 }

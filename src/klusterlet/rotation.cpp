@@ -44,7 +44,7 @@ Awaitable<> Session::rotate() {
 Awaitable<> Session::replace_certificate() {
   EnrolmentOptions options;
   options.identity = agent_.identity();
-  options.lifetime = agent_.options.certificate_lifetime;
+  options.lifetime = agent_.certificate_lifetime();
   options.tell = [this](std::string_view reason, const std::string& note) {
     const bool bad = reason != "CSRCreated";
     tell(bad ? kube::EventType::warning : kube::EventType::normal, reason, note);

@@ -26,6 +26,8 @@ Choice read_choice(AgentCore& agent) {
     try {
       config = bootstrap.parse();
       candidate.server = config->server;
+      if (!agent.options.allow_plain_http)
+        if (const auto problem = transport_problem(*config)) candidate.unreadable = *problem;
       candidate.demoted = agent.demoted_until.contains(config->server);
     } catch (const kube::ConfigError& error) {
       candidate.unreadable = error.what();
@@ -38,7 +40,7 @@ Choice read_choice(AgentCore& agent) {
 
 /// How the credential at hand would be used; nullopt when there is none, or none that can be.
 std::optional<kube::ClientConfig> config_at_hand(const AgentCore& agent, const std::optional<HubSecret>& secret) {
-  if (!secret) return std::nullopt;
+  if (!secret || secret->kubeconfig.empty()) return std::nullopt;
   try {
     return client_config(*secret);
   } catch (const kube::ConfigError& error) {
@@ -102,10 +104,14 @@ Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&,
                                          {"index", index},
                                          {"bootstrap", agent.chosen->bootstrap.name},
                                          {"server", agent.chosen->config.server}});
+  if (agent.chosen->config.insecure_skip_tls_verify)
+    context.log().warn("this hub's identity is not verified: its kubeconfig says insecure-skip-tls-verify",
+                       {{"bootstrap", agent.chosen->bootstrap.name}, {"server", agent.chosen->config.server}});
   agent.needs_certificate = true;
   if (!at_hand) co_return phase::done();
-  const auto unusable =
-      why_unusable(**loaded, *at_hand, agent.chosen->config, agent.identity(), agent.env.clock.wall_now());
+  auto unusable = why_unusable(**loaded, *at_hand, agent.chosen->config, agent.identity(), agent.env.clock.wall_now());
+  if (!unusable && (*loaded)->certificate == agent.rejected_certificate)
+    unusable = "the hub does not take its certificate any more";
   if (unusable) {
     context.log().info("a new credential is needed", {{"reason", *unusable}});
     co_return phase::done();

@@ -47,7 +47,7 @@ Awaitable<std::optional<Leave>> Session::run() {
     scope.spawn(write_status());
     scope.spawn(rotate());
     scope.spawn(watch_choice());
-    if (agent_.multiple_hubs()) scope.spawn(watch_connection());
+    scope.spawn(watch_connection());
     if (agent_.options.probe) scope.spawn(probe_spoke());
     if (agent_.store.takes_bootstraps()) scope.spawn(watch_work());
     if (recorder_) scope.spawn(recorder_->run());
@@ -90,9 +90,12 @@ void Session::saw_cluster(std::shared_ptr<const ocm::ManagedCluster> cluster) {
   cluster_ = std::move(cluster);
   if (is_accepted() != beat_before || (beat_before && lease_duration() != duration_before)) beat_changed_.notify();
   status_changed_.notify();
+  judge_acceptance();
+}
+
+void Session::judge_acceptance() {
   // A cluster that was deleted on its hub is not denied: if it stays away, the timeout will tell.
   if (cluster_ == nullptr) return;
-
   const auto acceptance = acceptance_of(*cluster_);
   was_accepted_ = was_accepted_ || acceptance == Acceptance::accepted;
   const bool denied = acceptance == Acceptance::denied || (was_accepted_ && acceptance != Acceptance::accepted);
@@ -100,7 +103,10 @@ void Session::saw_cluster(std::shared_ptr<const ocm::ManagedCluster> cluster) {
 }
 
 Awaitable<> Session::watch_choice() {
-  while (!agent_.chosen_was_changed()) co_await agent_.store.wait_for_change(agent_.store.version());
+  while (!agent_.chosen_was_changed()) {
+    co_await agent_.store.wait_for_change(agent_.store.version());
+    judge_acceptance();  // with MultipleHubs a denial counts that did not before
+  }
   end(Leave{LeaveReason::bootstrap_changed, "the bootstrap kubeconfig in use was changed"});
 }
 

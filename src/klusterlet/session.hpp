@@ -30,6 +30,7 @@ class Session {
   Awaitable<> watch_cluster();
   Awaitable<> watch_choice();
   void saw_cluster(std::shared_ptr<const ocm::ManagedCluster> cluster);
+  void judge_acceptance();
   void end(std::optional<Leave> leave);
   void tell(kube::EventType type, std::string_view reason, const std::string& note);
 
@@ -38,6 +39,7 @@ class Session {
   Awaitable<bool> renew_lease();
   Awaitable<> watch_connection();
   Awaitable<> read_lease();
+  void heartbeat_failed(const kube::Error& error);
   [[nodiscard]] bool is_accepted() const;
   [[nodiscard]] Duration lease_duration() const;
 
@@ -70,6 +72,7 @@ class Session {
   async::Notify beat_changed_;                          // is_accepted() or lease_duration() did
   async::Notify status_changed_;                        // is_status_due() may have
   TimeoutRule timeout_;
+  bool rejected_ = false;  // the last heartbeat: the hub does not know our certificate
   AvailabilityRule availability_;
   std::uint64_t beats_ = 0;                // heartbeats that arrived
   std::uint64_t beats_when_told_ = 0;      // when availability was last written

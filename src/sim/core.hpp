@@ -8,6 +8,7 @@
 
 #include "hubferry/async/clock.hpp"
 #include "hubferry/kube/api.hpp"
+#include "hubferry/kube/env.hpp"
 #include "hubferry/sim/server.hpp"
 #include "sim/certificates.hpp"
 #include "sim/kinds.hpp"
@@ -29,7 +30,7 @@ class Watch;
 /// them. Nothing in here waits; the doors bring latency, faults and turns of the loop.
 class Core : public std::enable_shared_from_this<Core> {
  public:
-  Core(Options options, async::Clock& clock, async::Random random);
+  Core(Options options, const kube::Env& env, async::Random random);
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
@@ -42,6 +43,11 @@ class Core : public std::enable_shared_from_this<Core> {
   Outcome<json::value> path(std::string_view path) const;
   /// The object with its metadata.managedFields.
   json::object with_managed_fields(const Kind& kind, const kube::Object& object) const;
+
+  /// A request that its sender has given up waiting for, but that still arrives, at `when`.
+  void arrive_late(async::TimePoint when, const User& user, kube::Request request);
+  /// Carries out what has arrived meanwhile. Whoever looks at the store from outside asks for it first.
+  void take_late_arrivals();
 
   /// Lets background work go on in later turns of this loop.
   void run_background_on(const async::Executor& executor);
@@ -57,6 +63,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] async::Clock& clock() { return clock_; }
+  [[nodiscard]] const obs::Logger& log() const { return log_; }
   [[nodiscard]] const Kinds& kinds() const { return kinds_; }
   [[nodiscard]] Store& store() { return store_; }
   void add_admission(const kube::Resource& resource, Admission admission) {
@@ -67,7 +74,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<RequestRecord> requests;
 
  private:
-  // Requests, in the order of their steps (core.cpp).
+  // Requests, in the order of their steps (core.cpp, creation.cpp, change.cpp).
   [[nodiscard]] Outcome<const Kind*> admit(const User& user, std::string_view verb, const kube::Resource& resource,
                                            const kube::Key& key, const std::string& subresource) const;
   Outcome<kube::Object> get(const Kind& kind, const kube::Request& request) const;
@@ -84,7 +91,6 @@ class Core : public std::enable_shared_from_this<Core> {
   /// What add_admission() was told to ask (admission.cpp).
   Outcome<> ask_admission(const User& user, const Kind& kind, const kube::Object* before, const json::object& after);
   [[nodiscard]] std::string manager_of(const kube::Request& request) const;
-  [[nodiscard]] kube::Object in_version(const Kind& kind, const kube::Object& object) const;
   [[nodiscard]] std::string timestamp() const;
 
   // Deletion and what follows from it (deletion.cpp).
@@ -117,6 +123,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   Options options_;
   async::Clock& clock_;
+  obs::Logger log_;
   Store store_;
   Kinds kinds_;
   Permissions permissions_;
@@ -135,6 +142,11 @@ class Core : public std::enable_shared_from_this<Core> {
   std::unique_ptr<CertificateAuthority> authority_;
   std::multimap<std::string, Admission> admissions_;  // by plural.group
 
+  struct LateRequest {
+    User user;
+    kube::Request request;
+  };
+  std::multimap<async::TimePoint, LateRequest> late_;
   std::deque<std::function<void()>> tasks_;
   bool scheduled_ = false;
   async::Executor executor_;

@@ -31,6 +31,9 @@ std::string_view verb_name(kube::Verb verb) {
   return "get";
 }
 
+// As long as a client over HTTP waits for an answer when its caller names no deadline.
+constexpr std::chrono::seconds request_timeout{30};
+
 kube::Error unreachable(const std::string& server) {
   return {kube::ErrorKind::unreachable, 0, {}, "connection to " + server + " refused", std::nullopt};
 }
@@ -40,6 +43,14 @@ kube::Error no_answer(const std::string& server, bool writes) {
           0,
           {},
           "connection to " + server + " reset by peer",
+          std::nullopt};
+}
+
+kube::Error too_late(const std::string& server, bool writes) {
+  return {writes ? kube::ErrorKind::ambiguous : kube::ErrorKind::unreachable,
+          0,
+          {},
+          server + " did not answer in time",
           std::nullopt};
 }
 
@@ -92,9 +103,13 @@ class DirectApi final : public kube::Api {
     const auto decision = decide(verb, resource, subresource, key);
     const auto deadline = request.deadline;
     auto travel = travel_time(decision);
+    const auto arrival = async::later(core_->clock().now(), travel);
     if (!(co_await pass(travel, deadline))) {
       record(user, verb, resource, subresource, key, "timeout");
-      co_return no_answer(core_->options().name, false);  // the time ran out on the way: it was never carried out
+      // Nobody takes back what is on its way already.
+      if (writes && user && !decision.reset_before && decision.status == 0)
+        core_->arrive_late(arrival, *user, std::move(request));
+      co_return too_late(core_->options().name, writes);
     }
     if (decision.reset_before) {
       record(user, verb, resource, subresource, key, "unreachable");
@@ -125,7 +140,7 @@ class DirectApi final : public kube::Api {
     const auto user = identify_();
     const auto decision = decide("list", resource, {}, key);
     auto travel = travel_time(decision);
-    if (!(co_await pass(travel, options.deadline))) co_return no_answer(core_->options().name, false);
+    if (!(co_await pass(travel, options.deadline))) co_return too_late(core_->options().name, false);
     if (decision.reset_before || decision.reset_after) {
       record(user, "list", resource, {}, key, "unreachable");
       co_return unreachable(core_->options().name);
@@ -162,7 +177,7 @@ class DirectApi final : public kube::Api {
     const auto user = identify_();
     const auto decision = decide("watch", resource, {}, key);
     auto travel = travel_time(decision);
-    co_await pass(travel, async::never);
+    if (!(co_await pass(travel, {}))) co_return too_late(core_->options().name, false);
     if (decision.reset_before || decision.reset_after) {
       record(user, "watch", resource, {}, key, "unreachable");
       co_return unreachable(core_->options().name);
@@ -189,7 +204,7 @@ class DirectApi final : public kube::Api {
     const auto user = identify_();
     const auto decision = decide("get", kube::Resource{}, {}, {});
     auto travel = travel_time(decision);
-    co_await pass(travel, async::never);
+    if (!(co_await pass(travel, {}))) co_return too_late(core_->options().name, false);
     if (decision.reset_before || decision.reset_after) co_return unreachable(core_->options().name);
     if (decision.status != 0) co_return failures::of_status(decision.status, decision.retry_after_seconds).to_error();
     // As over HTTP: health and version are for everybody.
@@ -216,11 +231,12 @@ class DirectApi final : public kube::Api {
     return decision.latency + core_->options().latency.draw(core_->random);
   }
 
-  /// A turn of the loop at least. False when the deadline came first.
+  /// A turn of the loop at least. False when the deadline, or the usual one where there is none, came first.
   Awaitable<bool> pass(async::Duration latency, async::TimePoint deadline) {
     auto& clock = core_->clock();
     const auto arrival = async::later(clock.now(), latency);
-    const bool late = deadline != async::TimePoint{} && deadline < arrival;
+    if (deadline == async::TimePoint{}) deadline = async::later(clock.now(), request_timeout);
+    const bool late = deadline < arrival;
     if (latency > async::Duration{0})
       co_await clock.sleep_until(late ? deadline : arrival);
     else

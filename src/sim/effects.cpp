@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "hubferry/kube/base64.hpp"
+#include "hubferry/kube/conditions.hpp"
 #include "sim/core.hpp"
 #include "sim/names.hpp"
 
@@ -7,22 +9,12 @@ namespace hubferry::sim {
 
 namespace {
 
-const json::object* condition(const json::object& object, std::string_view type) {
-  const auto* list = kube::find(object, {"status", "conditions"});
-  if (list == nullptr || !list->is_array()) return nullptr;
-  for (const auto& item : list->get_array())
-    if (item.is_object() && kube::string_at(item.get_object(), {"type"}) == type) return &item.get_object();
-  return nullptr;
-}
-
-bool is_true(const json::object& object, std::string_view type) {
-  const auto* found = condition(object, type);
-  return found != nullptr && kube::string_at(*found, {"status"}) == "True";
-}
-
-json::object make_condition(std::string_view type, std::string_view reason, std::string_view message,
-                            const std::string& time) {
-  return {{"type", type}, {"status", "True"}, {"reason", reason}, {"message", message}, {"lastTransitionTime", time}};
+kube::Condition met(std::string type, std::string reason, std::string message) {
+  return {.type = std::move(type),
+          .status = kube::ConditionStatus::yes,
+          .reason = std::move(reason),
+          .message = std::move(message),
+          .observed_generation = 0};
 }
 
 }  // namespace
@@ -39,8 +31,8 @@ void Core::after_write(const Kind& kind, const kube::Object& object) {
   if (kind.resource.group == kube::resources::roles.group) permissions_.put(kind.resource, object);
   if (kind.resource == kube::resources::custom_resource_definitions && !object.is_being_deleted())
     later([this, name = std::string{object.name()}] { establish(name); });
-  if (kind.resource == kube::resources::certificate_signing_requests && is_true(object.json(), "Approved") &&
-      kube::find(object.json(), {"status", "certificate"}) == nullptr)
+  if (kind.resource == kube::resources::certificate_signing_requests && kube::is_condition_true(object, "Approved") &&
+      !kube::is_condition_true(object, "Failed") && kube::find(object.json(), {"status", "certificate"}) == nullptr)
     later([this, name = std::string{object.name()}] { sign(name); });
 }
 
@@ -109,12 +101,9 @@ void Core::establish(const std::string& name) {
     auto& fields = status.get_object();
     fields["acceptedNames"] = *kube::find(object, {"spec", "names"});
     fields["storedVersions"] = json::array(stored_versions.begin(), stored_versions.end());
-    if (!is_true(object, "Established")) {
-      const auto time = timestamp();
-      fields["conditions"] = json::array{
-          make_condition("NamesAccepted", "NoConflicts", "no conflicts found", time),
-          make_condition("Established", "InitialNamesAccepted", "the initial names have been accepted", time)};
-    }
+    kube::set_condition(fields, met("NamesAccepted", "NoConflicts", "no conflicts found"), clock_.wall_now());
+    kube::set_condition(fields, met("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+                        clock_.wall_now());
   });
 }
 
@@ -123,20 +112,23 @@ void Core::sign(const std::string& name) {
   const auto found = requests.entries.find(kube::Key{{}, name});
   if (found == requests.entries.end()) return;
   const kube::Object request = found->second.object;
-  if (is_true(request.json(), "Denied") || request.find({"status", "certificate"}) != nullptr) return;
-  const auto pem = from_base64(request.string_at({"spec", "request"}));
+  if (kube::is_condition_true(request, "Denied") || request.find({"status", "certificate"}) != nullptr) return;
+  const auto pem = kube::decode_base64(request.string_at({"spec", "request"}));
   const auto* seconds = request.find({"spec", "expirationSeconds"});
-  const std::chrono::seconds lifetime{seconds != nullptr && seconds->is_int64() ? seconds->get_int64() : 365 * 86400};
+  // A signer gives as long as asked for, but no longer than it does anyway.
+  constexpr std::int64_t longest = 365L * 86400;
+  const std::chrono::seconds lifetime{
+      seconds != nullptr && seconds->is_int64() ? std::clamp<std::int64_t>(seconds->get_int64(), 1, longest) : longest};
   const auto certificate =
       pem ? authority().sign(*pem, clock_.wall_now(), lifetime) : Outcome<std::string>{failures::bad_request("no PEM")};
   rewrite(requests, kube::Key{{}, name}, [&](json::object& object) {
     auto& status = object["status"].as_object();
     if (certificate) {
-      status["certificate"] = to_base64(*certificate);
+      status["certificate"] = kube::encode_base64(*certificate);
       return;
     }
-    status["conditions"].as_array().push_back(
-        make_condition("Failed", "SignerValidationFailure", certificate.error().message, timestamp()));
+    kube::set_condition(status, met("Failed", "SignerValidationFailure", certificate.error().message),
+                        clock_.wall_now());
   });
 }
 

@@ -5,12 +5,12 @@
 #include <stdexcept>
 
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/hub_behaviours.hpp"
 #include "sim/behaviours/cluster_names.hpp"
-#include "sim/names.hpp"
 
 namespace hubferry::sim {
 
@@ -134,7 +134,7 @@ class ClusterObjects {
     auto secret = in_namespace(name);
     secret["type"] = "Opaque";
     json::object data;
-    for (const char* key : keys) data[key] = to_base64(filler(size));
+    for (const char* key : keys) data[key] = kube::encode_base64(filler(size));
     secret["data"] = std::move(data);
     add(resources::secrets, std::move(secret));
   }
@@ -154,13 +154,14 @@ class ClusterObjects {
     json::object cluster{
         {"metadata", json::object{{"name", name_},
                                   {"labels", std::move(labels)},
-                                  {"annotations", json::object{{hub_names::auto_accepted_annotation, since},
+                                  {"annotations", json::object{{ocm::names::accepted_on_annotation, since},
                                                                {"open-cluster-management/created-via", "import"}}},
                                   {"finalizers", json::array{cleanup_finalizer}}}},
-        {"spec", json::object{{"hubAcceptsClient", true},
-                              {"leaseDurationSeconds", 60},
-                              {"managedClusterClientConfigs",
-                               json::array{json::object{{"url", url()}, {"caBundle", to_base64(filler(200))}}}}}}};
+        {"spec",
+         json::object{{"hubAcceptsClient", true},
+                      {"leaseDurationSeconds", 60},
+                      {"managedClusterClientConfigs",
+                       json::array{json::object{{"url", url()}, {"caBundle", kube::encode_base64(filler(200))}}}}}}};
     const auto cores = std::to_string(16 * (1 + random_.below(8)));
     json::object status{
         {"version", json::object{{"kubernetes", "v1.30.5"}}},

@@ -48,6 +48,7 @@ FleetAgents::~FleetAgents() = default;
 void FleetAgents::add(FleetMember member) {
   if (clusters_.contains(member.cluster)) throw std::invalid_argument("there are two clusters " + member.cluster);
   klusterlet::AgentOptions options;
+  options.allow_plain_http = true;
   options.cluster_name = member.cluster;
   options.agent_name = agent_name;
   options.connection_timeout = options_.connection_timeout;

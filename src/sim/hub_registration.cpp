@@ -2,12 +2,12 @@
 
 #include <stdexcept>
 
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "sim/behaviours/ensure.hpp"
-#include "sim/names.hpp"
 
 namespace hubferry::sim {
 
@@ -50,7 +50,7 @@ kube::Awaitable<kube::Result<>> beat(kube::Api& global, std::string name, async:
 kube::Awaitable<> register_hub(kube::Api& global, std::string hub, kube::ClientConfig admin, bool with_kubeconfig,
                                kube::Env env) {
   json::object client{{"url", admin.server}};
-  if (!admin.ca_pem.empty()) client["caBundle"] = to_base64(admin.ca_pem);
+  if (!admin.ca_pem.empty()) client["caBundle"] = kube::encode_base64(admin.ca_pem);
   json::object cluster{
       {"metadata",
        json::object{
@@ -70,7 +70,7 @@ kube::Awaitable<> register_hub(kube::Api& global, std::string hub, kube::ClientC
                                                   {"namespace", hub},
                                                   {"labels", json::object{{"hubferry.io/hub-kubeconfig", "true"}}}}},
                         {"type", "Opaque"},
-                        {"data", json::object{{"kubeconfig", to_base64(kube::to_kubeconfig(admin))}}}};
+                        {"data", json::object{{"kubeconfig", kube::encode_base64(kube::to_kubeconfig(admin))}}}};
     wanted.emplace_back(resources::secrets, std::move(secret));
   }
   for (auto& [resource, object] : wanted) {

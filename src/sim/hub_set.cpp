@@ -8,14 +8,18 @@
 #include "hubferry/sim/fleet.hpp"
 #include "hubferry/sim/hub_behaviours.hpp"
 #include "hubferry/sim/managed_service_accounts.hpp"
+#include "sim/behaviours/ensure.hpp"
 #include "sim/hub_registration.hpp"
 
 namespace hubferry::sim {
+
+namespace json = kube::json;
 
 namespace {
 
 // As long as the hubs may run: nobody renews it.
 constexpr std::chrono::hours bootstrap_lifetime{24 * 3650};
+constexpr const char* manager_namespace = "hubferry-system";
 
 struct Place {
   HubSite site;
@@ -109,6 +113,10 @@ class HubSet::State {
   }
 
   async::Awaitable<> build_global(Place& global) {
+    // A manager that is not told otherwise elects its leader there.
+    json::object space{{"metadata", json::object{{"name", manager_namespace}}}};
+    auto made = co_await ensure_exists(*global.site.api, kube::resources::namespaces, std::move(space));
+    if (!made) fail(global, made.error());
     std::map<std::string, ManagedServiceAccounts::Hub> hubs;
     for (const auto& place : places_) {
       if (place.is_global()) continue;

@@ -64,7 +64,51 @@ std::vector<std::string> strings(const json::object& from, std::string_view name
   return all;
 }
 
+void rename(json::object& object, std::string_view from, std::string_view to) {
+  const auto found = object.find(from);
+  if (found == object.end()) return;
+  json::value value = std::move(found->value());
+  object.erase(found);
+  object[to] = std::move(value);
+}
+
+/// v1 Events are events.k8s.io's, under the names of before.
+const View& event_view() {
+  static const View view{kube::resources::events,
+                         {{"involvedObject", "regarding"},
+                          {"message", "note"},
+                          {"source", "deprecatedSource"},
+                          {"firstTimestamp", "deprecatedFirstTimestamp"},
+                          {"lastTimestamp", "deprecatedLastTimestamp"},
+                          {"count", "deprecatedCount"},
+                          {"reportingComponent", "reportingController"}}};
+  return view;
+}
+
 }  // namespace
+
+kube::Object in_version(std::string api_version, const View* view, const kube::Object& stored) {
+  json::object converted = stored.json();
+  if (view != nullptr)
+    for (const auto& field : view->fields) rename(converted, field.stored, field.served);
+  converted["apiVersion"] = std::move(api_version);
+  return kube::Object{std::move(converted)};
+}
+
+kube::Object in_version(const Kind& kind, const kube::Object& stored) {
+  if (kind.view == nullptr && kind.resource.version == kind.stored_version) return stored;
+  return in_version(kind.resource.api_version(), kind.view, stored);
+}
+
+void to_stored_names(const Kind& kind, json::object& object) {
+  if (kind.view == nullptr) return;
+  for (const auto& field : kind.view->fields) rename(object, field.served, field.stored);
+}
+
+std::string stored_api_version(const Kind& kind) {
+  if (kind.view != nullptr) return kind.view->stored.api_version();
+  return kind.resource.group.empty() ? kind.stored_version : kind.resource.group + "/" + kind.stored_version;
+}
 
 const Kind* Kinds::find(std::string_view group, std::string_view version, std::string_view plural) const {
   const auto found = by_path_.find(path_of(group, version, plural));
@@ -121,15 +165,19 @@ std::vector<Kind> Kinds::built_in() {
   deployment.status = true;
   deployment.counts_generations = true;
   deployment.columns = {{"Replicas", "integer", {"spec", "replicas"}, 0}};
-  auto& core_events = all.emplace_back(kind_of({"", "v1", "events", "Event", true}, "event", {"ev"}));
-  core_events.fields = {
-      "involvedObject.kind", "involvedObject.name", "involvedObject.namespace", "involvedObject.uid", "reason", "type"};
-  core_events.columns = {
-      {"Type", "string", {"type"}, 0}, {"Reason", "string", {"reason"}, 0}, {"Message", "string", {"message"}, 0}};
   auto& new_events = all.emplace_back(kind_of(events, "event", {"ev"}));
-  new_events.fields = {"reason", "type", "regarding.kind", "regarding.name", "regarding.namespace"};
+  new_events.fields = {"reason", "type", "reportingController"};
   new_events.columns = {
       {"Type", "string", {"type"}, 0}, {"Reason", "string", {"reason"}, 0}, {"Note", "string", {"note"}, 0}};
+  for (const char* part : {"apiVersion", "kind", "namespace", "name", "uid", "resourceVersion", "fieldPath"})
+    new_events.fields.push_back(std::string{"regarding."} + part);
+  auto& core_events = all.emplace_back(kind_of({"", "v1", "events", "Event", true}, "event", {"ev"}));
+  core_events.view = &event_view();
+  core_events.fields = {"reason", "type", "reportingComponent"};
+  core_events.columns = {
+      {"Type", "string", {"type"}, 0}, {"Reason", "string", {"reason"}, 0}, {"Message", "string", {"message"}, 0}};
+  for (const char* part : {"apiVersion", "kind", "namespace", "name", "uid", "resourceVersion", "fieldPath"})
+    core_events.fields.push_back(std::string{"involvedObject."} + part);
   auto& lease = all.emplace_back(kind_of(leases, "lease"));
   lease.columns = {{"Holder", "string", {"spec", "holderIdentity"}, 0}};
   all.push_back(kind_of(cluster_roles, "clusterrole"));

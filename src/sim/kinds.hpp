@@ -20,6 +20,16 @@ struct Column {
   int priority = 0;
 };
 
+/// A kind that is served under two names, with the same objects behind both: how the second one differs.
+struct View {
+  struct Field {
+    std::string_view served;
+    std::string_view stored;
+  };
+  kube::Resource stored;
+  std::vector<Field> fields;  // those at the top of the object that are called differently
+};
+
 /// One served version of a kind.
 struct Kind {
   kube::Resource resource;
@@ -35,8 +45,17 @@ struct Kind {
   std::shared_ptr<const Schema> schema;
   std::vector<Column> columns;
   std::string stored_version;        // of the kind's collection
+  const View* view = nullptr;        // set: its objects are kept as another kind's
   Collection* collection = nullptr;  // null for kinds that are not stored
 };
+
+/// The object as clients of this kind see it.
+kube::Object in_version(const Kind& kind, const kube::Object& stored);
+/// The same for those who keep only what they need of the kind.
+kube::Object in_version(std::string api_version, const View* view, const kube::Object& stored);
+/// An object as a client wrote it gets the names under which it is kept.
+void to_stored_names(const Kind& kind, json::object& object);
+std::string stored_api_version(const Kind& kind);
 
 /// Which kinds the server serves.
 class Kinds {

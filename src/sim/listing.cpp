@@ -3,8 +3,8 @@
 #include <boost/json/serialize.hpp>
 #include <charconv>
 
+#include "hubferry/kube/base64.hpp"
 #include "sim/core.hpp"
-#include "sim/names.hpp"
 #include "sim/watch.hpp"
 
 namespace hubferry::sim {
@@ -18,12 +18,12 @@ struct Continuation {
 };
 
 std::string encode(const Continuation& from) {
-  return to_base64(json::serialize(
+  return kube::encode_base64(json::serialize(
       json::object{{"v", "meta.k8s.io/v1"}, {"rv", from.version}, {"ns", from.after.ns}, {"after", from.after.name}}));
 }
 
 std::optional<Continuation> decode(const std::string& token) {
-  const auto text = from_base64(token);
+  const auto text = kube::decode_base64(token);
   if (!text) return std::nullopt;
   boost::system::error_code ec;
   const json::value parsed = json::parse(*text, ec);
@@ -69,11 +69,12 @@ std::string name_in(const std::string& field_selector) {
 
 Outcome<Page> Core::list(const User& user, const kube::Resource& resource, const kube::ListOptions& options,
                          std::int64_t stale_versions) {
+  take_late_arrivals();
   const auto admitted = admit(user, "list", resource, {options.ns, name_in(options.field_selector)}, {});
   if (!admitted) return admitted.error();
   const Kind& kind = **admitted;
   if (!kind.stored) return failures::method_not_allowed();
-  const auto parsed = Selector::parse(options.label_selector, options.field_selector, kind.fields);
+  const auto parsed = Selector::parse(options.label_selector, options.field_selector, kind);
   if (!parsed) return parsed.error();
   const Selector& selector = *parsed;
 
@@ -150,12 +151,13 @@ Outcome<Page> Core::list(const User& user, const kube::Resource& resource, const
 
 Outcome<std::unique_ptr<Watch>> Core::watch(const User& user, const kube::Resource& resource,
                                             const kube::WatchOptions& options) {
+  take_late_arrivals();
   const auto admitted = admit(user, "watch", resource, {options.ns, name_in(options.field_selector)}, {});
   if (!admitted) return admitted.error();
   const Kind& kind = **admitted;
   if (!kind.stored) return failures::method_not_allowed();
   const std::string ns = kind.resource.namespaced ? options.ns : std::string{};
-  auto parsed = Selector::parse(options.label_selector, options.field_selector, kind.fields);
+  auto parsed = Selector::parse(options.label_selector, options.field_selector, kind);
   if (!parsed) return parsed.error();
   const auto version =
       options.resource_version.empty() ? std::optional<std::int64_t>{0} : parse_version(options.resource_version);

@@ -4,11 +4,11 @@
 #include <array>
 #include <boost/json/serialize.hpp>
 
+#include "hubferry/kube/base64.hpp"
+
 namespace hubferry::sim {
 
 namespace {
-
-constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 bool is_lower_alphanumeric(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
@@ -172,7 +172,7 @@ void fold_string_data(json::object& secret) {
     auto& data = secret["data"];
     if (!data.is_object()) data = json::object{};
     for (const auto& [key, value] : given)
-      if (value.is_string()) data.get_object()[key] = to_base64(value.get_string());
+      if (value.is_string()) data.get_object()[key] = kube::encode_base64(value.get_string());
   }
   secret.erase("stringData");
   if (!secret.contains("type")) secret["type"] = "Opaque";
@@ -189,7 +189,7 @@ bool is_released(const json::object& object) {
 
 std::string make_token(const std::string& user, std::optional<async::WallTime> expires, async::Random& random) {
   const auto part = [](std::string_view bytes) {
-    std::string text = to_base64(bytes);
+    std::string text = kube::encode_base64(bytes);
     std::erase(text, '=');
     std::ranges::replace(text, '+', '-');
     std::ranges::replace(text, '/', '_');
@@ -198,40 +198,6 @@ std::string make_token(const std::string& user, std::optional<async::WallTime> e
   json::object claims{{"iss", "https://kubernetes.default.svc"}, {"sub", user}};
   if (expires) claims["exp"] = std::chrono::duration_cast<std::chrono::seconds>(expires->time_since_epoch()).count();
   return part(R"({"alg":"RS256","kid":"sim"})") + "." + part(json::serialize(claims)) + "." + part(random.suffix(32));
-}
-
-std::string to_base64(std::string_view bytes) {
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const auto at = [&](std::size_t offset) {
-      return i + offset < bytes.size() ? static_cast<unsigned char>(bytes[i + offset]) : 0U;
-    };
-    const std::uint32_t group = (at(0) << 16) | (at(1) << 8) | at(2);
-    text += alphabet[(group >> 18) & 63];
-    text += alphabet[(group >> 12) & 63];
-    text += i + 1 < bytes.size() ? alphabet[(group >> 6) & 63] : '=';
-    text += i + 2 < bytes.size() ? alphabet[group & 63] : '=';
-  }
-  return text;
-}
-
-std::optional<std::string> from_base64(std::string_view text) {
-  std::string bytes;
-  std::uint32_t group = 0;
-  int bits = 0;
-  for (const char c : text) {
-    if (c == '=' || c == '\n' || c == '\r') continue;
-    const auto value = alphabet.find(c);
-    if (value == std::string_view::npos) return std::nullopt;
-    group = (group << 6) | static_cast<std::uint32_t>(value);
-    bits += 6;
-    if (bits >= 8) {
-      bits -= 8;
-      bytes += static_cast<char>((group >> bits) & 0xFF);
-    }
-  }
-  return bytes;
 }
 
 }  // namespace hubferry::sim

@@ -28,8 +28,4 @@ bool is_released(const json::object& object);
 /// A JSON web token, in shape; only the server that issued it knows it.
 std::string make_token(const std::string& user, std::optional<async::WallTime> expires, async::Random& random);
 
-std::string to_base64(std::string_view bytes);
-/// Nothing when it is no base64.
-std::optional<std::string> from_base64(std::string_view text);
-
 }  // namespace hubferry::sim

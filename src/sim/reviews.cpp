@@ -76,13 +76,23 @@ Outcome<kube::Object> Core::request_token(const kube::Request& request) {
   if (found == accounts->collection->entries.end())
     return failures::not_found(kube::resources::service_accounts, request.key.name);
   std::chrono::seconds lifetime{3600};
-  if (const auto* seconds = kube::find(request.body, {"spec", "expirationSeconds"});
-      seconds != nullptr && seconds->is_int64())
-    lifetime = std::chrono::seconds{seconds->get_int64()};
+  if (const auto* seconds = kube::find(request.body, {"spec", "expirationSeconds"}); seconds != nullptr) {
+    if (seconds->is_int64()) lifetime = std::chrono::seconds{seconds->get_int64()};
+    if (seconds->is_uint64()) lifetime = std::chrono::seconds::max();  // beyond any signed number
+  }
   if (lifetime < std::chrono::minutes{10}) {
     const std::vector<Complaint> complaints{
         {"spec.expirationSeconds",
          "Invalid value: " + std::to_string(lifetime.count()) + ": may not specify a duration less than 10 minutes",
+         "FieldValueInvalid"}};
+    return failures::invalid({"authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", true}, "", complaints);
+  }
+  // The real server's limit; also what keeps the sum below representable.
+  constexpr std::chrono::seconds longest{1LL << 32};
+  if (lifetime > longest) {
+    const std::vector<Complaint> complaints{
+        {"spec.expirationSeconds",
+         "Invalid value: " + std::to_string(lifetime.count()) + ": may not specify a duration larger than 2^32 seconds",
          "FieldValueInvalid"}};
     return failures::invalid({"authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", true}, "", complaints);
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/kinds.hpp"
+
 namespace hubferry::sim {
 
 namespace {
@@ -34,10 +36,19 @@ const json::value* follow(const json::object& object, const std::vector<std::str
   return found;
 }
 
+std::vector<std::string> stored_path(const Kind& kind, std::vector<std::string> path) {
+  if (kind.view != nullptr)
+    for (const auto& field : kind.view->fields)
+      if (path.front() == field.served) {
+        path.front() = field.stored;
+        break;
+      }
+  return path;
+}
+
 }  // namespace
 
-Outcome<Selector> Selector::parse(std::string_view labels, std::string_view fields,
-                                  const std::vector<std::string>& fields_allowed) {
+Outcome<Selector> Selector::parse(std::string_view labels, std::string_view fields, const Kind& kind) {
   Selector selector;
   auto parsed_labels = kube::LabelSelector::parse(labels);
   if (!parsed_labels) return failures::bad_request("unable to parse requirement: " + parsed_labels.error().message);
@@ -52,9 +63,9 @@ Outcome<Selector> Selector::parse(std::string_view labels, std::string_view fiel
     const auto skip = term.substr(equal).starts_with("==") ? 2U : 1U;
     std::string name{trim(term.substr(0, unequal ? equal - 1 : equal))};
     if (name != "metadata.name" && name != "metadata.namespace" &&
-        std::ranges::find(fields_allowed, name) == fields_allowed.end())
+        std::ranges::find(kind.fields, name) == kind.fields.end())
       return failures::bad_request("field label not supported: " + name);
-    FieldTerm parsed{split(name, '.'), !unequal, std::string{trim(term.substr(equal + skip))}};
+    FieldTerm parsed{stored_path(kind, split(name, '.')), !unequal, std::string{trim(term.substr(equal + skip))}};
     if (name == "metadata.name" && parsed.equal) selector.only_name_ = parsed.value;
     selector.fields_.push_back(std::move(parsed));
   }

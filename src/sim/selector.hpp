@@ -9,14 +9,16 @@
 
 namespace hubferry::sim {
 
+struct Kind;
+
 /// A parsed label selector and field selector, as a list or watch names them.
 class Selector {
  public:
-  /// Errors: bad_request, in the words of the real server. `fields_allowed` are the field names that the kind
-  /// supports besides metadata.name and metadata.namespace.
-  static Outcome<Selector> parse(std::string_view labels, std::string_view fields,
-                                 const std::vector<std::string>& fields_allowed);
+  /// Errors: bad_request, in the words of the real server. Besides metadata.name and metadata.namespace, `fields` may
+  /// name what the kind allows.
+  static Outcome<Selector> parse(std::string_view labels, std::string_view fields, const Kind& kind);
 
+  /// Of an object as it is stored.
   [[nodiscard]] bool matches(const json::object& object) const;
   [[nodiscard]] bool empty() const { return labels_.empty() && fields_.empty(); }
   /// The one name that can match, or empty when there may be others.

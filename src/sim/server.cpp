@@ -25,7 +25,7 @@ User admin() {
 
 Server::Server(Options options, kube::Env env) {
   async::Random random = options.seed ? async::Random{*options.seed} : env.random.fork();
-  core_ = std::make_shared<Core>(std::move(options), env.clock, random);
+  core_ = std::make_shared<Core>(std::move(options), env, random);
   admin_ = make_direct_api(core_, admin());
 }
 
@@ -67,21 +67,25 @@ std::string Server::add_token(User user) {
 }
 
 std::vector<kube::Object> Server::objects(const kube::Resource& resource, const std::string& ns) const {
+  core_->take_late_arrivals();
   std::vector<kube::Object> all;
   if (const auto* kind = core_->kinds().find(resource); kind != nullptr && kind->collection != nullptr)
-    kind->collection->visit(ns, [&](const kube::Key&, const Entry& entry) { all.push_back(entry.object); });
+    kind->collection->visit(
+        ns, [&](const kube::Key&, const Entry& entry) { all.push_back(in_version(*kind, entry.object)); });
   return all;
 }
 
 std::optional<kube::Object> Server::object(const kube::Resource& resource, const kube::Key& key) const {
+  core_->take_late_arrivals();
   const auto* kind = core_->kinds().find(resource);
   if (kind == nullptr || kind->collection == nullptr) return std::nullopt;
   const auto found = kind->collection->entries.find(key);
   if (found == kind->collection->entries.end()) return std::nullopt;
-  return found->second.object;
+  return in_version(*kind, found->second.object);
 }
 
 std::size_t Server::count(const kube::Resource& resource) const {
+  core_->take_late_arrivals();
   const auto* kind = core_->kinds().find(resource);
   return kind == nullptr || kind->collection == nullptr ? 0 : kind->collection->entries.size();
 }

@@ -23,6 +23,7 @@ Watch::Watch(std::shared_ptr<Core> core, const Kind& kind, std::shared_ptr<Watch
       resource_(kind.resource),
       collection_(*kind.collection),
       stored_version_(kind.stored_version),
+      view_(kind.view),
       buffer_(std::move(buffer)),
       start_(std::move(start)),
       ends_(async::later(core_->clock().now(), start_.timeout)),
@@ -74,11 +75,8 @@ Watch::Translated Watch::translate_pending() {
       last["metadata"].as_object()["resourceVersion"] = std::to_string(event->version);
       object = kube::Object{std::move(last)};
     }
-    if (resource_.version != stored_version_) {
-      json::object converted = object.json();
-      converted["apiVersion"] = resource_.api_version();
-      object = kube::Object{std::move(converted)};
-    }
+    if (view_ != nullptr || resource_.version != stored_version_)
+      object = in_version(resource_.api_version(), view_, object);
     translated.items.push_back({type, std::move(object), false});
   }
   return translated;

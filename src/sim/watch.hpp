@@ -5,12 +5,12 @@
 
 #include "hubferry/kube/api.hpp"
 #include "sim/failure.hpp"
+#include "sim/kinds.hpp"
 #include "sim/store.hpp"
 
 namespace hubferry::sim {
 
 class Core;
-struct Kind;
 
 struct WatchItem {
   kube::WatchEventType type;
@@ -55,6 +55,7 @@ class Watch {
   kube::Resource resource_;
   Collection& collection_;
   std::string stored_version_;
+  const View* view_;
   std::shared_ptr<WatchBuffer> buffer_;
   Start start_;
   std::size_t sent_initial_ = 0;

@@ -164,6 +164,13 @@ TEST_F(HubSecretTest, AnExpiredOrIncompleteSecretIsOfNoUse) {
   EXPECT_THROW(client_config(incomplete), kube::ConfigError);
 }
 
+TEST_F(HubSecretTest, AKeyOfAnotherCertificateIsOfNoUse) {
+  secret_.key = make_signing_request(identity).key;
+  EXPECT_THAT(why_not(bootstrap_), HasSubstr("not that of its certificate"));
+  EXPECT_FALSE(is_key_of(secret_.certificate, obs::Secret{"garbage"}));
+  EXPECT_FALSE(is_key_of("garbage", secret_.key));
+}
+
 TEST_F(HubSecretTest, AKubeconfigThatRefersToOtherFilesIsRefused) {
   auto curious = secret_;
   const auto at = curious.kubeconfig.find("tls.crt");

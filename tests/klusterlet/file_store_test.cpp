@@ -92,6 +92,45 @@ TEST_F(FileStoreTest, AVersionThatACrashLeftUnfinishedDoesNotCount) {
   EXPECT_FALSE(fs::exists(hub_ / "..version-unfinished"));
 }
 
+TEST_F(FileStoreTest, WhatACrashLeftIsClearedAwayAtTheStart) {
+  {
+    FileStore before{hub_, {bootstrap1_}, env_};
+    before.write(secret("a"));
+  }
+  fs::create_directory(hub_ / "..version-unfinished");
+  write(hub_ / "..version-unfinished" / "tls.key", "half a key");
+  fs::create_symlink("..version-unfinished", hub_ / "..data_tmp");
+  store_.prepare();
+  EXPECT_FALSE(fs::exists(hub_ / "..version-unfinished"));
+  EXPECT_FALSE(fs::is_symlink(hub_ / "..data_tmp"));
+  EXPECT_EQ(store_.read(), secret("a"));
+}
+
+TEST_F(FileStoreTest, ASecondAgentIsKeptOutOfTheFolderWhileTheFirstLives) {
+  FileStore second{hub_, {bootstrap1_}, env_};
+  {
+    FileStore first{hub_, {bootstrap1_}, env_};
+    first.prepare();
+    try {
+      second.prepare();
+      FAIL() << "both use " << hub_;
+    } catch (const std::runtime_error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("in use by another agent"));
+      EXPECT_THAT(error.what(), HasSubstr(hub_.string()));
+    }
+  }
+  EXPECT_NO_THROW(second.prepare());
+}
+
+// Else an agent that lost its credential would come back as somebody else.
+TEST_F(FileStoreTest, NamesAreKeptWithoutAKubeconfigToo) {
+  store_.prepare();
+  write(hub_ / "cluster-name", "cluster1");
+  const auto kept = store_.read();
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->cluster_name, "cluster1");
+}
+
 TEST_F(FileStoreTest, FilesOfAnotherAgentAreTakenOver) {
   store_.prepare();
   write(hub_ / "kubeconfig", "kubeconfig x");

@@ -146,6 +146,79 @@ TEST_F(KlusterletStoreTest, AKlusterletThatCannotBeFulfilledIsToldSoAndTheAgentG
   EXPECT_EQ(agent.view().phase, "Joined");
 }
 
+TEST_F(KlusterletStoreTest, ATimeoutThatIsShortenedCountsForTheOutageThatIsGoingOn) {
+  start_on_klusterlet();
+  ASSERT_TRUE(until_available(hub1_));
+  hub1_.server.outage(true);
+  loop_.run_for(120s);
+  loop_.run(
+      patch_registration(R"({"bootstrapKubeConfigs": {"localSecretsConfig": {"hubConnectionTimeoutSeconds": 180}}})"));
+  loop_.run_for(90s);
+  EXPECT_EQ(switches("connection_lost"), 1);
+}
+
+TEST_F(KlusterletStoreTest, TheGateCountsAtOnceForADenialThatStands) {
+  loop_.run(put_secret("bootstrap-hub-kubeconfig", hub1_.bootstrap()));
+  loop_.run(patch_registration(R"({"featureGates": []})"));
+  loop_.run_for(1s);
+  auto& agent = start_on_klusterlet();
+  ASSERT_TRUE(until_available(hub1_));
+  loop_.run(hub1_.accept("cluster1", false));
+  loop_.run_for(5min);
+  EXPECT_EQ(agent.view().hub, hub1_.url()) << "without the gate there is nowhere else to go";
+  loop_.run(patch_registration(R"({"featureGates": [{"feature": "MultipleHubs", "mode": "Enable"}]})"));
+  ASSERT_TRUE(until_available(hub2_));
+  EXPECT_EQ(switches("denied"), 1);
+}
+
+TEST_F(KlusterletStoreTest, HeartbeatsThatFailAreToldBeforeTheHubIsLeft) {
+  start_on_klusterlet();
+  ASSERT_TRUE(until_available(hub1_));
+  ASSERT_TRUE(until([&] { return condition_of_klusterlet("HubConnectionDegraded") == "False"; }, 10s));
+  hub1_.server.outage(true);
+  ASSERT_TRUE(until([&] { return condition_of_klusterlet("HubConnectionDegraded") == "True"; }, 2min));
+  EXPECT_EQ(condition_of_klusterlet("HubConnectionDegraded", "reason"), "HubLeaseUpdateFailed");
+  EXPECT_THAT(condition_of_klusterlet("HubConnectionDegraded", "message"), HasSubstr(hub1_.url()));
+  EXPECT_EQ(switches("connection_lost"), 0);
+  hub1_.server.outage(false);
+  EXPECT_TRUE(until([&] { return condition_of_klusterlet("HubConnectionDegraded") == "False"; }, 2min));
+}
+
+TEST_F(KlusterletStoreTest, CertificatesAndAnnotationsAreAsTheKlusterletWants) {
+  loop_.run(patch_registration(R"({"clientCertExpirationSeconds": 7200, "clusterAnnotations":
+    {"agent.open-cluster-management.io/site": "north", "example.com/other": "ignored"}})"));
+  loop_.run_for(1s);
+  start_on_klusterlet();
+  ASSERT_TRUE(until_available(hub1_));
+  EXPECT_EQ(hub1_.requests().front().find({"spec", "expirationSeconds"})->to_number<int>(), 7200);
+  EXPECT_EQ(hub1_.cluster("cluster1")->annotation("agent.open-cluster-management.io/site"), "north");
+  EXPECT_EQ(hub1_.cluster("cluster1")->annotation("example.com/other"), "");
+}
+
+// Without it the cluster's name is not known, and a random one would be taken.
+TEST_F(KlusterletStoreTest, AnAgentWaitsUntilThereIsAKlusterlet) {
+  KlusterletStoreOptions late;
+  late.klusterlet = "late";
+  KlusterletStore store{own_.api(), late, env_};
+  async::TaskScope scope{loop_.executor()};
+  bool ready = false;
+  auto wait = [&]() -> Awaitable<> {
+    co_await store.wait_ready();
+    ready = true;
+  };
+  scope.spawn(store.run());
+  scope.spawn(wait());
+  loop_.run_for(1h);
+  EXPECT_FALSE(ready);
+  auto klusterlet = json::parse(R"({"metadata": {"name": "late"}, "spec": {"clusterName": "cluster7"}})");
+  loop_.run(hub1_.must(own_.api().create(ocm::klusterlets, klusterlet.as_object())));
+  loop_.run_for(1s);
+  EXPECT_TRUE(ready);
+  EXPECT_EQ(store.cluster_name(), "cluster7");
+  scope.stop();
+  loop_.run(scope.join());
+}
+
 // Scenario 6: the API's part.
 TEST_F(KlusterletStoreTest, ATimeoutBelowTheLeastIsRefusedByTheServer) {
   auto patch = [&]() -> Awaitable<> {

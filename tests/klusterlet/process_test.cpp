@@ -1,6 +1,7 @@
 // Real processes: agents, and hubs that can be stopped and killed.
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -224,6 +225,26 @@ TEST_F(KlusterletProcessTest, AnAgentThatStartsAgainKeepsItsNameAndItsCertificat
   EXPECT_EQ(content_of(folder_.path() + "/one/tls.crt"), certificate);
 }
 
+// To take a failure for "nobody yet" would register the same cluster a second time, under another name.
+TEST_F(KlusterletProcessTest, AnIdentityThatCannotBeReadIsWaitedFor) {
+  loop_.run(hub1_->add_cluster("one"));
+  const auto obstacle = folder_.path() + "/one/agent-name";
+  std::filesystem::create_directories(obstacle);
+  AgentProcess agent{"one", folder_.path()};
+  agent.process().await_error_text("the identity of before cannot be read");
+  EXPECT_THAT(agent.process().err(), testing::Not(HasSubstr("this is the agent")));
+  std::filesystem::remove(obstacle);
+  ASSERT_TRUE(comes_to(*hub1_, agent));
+}
+
+TEST_F(KlusterletProcessTest, ASecondAgentInTheSameFolderIsRefused) {
+  AgentProcess first{"one", folder_.path()};
+  first.process().await_error_text("this is the agent");
+  AgentProcess second{"one", folder_.path()};
+  EXPECT_EQ(second.process().wait(), 1);
+  EXPECT_THAT(second.process().err(), HasSubstr("in use by another agent"));
+}
+
 // Hubs and credential are where an operator keeps them: in Secrets of the managed cluster, named by its Klusterlet.
 TEST_F(KlusterletProcessTest, AKlusterletOnTheOwnClusterLeadsTheAgent) {
   const std::string ns = "open-cluster-management-agent";
@@ -271,6 +292,9 @@ TEST(KlusterletCommandTest, BadInputIsNamedAndNothingIsLeftBehind) {
   const TemporaryFolder folder;
   const auto path = [&](const char* name) { return folder.path() + "/" + name; };
   std::ofstream{path("broken")} << "{ not yaml";
+  std::ofstream{path("plain")} << R"({"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "h",
+    "user": "u"}}], "clusters": [{"name": "h", "cluster": {"server": "http://hub.example"}}],
+    "users": [{"name": "u", "user": {"token": "t"}}]})";
   const auto files = [&](const char* first, const char* second) {
     return std::vector<std::string>{
         "--bootstrap-kubeconfig", path(first), "--bootstrap-kubeconfig",   path(second),
@@ -288,6 +312,9 @@ TEST(KlusterletCommandTest, BadInputIsNamedAndNothingIsLeftBehind) {
       {{"--feature-gates", "MultipleHubs"}, 2, "needs =true or =false"},
       {files("nowhere", "nowhere-else"), 1, "No such file"},
       {files("broken", "broken"), 1, "broken"},
+      {files("plain", "plain"), 1, "the credential would travel in clear"},
+      {{"--cluster-annotations", "example.com/a=b"}, 2, "agent.open-cluster-management.io"},
+      {{"--cluster-annotations", "agent.open-cluster-management.io/a"}, 2, "NAME=VALUE"},
       {{"--kubeconfig", path("nowhere"), "--metrics-bind-address=0", "--health-probe-bind-address=0"},
        1,
        "no such file"},

@@ -61,6 +61,30 @@ TEST_F(FaultsTest, LatencyPassesAndADeadlineCutsItShort) {
   loop_.run(test());
 }
 
+// Over HTTP the client gives up after 30 s too, and the server does not know of it.
+TEST_F(FaultsTest, ARequestThatHangsTimesOutAndAWriteLandsLate) {
+  auto test = [&]() -> Awaitable<> {
+    faults_.on({"create", "widgets"}).delay(Latency::fixed(40s));
+    auto hung = co_await api_.create(widgets, widget("a"));
+    CO_ASSERT_TRUE(!hung);
+    EXPECT_EQ(hung.error().kind, ErrorKind::ambiguous);
+    EXPECT_EQ(clock_.now() - async::TimePoint{}, 30s);
+    EXPECT_EQ(server_.count(widgets), 0U);
+    auto not_yet = co_await api_.get(widgets, {"default", "a"});
+    EXPECT_FALSE(not_yet);
+    co_await clock_.sleep_for(10s);
+    auto landed = co_await api_.get(widgets, {"default", "a"});
+    EXPECT_TRUE(landed);
+
+    faults_.on({"list", "widgets"}).delay(Latency::fixed(40s));
+    auto unheard = co_await api_.list(widgets, {}, kube::object_decoder());
+    CO_ASSERT_TRUE(!unheard);
+    EXPECT_EQ(unheard.error().kind, ErrorKind::unreachable);
+    EXPECT_EQ(clock_.now() - async::TimePoint{}, 70s);
+  };
+  loop_.run(test());
+}
+
 TEST_F(FaultsTest, WatchesLoseDelayAndBreakAsTold) {
   auto test = [&]() -> Awaitable<> {
     kube::WatchOptions options;

@@ -97,6 +97,18 @@ TEST_F(Availability, ADeletingClusterWithoutALeaseIsUnknownAtOnce) {
   EXPECT_EQ(available("c1"), "Unknown/ManagedClusterLeaseUpdateStopped");
 }
 
+// Its namespace is on its way out, and refuses what is new.
+TEST_F(Availability, NobodyTriesToTellOfAClusterThatIsBeingDeleted) {
+  create_accepted("c1");
+  make_available("c1");
+  must(kube::add_finalizer(api_, ocm::managed_clusters, {"", "c1"}, "example.com/hold"));
+  must(api_.remove(ocm::managed_clusters, {"", "c1"}));
+  loop_.run_for(10min);
+  EXPECT_EQ(available("c1"), "Unknown/ManagedClusterLeaseUpdateStopped");
+  for (const auto& request : server_.requests())
+    if (request.resource.starts_with("events")) EXPECT_THAT(request.outcome, testing::StartsWith("ok"));
+}
+
 TEST_F(Availability, ALeaseThatSaysNonsenseHasExpired) {
   create_accepted("c1");
   make_available("c1");

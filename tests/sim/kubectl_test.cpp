@@ -66,7 +66,6 @@ TEST_F(KubectlTest, ATourFromApplyToDelete) {
   EXPECT_NE(invalid.status, 0);
   EXPECT_THAT(invalid.output, HasSubstr("should be less than or equal to 100"));
 
-  // `kubectl create configmap` speaks protobuf, which this server does not.
   const auto config_map =
       folder_.write("c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {x: '1'}\n");
   must("create -f " + config_map.string());
@@ -80,6 +79,36 @@ TEST_F(KubectlTest, ATourFromApplyToDelete) {
   EXPECT_THAT(kubectl("get widgets").output, HasSubstr("No resources found"));
   must("apply -f " + folder_.write("n.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: space}\n").string());
   must("delete namespace space --timeout=20s");
+}
+
+TEST_F(KubectlTest, DescribeShowsTheEventsOfControllers) {
+  install_widgets();
+  must("apply -f " + manifest("a", 3));
+  const auto uid = kubectl("get widget a -o jsonpath={.metadata.uid}").output;
+  const auto event = folder_.write("event.json", R"({"apiVersion": "events.k8s.io/v1", "kind": "Event",
+    "metadata": {"name": "e", "namespace": "default"}, "eventTime": "2030-01-01T00:00:00.000000Z", "type": "Normal",
+    "reason": "Painted", "action": "Paint", "note": "it is red now", "reportingController": "painter",
+    "reportingInstance": "p-0", "regarding": {"apiVersion": "example.com/v1", "kind": "Widget", "name": "a",
+    "namespace": "default", "uid": ")" + uid + "\"}}");
+  must("create -f " + event.string());
+  EXPECT_THAT(kubectl("describe widget a").output, HasSubstr("it is red now"));
+  EXPECT_THAT(kubectl("get events").output, HasSubstr("Painted"));
+}
+
+// Without a file kubectl speaks protobuf for the kinds of Kubernetes itself.
+TEST_F(KubectlTest, CreateWorksWithoutAFileOrSaysWhyNot) {
+  must("create namespace space");
+  must("create configmap c -n space --from-literal=x=1");
+  EXPECT_EQ(kubectl("get configmap c -n space -o jsonpath={.data.x}").output, "1");
+  must("create secret generic s -n space --from-literal=password=hidden");
+  EXPECT_EQ(kubectl("get secret s -n space -o jsonpath={.data.password}").output, "aGlkZGVu");
+  must("create serviceaccount robot -n space");
+  must("create clusterrole reader --verb=get,list --resource=configmaps");
+  EXPECT_EQ(kubectl("get clusterrole reader -o jsonpath={.rules[0].verbs[1]}").output, "list");
+  must("create rolebinding robots -n space --clusterrole=reader --serviceaccount=space:robot");
+  EXPECT_THAT(kubectl("auth can-i list configmaps -n space").output, HasSubstr("yes"));
+  const auto refused = kubectl("create deployment d --image=none");
+  if (refused.status != 0) EXPECT_THAT(refused.output, HasSubstr("send JSON")) << refused.output;
 }
 
 TEST_F(KubectlTest, ServerSideApplyNamesTheConflictingManager) {
@@ -111,7 +140,7 @@ TEST_F(KubectlTest, TokensAndCertificatesDecideWhoAsksAndWhatTheyMay) {
   EXPECT_THAT(refused.output, HasSubstr("User \"carol\" cannot list resource \"secrets\""));
   config_ = folder_.write("broken", [&] {
     auto text = served_.door().kubeconfig_for(admin());
-    const auto at = text.find("\"token\":\"") + 9;
+    const auto at = text.find("token:") + 10;
     return text.replace(at, 3, "bad");
   }());
   EXPECT_THAT(kubectl("get secrets").output, Not(HasSubstr("No resources")));

@@ -22,8 +22,8 @@ namespace hubferry::sim {
 /// A server behind its HTTP door, in a thread of its own, for clients that are other programs.
 class Served {
  public:
-  explicit Served(HttpOptions options = {}, Options server_options = {})
-      : server_(std::move(server_options), kube::Env{clock_, random_, metrics_, obs::Logger{}}),
+  explicit Served(HttpOptions options = {}, Options server_options = {}, obs::Logger log = {})
+      : server_(std::move(server_options), kube::Env{clock_, random_, metrics_, std::move(log)}),
         door_(server_, context_.get_executor(), std::move(options)),
         scope_(context_.get_executor()) {
     scope_.spawn(door_.serve());

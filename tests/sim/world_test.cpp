@@ -56,6 +56,12 @@ TEST(WorldTest, HubsAreRegisteredOnTheGlobalHubAndReachedByTheirSecrets) {
                    .value());
 }
 
+// Leader election needs it, and a manager is told no namespace when it runs outside of a cluster.
+TEST(WorldTest, TheGlobalHubHasTheManagersNamespace) {
+  ToldWorld world{small()};
+  EXPECT_TRUE(world.global().object(resources::namespaces, {"", "hubferry-system"}));
+}
+
 TEST(WorldTest, AHubThatCannotBeReachedIsUnknownAfterAWhileAndComesBack) {
   ToldWorld world{small()};
   world.run_for(1h);

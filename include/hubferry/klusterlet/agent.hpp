@@ -52,6 +52,8 @@ struct AgentOptions {
   /// Leave a hub that denies us or is lost. Without it the first bootstrap kubeconfig is the only one, for ever.
   bool multiple_hubs = true;
   bool record_events = true;
+  /// Also go to hubs without TLS: for simulated ones only, since the credential travels in clear.
+  bool allow_plain_http = false;
   /// Absent: always healthy.
   SpokeProbe probe;
   /// Called on the agent's loop after each change of what view() shows. Must not throw.

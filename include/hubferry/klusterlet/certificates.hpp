@@ -35,6 +35,9 @@ std::vector<CertificateInfo> read_certificates(const std::string& pem);
 /// Is the chain's first certificate for the key of these public bits?
 bool is_for_key(const std::string& certificate_pem, const std::string& public_key);
 
+/// Is this PEM the key of the chain's first certificate?
+bool is_key_of(const std::string& certificate_pem, const obs::Secret& key);
+
 /// When a whole chain is valid: from the latest notBefore to the earliest notAfter.
 struct Validity {
   WallTime from;

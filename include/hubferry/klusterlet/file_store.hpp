@@ -17,8 +17,10 @@ class FileStore final : public LocalStore {
  public:
   /// Reads the bootstrap files; touches nothing.
   FileStore(std::filesystem::path folder, std::vector<std::filesystem::path> bootstrap_files, kube::Env env);
+  ~FileStore() override;
 
-  /// Makes the folder where it is missing. Throws std::runtime_error with a sentence why it cannot be used.
+  /// Makes the folder where it is missing, keeps other agents out of it, and clears away what a crash has left. Throws
+  /// std::runtime_error with a sentence why it cannot be used.
   void prepare();
   /// Looks for changed bootstrap files until cancelled: mounted Secrets change without a word.
   Awaitable<> run();
@@ -33,11 +35,14 @@ class FileStore final : public LocalStore {
 
  private:
   [[nodiscard]] std::vector<BootstrapConfig> read_bootstraps() const;
+  void lock();
+  void remove_other_versions(const std::filesystem::path& kept) const;
 
   std::filesystem::path folder_;
   std::vector<std::filesystem::path> bootstrap_files_;
   std::vector<BootstrapConfig> bootstraps_;
   kube::Env env_;
+  int lock_ = -1;  // the folder's, held while we live
 };
 
 }  // namespace hubferry::klusterlet

@@ -14,6 +14,8 @@ struct KlusterletWish {
   bool multiple_hubs = false;        // the feature gate
   std::vector<std::string> secrets;  // in order
   Duration timeout = std::chrono::seconds{600};
+  std::optional<std::chrono::seconds> certificate_lifetime;  // clientCertExpirationSeconds, where it is set
+  std::map<std::string, std::string> cluster_annotations;
   std::string problem_reason;  // a CamelCase word when it cannot be fulfilled
   std::string problem;         // and a sentence
 };
@@ -38,7 +40,7 @@ class KlusterletStore final : public LocalStore {
 
   /// Follows the resources and writes the Klusterlet's status until cancelled.
   Awaitable<> run();
-  /// Returns when both were read for the first time; run() must be running.
+  /// Returns when there is a Klusterlet and the Secrets were read; run() must be running.
   Awaitable<> wait_ready();
 
   [[nodiscard]] std::vector<BootstrapConfig> bootstraps() const override { return bootstraps_; }
@@ -48,12 +50,19 @@ class KlusterletStore final : public LocalStore {
   Awaitable<kube::Result<>> save(HubSecret secret) override;
   [[nodiscard]] std::optional<Duration> connection_timeout() const override { return wish_.timeout; }
   [[nodiscard]] std::optional<bool> multiple_hubs() const override { return wish_.multiple_hubs; }
+  [[nodiscard]] std::optional<std::chrono::seconds> certificate_lifetime() const override {
+    return wish_.certificate_lifetime;
+  }
+  [[nodiscard]] std::map<std::string, std::string> cluster_annotations() const override {
+    return wish_.cluster_annotations;
+  }
   void report(const AgentReport& report) override;
 
   /// spec.clusterName; empty: not set.
   [[nodiscard]] std::string cluster_name() const;
 
  private:
+  Awaitable<> wait_synced();
   void look_again();
   Awaitable<> write_status();
   bool put_conditions(kube::json::object& klusterlet) const;
@@ -68,6 +77,7 @@ class KlusterletStore final : public LocalStore {
   std::vector<BootstrapConfig> bootstraps_;
   AgentReport report_;
   async::Notify status_changed_;
+  async::Event found_;  // there is a Klusterlet, or was
 };
 
 }  // namespace hubferry::klusterlet

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,11 +31,17 @@ struct BootstrapConfig {
   [[nodiscard]] kube::ClientConfig parse() const;
 };
 
+/// Why nothing secret may be sent to this server, in a sentence; nullopt when it may.
+std::optional<std::string> transport_problem(const kube::ClientConfig& config);
+
 /// What an agent tells about itself where its store can show it.
 struct AgentReport {
   std::string phase;
   std::string hub;      // the server in use; empty: none
   std::string problem;  // why there is none; empty: all is well
+  /// Why heartbeats do not reach the hub: a CamelCase word and a sentence. Empty: they do.
+  std::string heartbeat_reason;
+  std::string heartbeat_problem;
 };
 
 /// What an agent keeps on its own cluster: the hubs it may go to, and the credential for the one it is at.
@@ -65,10 +72,14 @@ class LocalStore {
   [[nodiscard]] virtual std::optional<Duration> connection_timeout() const { return std::nullopt; }
   /// Is the feature gate MultipleHubs on? Absent: as the agent's options say.
   [[nodiscard]] virtual std::optional<bool> multiple_hubs() const { return std::nullopt; }
+  /// What certificates shall be asked for; absent: as the agent's options say.
+  [[nodiscard]] virtual std::optional<std::chrono::seconds> certificate_lifetime() const { return std::nullopt; }
+  /// For the ManagedCluster, beside those of the agent's options.
+  [[nodiscard]] virtual std::map<std::string, std::string> cluster_annotations() const { return {}; }
   /// Only takes note.
   virtual void report(const AgentReport&) {}
 
-  /// Counts changes of bootstraps().
+  /// Counts changes of bootstraps(), multiple_hubs() and connection_timeout().
   [[nodiscard]] std::uint64_t version() const { return version_; }
   /// Returns as soon as version() is no longer `seen`.
   Awaitable<> wait_for_change(std::uint64_t seen);

@@ -6,13 +6,14 @@ namespace hubferry::klusterlet {
 
 /// Why an agent left a hub: the label `reason`.
 enum class LeaveReason {
-  denied,               // hubAcceptsClient became false
-  connection_lost,      // no heartbeat reached it for the connection timeout
-  bootstrap_timeout,    // it did not complete our registration within the connection timeout
-  bootstrap_refused,    // while registering, it took back our credential's rights or denied us
-  bootstrap_changed,    // the bootstrap kubeconfig in use was edited or taken away
-  certificate_expired,  // our certificate could not be renewed in time
-  failed,               // something unexpected happened
+  denied,                // hubAcceptsClient became false
+  connection_lost,       // no heartbeat reached it for the connection timeout
+  bootstrap_timeout,     // it did not complete our registration within the connection timeout
+  bootstrap_refused,     // while registering, it took back our credential's rights or denied us
+  bootstrap_changed,     // the bootstrap kubeconfig in use was edited or taken away
+  certificate_expired,   // our certificate could not be renewed in time
+  certificate_rejected,  // the hub did not take our certificate any more: a new one is asked for
+  failed,                // something unexpected happened
 };
 std::string_view to_string(LeaveReason reason);
 

@@ -21,6 +21,8 @@ class TimeoutRule {
 
   TimeoutRule(Duration timeout, WallTime started) : timeout_(timeout), started_(started) {}
 
+  /// An edit counts at once.
+  void set_timeout(Duration timeout) { timeout_ = timeout; }
   /// The Lease was read, or renewed. Without a renewTime it says nothing: the same as missed().
   void saw(std::optional<WallTime> renew_time, WallTime now);
   /// The Lease could not be read: what is remembered stays; if that is nothing, the time starts now.

@@ -18,6 +18,8 @@ struct HttpOptions {
   std::optional<User> anonymous;
   /// A watcher that takes nothing for this long is cut off.
   async::Duration write_timeout = std::chrono::seconds{30};
+  /// Further clients wait until one of these has gone.
+  std::size_t most_connections = 20'000;
 };
 
 /// A simulated server's door for real clients: HTTP(S) on a socket, into the same store as Server::api().

@@ -21,11 +21,6 @@ inline constexpr const char* bootstrap_user =
     "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
 /// The hub's configuration, of kind ClusterManager.
 inline constexpr const char* cluster_manager = "cluster-manager";
-/// Where the agent lives on a managed cluster, and what the import controller calls the hub's own bootstrap Secret.
-inline constexpr const char* agent_namespace = "open-cluster-management-agent";
-inline constexpr const char* bootstrap_secret = "bootstrap-hub-kubeconfig";
-/// Set by the hub when it accepts a cluster by itself: it does so once only.
-inline constexpr const char* auto_accepted_annotation = "open-cluster-management.io/automatically-accepted-on";
 
 }  // namespace hub_names
 

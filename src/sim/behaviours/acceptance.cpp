@@ -63,7 +63,7 @@ class Acceptance final : public HubController {
       co_return done;
     }
     // Once only: whoever was accepted before and is not now was denied by somebody.
-    const bool is_new = cluster->annotation(hub_names::auto_accepted_annotation).empty() &&
+    const bool is_new = cluster->annotation(ocm::names::accepted_on_annotation).empty() &&
                         kube::find_condition(*cluster, ocm::names::accepted) == nullptr;
     if (is_new && approves_automatically(hub_)) {
       auto done = co_await accept_automatically(*cluster);
@@ -79,8 +79,8 @@ class Acceptance final : public HubController {
     kube::Mutation mutate = [time](json::object& object) {
       auto& annotations = object["metadata"].as_object()["annotations"];
       if (!annotations.is_object()) annotations.emplace_object();
-      if (annotations.get_object().contains(hub_names::auto_accepted_annotation)) return false;
-      annotations.get_object()[hub_names::auto_accepted_annotation] = time;
+      if (annotations.get_object().contains(ocm::names::accepted_on_annotation)) return false;
+      annotations.get_object()[ocm::names::accepted_on_annotation] = time;
       auto& spec = object["spec"];
       if (!spec.is_object()) spec.emplace_object();
       spec.get_object()["hubAcceptsClient"] = true;

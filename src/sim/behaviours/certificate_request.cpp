@@ -4,9 +4,9 @@
 
 #include <vector>
 
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/openssl.hpp"
 #include "hubferry/ocm/resources.hpp"
-#include "sim/names.hpp"
 
 namespace hubferry::sim {
 
@@ -50,7 +50,7 @@ std::optional<AgentRequest> parse_common_name(const std::string& text) {
 std::optional<AgentRequest> recognise_request(const kube::Object& request) {
   const std::string cluster{request.label(ocm::names::cluster_name_label)};
   if (cluster.empty() || request.string_at({"spec", "signerName"}) != agent_signer) return std::nullopt;
-  const auto pem = from_base64(request.string_at({"spec", "request"}));
+  const auto pem = kube::decode_base64(request.string_at({"spec", "request"}));
   auto subject = pem ? read_subject(*pem) : std::nullopt;
   if (!subject || subject->common_names.size() != 1) return std::nullopt;
   std::erase(subject->organizations, common_group);

@@ -79,6 +79,8 @@ Awaitable<> Hub::wait_synced() {
 }
 
 void Hub::tell(const Object& cluster, kube::EventType type, std::string_view reason, std::string_view note) {
+  // Its namespace goes with it, and takes nothing any more.
+  if (cluster.is_being_deleted()) return;
   auto about = kube::reference_to(ocm::managed_clusters, cluster);
   about.ns = about.name;
   events.event(about, type, reason, "Reconcile", note);

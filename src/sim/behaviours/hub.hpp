@@ -26,7 +26,7 @@ class Hub {
   Awaitable<> follow();
   Awaitable<> wait_synced();
 
-  /// Tells about a cluster, in its namespace as upstream does.
+  /// Tells about a cluster, in its namespace as upstream does. Nothing about one that is being deleted.
   void tell(const Object& cluster, kube::EventType type, std::string_view reason, std::string_view note);
   /// Writes a condition of a ManagedCluster, unless it is as wanted.
   Awaitable<Done> set_condition(Object cluster, kube::Condition condition);

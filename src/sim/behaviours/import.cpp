@@ -1,10 +1,10 @@
 #include <algorithm>
 
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "sim/behaviours/ensure.hpp"
 #include "sim/behaviours/hub_controller.hpp"
-#include "sim/names.hpp"
 
 namespace hubferry::sim {
 
@@ -41,7 +41,7 @@ json::object secret_manifest(const BootstrapSecret& secret) {
   return {{"apiVersion", "v1"},
           {"kind", "Secret"},
           {"type", "Opaque"},
-          {"metadata", json::object{{"name", secret.name}, {"namespace", hub_names::agent_namespace}}},
+          {"metadata", json::object{{"name", secret.name}, {"namespace", ocm::names::agent_namespace}}},
           {"data", json::object{{"kubeconfig", secret.kubeconfig}}}};
 }
 
@@ -61,7 +61,7 @@ json::object klusterlet_manifest(const std::string& cluster, const std::vector<B
           {"kind", ocm::klusterlets.kind},
           {"metadata", json::object{{"name", "klusterlet"}}},
           {"spec", json::object{{"clusterName", cluster},
-                                {"namespace", hub_names::agent_namespace},
+                                {"namespace", ocm::names::agent_namespace},
                                 {"registrationConfiguration", std::move(registration)}}}};
 }
 
@@ -73,7 +73,7 @@ bool is_importable(const Object& cluster) {
 class Import final : public HubController {
  public:
   explicit Import(Hub& hub)
-      : HubController(hub, "import"), own_kubeconfig_(to_base64(hub.options.bootstrap_kubeconfig.reveal())) {
+      : HubController(hub, "import"), own_kubeconfig_(kube::encode_base64(hub.options.bootstrap_kubeconfig.reveal())) {
     hub.clusters.add_index(by_config, [](const Object& cluster) {
       auto config = config_of(cluster);
       return config.empty() ? std::vector<std::string>{} : std::vector{std::move(config)};
@@ -119,7 +119,7 @@ class Import final : public HubController {
   }
 
   [[nodiscard]] std::vector<BootstrapSecret> secrets_for(const Object& cluster) const {
-    std::vector<BootstrapSecret> secrets{{hub_names::bootstrap_secret, own_kubeconfig_}};
+    std::vector<BootstrapSecret> secrets{{ocm::names::bootstrap_secret, own_kubeconfig_}};
     const auto config = hub_.klusterlet_configs.get(cluster_key(config_of(cluster)));
     if (config == nullptr) return secrets;
     for (const auto& name : secrets_of(*config)) {
@@ -127,7 +127,7 @@ class Import final : public HubController {
       const auto secret = hub_.engine_secrets.get({ocm::names::engine_namespace, name});
       if (secret == nullptr) continue;
       std::string kubeconfig{secret->string_at({"data", "kubeconfig"})};
-      if (!kubeconfig.empty() && name != hub_names::bootstrap_secret) secrets.push_back({name, std::move(kubeconfig)});
+      if (!kubeconfig.empty() && name != ocm::names::bootstrap_secret) secrets.push_back({name, std::move(kubeconfig)});
     }
     return secrets;
   }

@@ -1,4 +1,5 @@
 #include "hubferry/sim/managed_service_accounts.hpp"
+#include "hubferry/kube/base64.hpp"
 
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/cache.hpp"
@@ -6,7 +7,6 @@
 #include "hubferry/kube/work_queue.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "sim/behaviours/ensure.hpp"
-#include "sim/names.hpp"
 
 namespace hubferry::sim {
 
@@ -159,7 +159,7 @@ class ManagedServiceAccounts::State {
                       {"namespace", key.ns},
                       {"labels", json::object{{managed_label, "true"}}},
                       {"annotations", json::object{{expiry_annotation, async::format_time(token->expires)}}}}},
-        {"data", json::object{{"token", to_base64(token->text)}, {"ca.crt", to_base64(*ca)}}}};
+        {"data", json::object{{"token", kube::encode_base64(token->text)}, {"ca.crt", kube::encode_base64(*ca)}}}};
     if (auto owned = kube::set_owner(wanted, ocm::managed_service_accounts, account); !owned) co_return owned.error();
     auto written = co_await ensure(global_, resources::secrets, std::move(wanted));
     if (!written) co_return written.error();

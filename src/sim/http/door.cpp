@@ -1,18 +1,24 @@
-#include <boost/asio/deferred.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl/context.hpp>
-#include <boost/json/serialize.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
+#include "hubferry/async/semaphore.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/sim/http_door.hpp"
 #include "sim/client_config.hpp"
 #include "sim/http/session.hpp"
-#include "sim/names.hpp"
 
 namespace hubferry::sim {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
+
+namespace {
+
+constexpr std::chrono::milliseconds accept_pause{100};
+
+}  // namespace
 
 class HttpDoor::State {
  public:
@@ -20,6 +26,7 @@ class HttpDoor::State {
       : core_(server.core()),
         options_(std::move(options)),
         acceptor_(executor, tcp::endpoint{asio::ip::make_address(options_.address), options_.port}, true),
+        places_(options_.most_connections),
         session_{HttpHandler{core_, options_.anonymous}, options_.write_timeout, nullptr, 0} {
     if (options_.tls) load_certificates();
   }
@@ -28,8 +35,16 @@ class HttpDoor::State {
     // The acceptor belongs to the loop that it was made for; connections run where serve() runs.
     auto body = [this](async::TaskScope& scope) -> async::Awaitable<> {
       while (true) {
-        auto socket = co_await acceptor_.async_accept(asio::deferred);
-        scope.spawn(serve_connection(session_, std::move(socket)));
+        auto place = co_await places_.acquire();
+        boost::system::error_code failed;
+        auto socket = co_await acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, failed));
+        if (!failed) {
+          scope.spawn(serve_connection(session_, std::move(socket), std::move(place)));
+          continue;
+        }
+        // Descriptors run out and clients leave while they are let in: neither is a reason to close the door.
+        core_->log().warn("a connection cannot be accepted", {{"error", failed.message()}});
+        co_await core_->clock().sleep_for(accept_pause);
       }
     };
     co_await async::with_scope(body);
@@ -71,6 +86,7 @@ class HttpDoor::State {
   std::shared_ptr<Core> core_;
   HttpOptions options_;
   tcp::acceptor acceptor_;
+  async::Semaphore places_;
   asio::ssl::context tls_{asio::ssl::context::tls_server};
   SessionContext session_;
 };
@@ -101,25 +117,7 @@ std::size_t HttpDoor::connections() const {
 }
 
 std::string HttpDoor::kubeconfig_for(const User& user, bool by_certificate) const {
-  const auto config = config_for(user, by_certificate);
-  json::object cluster{{"server", config.server}};
-  if (!config.ca_pem.empty()) cluster["certificate-authority-data"] = to_base64(config.ca_pem);
-  json::object credentials;
-  if (!config.token.empty()) credentials["token"] = config.token;
-  if (!config.client_key_pem.empty()) {
-    credentials["client-certificate-data"] = to_base64(config.client_certificate_pem);
-    credentials["client-key-data"] = to_base64(config.client_key_pem);
-  }
-  const auto& name = config.name;
-  // JSON is YAML too.
-  return json::serialize(json::object{
-      {"apiVersion", "v1"},
-      {"kind", "Config"},
-      {"current-context", name},
-      {"clusters", json::array{json::object{{"name", name}, {"cluster", std::move(cluster)}}}},
-      {"users", json::array{json::object{{"name", user.name}, {"user", std::move(credentials)}}}},
-      {"contexts",
-       json::array{json::object{{"name", name}, {"context", json::object{{"cluster", name}, {"user", user.name}}}}}}});
+  return kube::to_kubeconfig(config_for(user, by_certificate));
 }
 
 }  // namespace hubferry::sim

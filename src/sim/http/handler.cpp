@@ -1,17 +1,22 @@
 #include "sim/http/handler.hpp"
 
+#include <algorithm>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <charconv>
+#include <limits>
 
+#include "sim/http/protobuf.hpp"
 #include "sim/http/table.hpp"
 
 namespace hubferry::sim {
 
 namespace {
+
+constexpr std::chrono::seconds longest_watch{24 * 3600};
 
 HttpResponse answer(const Failure& failure) {
   HttpResponse response;
@@ -45,10 +50,16 @@ std::string_view verb_of(const Route& route, const HttpRequest& request) {
   return "";
 }
 
-std::int64_t number(const std::string& text) {
+/// A number in the query, brought into [0, most]; 0 when absent. Errors: bad_request, for what is no number.
+Outcome<std::int64_t> number(const Route& route, std::string_view name, std::int64_t most) {
+  const auto& text = route.parameter(name);
+  if (text.empty()) return Outcome<std::int64_t>{boost::system::in_place_value, 0};
   std::int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end != text.data() + text.size() || error != std::errc{})
+    return failures::bad_request(std::string{name} + ": parsing \"" + text + "\": " +
+                                 (error == std::errc::result_out_of_range ? "value out of range" : "invalid syntax"));
+  return Outcome<std::int64_t>{boost::system::in_place_value, std::clamp<std::int64_t>(value, 0, most)};
 }
 
 kube::Propagation propagation_from(std::string_view text) {
@@ -68,11 +79,18 @@ std::string manager_from(const HttpRequest& request, const Route& route) {
 /// Fills in what the body of a write says. Errors: bad_request.
 Outcome<> read_body(kube::Request& into, const HttpRequest& request) {
   if (request.body.empty()) return {};
-  if (request.content_type.starts_with("application/vnd.kubernetes.protobuf"))
-    return Failure{415, "UnsupportedMediaType", "this server reads JSON only", {}, {}};
-  boost::system::error_code ec;
-  into.body = json::parse(request.body, ec);
-  if (ec) return failures::bad_request("the body is no JSON: " + ec.message());
+  if (request.content_type.starts_with(protobuf_type)) {
+    auto decoded = decode_protobuf(request.body);
+    if (!decoded) return decoded.error();
+    into.body = std::move(*decoded);
+  } else {
+    // Schemas nest deeply; what is deeper than this is no honest object.
+    json::parse_options options;
+    options.max_depth = 200;
+    boost::system::error_code ec;
+    into.body = json::parse(request.body, ec, {}, options);
+    if (ec) return failures::bad_request("the body is no JSON: " + ec.message());
+  }
   if (into.verb == kube::Verb::remove && into.body.is_object()) {
     const auto& options = into.body.get_object();
     into.propagation = propagation_from(kube::string_at(options, {"propagationPolicy"}));
@@ -105,7 +123,6 @@ std::optional<User> HttpHandler::who(const HttpRequest& request) const {
 
 async::Awaitable<HttpResponse> HttpHandler::handle(HttpRequest request) {
   auto route = parse_target(request.target);
-  const kube::Resource nothing;
   if (!route) co_return answer(failures::bad_request("the request's target cannot be read"));
   const auto verb = verb_of(*route, request);
   if (verb.empty()) co_return answer(failures::method_not_allowed());
@@ -120,24 +137,30 @@ async::Awaitable<HttpResponse> HttpHandler::handle(HttpRequest request) {
     co_return response;
   }
   if (decision.compact) core_->compact();
-  const auto user = who(request);
-  if (decision.status != 0) {
-    response = answer(failures::of_status(decision.status, decision.retry_after_seconds));
-  } else if (!route->is_resource && (route->path == "/readyz" || route->path == "/healthz" || route->path == "/livez" ||
-                                     route->path == "/version")) {
-    response = on_path(*route, request);
-  } else if (!user) {
-    response = answer(failures::unauthorized());
-  } else if (route->is_resource) {
-    response = on_resource(*user, *route, request, verb, decision);
-    core_->record(*user, verb, {route->group, route->version, route->plural, {}, true}, route->subresource, route->key,
-                  outcome_text(response));
-  } else {
-    response = on_path(*route, request);
-  }
+  response = respond(*route, request, verb, decision);
   core_->run_background_on(co_await async::asio::this_coro::executor);
   response.reset = decision.reset_after;
   co_return response;
+}
+
+HttpResponse HttpHandler::respond(const Route& route, const HttpRequest& request, std::string_view verb,
+                                  const Faults::Decision& decision) noexcept {
+  try {
+    if (decision.status != 0) return answer(failures::of_status(decision.status, decision.retry_after_seconds));
+    const bool is_public = !route.is_resource && (route.path == "/readyz" || route.path == "/healthz" ||
+                                                  route.path == "/livez" || route.path == "/version");
+    if (is_public) return on_path(route, request);
+    const auto user = who(request);
+    if (!user) return answer(failures::unauthorized());
+    if (!route.is_resource) return on_path(route, request);
+    auto response = on_resource(*user, route, request, verb, decision);
+    core_->record(*user, verb, {route.group, route.version, route.plural, {}, true}, route.subresource, route.key,
+                  outcome_text(response));
+    return response;
+  } catch (const std::exception& bug) {
+    log().error("a request failed inside the server", {{"path", route.path}, {"error", bug.what()}});
+    return answer(Failure{500, "InternalError", std::string{"Internal error occurred: "} + bug.what(), {}, {}});
+  }
 }
 
 HttpResponse HttpHandler::on_resource(const User& user, const Route& route, const HttpRequest& request,
@@ -201,7 +224,9 @@ HttpResponse HttpHandler::list(const User& user, const Kind& kind, const Route& 
   options.ns = route.key.ns;
   options.label_selector = route.parameter("labelSelector");
   options.field_selector = route.parameter("fieldSelector");
-  options.limit = static_cast<int>(number(route.parameter("limit")));
+  const auto limit = number(route, "limit", std::numeric_limits<int>::max());
+  if (!limit) return answer(limit.error());
+  options.limit = static_cast<int>(*limit);
   options.continue_token = route.parameter("continue");
   if (const auto& version = route.parameter("resourceVersion"); !version.empty()) options.resource_version = version;
   options.resource_version_match = route.parameter("resourceVersionMatch");
@@ -241,7 +266,9 @@ HttpResponse HttpHandler::watch(const User& user, const Kind& kind, const Route&
         (options.field_selector.empty() ? "" : ",") + std::string{"metadata.name="} + route.key.name;
   options.resource_version = route.parameter("resourceVersion");
   options.bookmarks = route.flag("allowWatchBookmarks");
-  options.timeout = std::chrono::seconds{number(route.parameter("timeoutSeconds"))};
+  const auto seconds = number(route, "timeoutSeconds", longest_watch.count());
+  if (!seconds) return answer(seconds.error());
+  options.timeout = std::chrono::seconds{*seconds};
   options.send_initial_events = route.flag("sendInitialEvents");
   auto opened = core_->watch(user, kind.resource, options);
   if (!opened) return answer(opened.error());

@@ -145,7 +145,8 @@ async::Awaitable<> serve_requests(SessionContext& context, ByteStream& stream) {
 
 }  // namespace
 
-async::Awaitable<> serve_connection(SessionContext& context, asio::ip::tcp::socket socket) {
+async::Awaitable<> serve_connection(SessionContext& context, asio::ip::tcp::socket socket,
+                                    [[maybe_unused]] async::Semaphore::Permit place) {
   struct Count {
     std::size_t& count;
     explicit Count(std::size_t& counted) : count(counted) { ++count; }
@@ -160,6 +161,9 @@ async::Awaitable<> serve_connection(SessionContext& context, asio::ip::tcp::sock
     co_await stream->close();
   } catch (const boost::system::system_error&) {
     failure = std::current_exception();
+  } catch (const std::exception& bug) {
+    failure = std::current_exception();
+    context.handler.log().error("a connection ended early", {{"error", bug.what()}});
   }
   // The client went away, or spoke no HTTP: nobody is left to be told.
   const bool cancelled = async::is_cancelled(co_await asio::this_coro::cancellation_state);

@@ -3,6 +3,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 
+#include "hubferry/async/semaphore.hpp"
 #include "sim/http/handler.hpp"
 
 namespace hubferry::sim {
@@ -16,6 +17,8 @@ struct SessionContext {
 };
 
 /// Serves one connection to its end. Errors of the connection end it quietly; only cancellation throws.
-async::Awaitable<> serve_connection(SessionContext& context, boost::asio::ip::tcp::socket socket);
+/// `place` is kept until then.
+async::Awaitable<> serve_connection(SessionContext& context, boost::asio::ip::tcp::socket socket,
+                                    async::Semaphore::Permit place);
 
 }  // namespace hubferry::sim
