@@ -20,17 +20,6 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// More than the kernel's buffers on both sides hold.
-constexpr std::size_t large = 24UL * 1024 * 1024;
-
-HttpResponse echo(const HttpRequest& request) {
-  if (request.path == "/throw") throw std::runtime_error("the page is broken");
-  if (request.path == "/large") return {.body = std::string(large, 'x')};
-  if (request.path == "/page") return {.body = "hello"};
-  if (request.path == "/long") return {.body = std::string(5000, 'x')};
-  return HttpResponse::not_found("try /page");
-}
-
 constexpr auto get_page = "GET /page HTTP/1.1\r\nHost: test\r\n\r\n";
 
 TEST(HttpServer, AnswersAGet) {
@@ -173,19 +162,25 @@ TEST(HttpServer, AHugeHeaderIsRefused) {
   }
 }
 
+/// Sends `part` again and again; false when the server takes more of it than any should.
+bool is_cut_off(TcpClient& client, const std::string& part) {
+  constexpr std::size_t far_too_much = 256UL * 1024 * 1024;
+  for (std::size_t sent = 0; sent < far_too_much; sent += part.size())
+    if (!client.send(part)) return true;
+  return false;
+}
+
 TEST(HttpServer, AnEndlessHeaderIsCutOff) {
   ServerOnThread server{ServerOnThread::on_loopback(), echo};
   TcpClient client{server.port()};
   client.send("GET /page HTTP/1.1\r\n");
-  while (client.send("X-Field: value\r\n")) {
-  }
+  EXPECT_TRUE(is_cut_off(client, "X-Field: value\r\n"));
 }
 
 TEST(HttpServer, ALineThatNeverEndsIsCutOff) {
   ServerOnThread server{ServerOnThread::on_loopback(), echo};
   TcpClient client{server.port()};
-  while (client.send(std::string(1000, 'x'))) {
-  }
+  EXPECT_TRUE(is_cut_off(client, std::string(1000, 'x')));
 }
 
 HttpServer::Options impatient() {
@@ -222,9 +217,9 @@ TEST(HttpServer, AClientThatDripsBytesIsCutOffAndDisturbsNobody) {
   options.header_time = 3s;  // for the well-behaved clients, on a machine that is busy otherwise
   ServerOnThread server{options, echo};
   TcpClient dripping{server.port()};
-  const std::string request = "GET /page HTTP/1.1\r\nX: " + std::string(100'000, 'x');
+  const std::string request = "GET /page HTTP/1.1\r\nX: " + std::string(600, 'x');
   std::size_t sent = 0;
-  while (!dripping.closed_by_now()) {
+  while (!dripping.closed_by_now() && sent < request.size()) {
     dripping.send(request.substr(sent++, 1));
     TcpClient other{server.port()};
     EXPECT_THAT(other.get("/page"), EndsWith("hello"));
@@ -237,8 +232,8 @@ TEST(HttpServer, AClientThatDoesNotReadItsAnswerIsCutOff) {
   ServerOnThread server{impatient(), echo};
   TcpClient client{server.port()};
   client.send("GET /large HTTP/1.1\r\nHost: test\r\n\r\n");
-  while (server.connections() == 0) std::this_thread::sleep_for(1ms);
-  while (server.connections() > 0) std::this_thread::sleep_for(20ms);
+  EXPECT_TRUE(server.await_connections([](std::size_t count) { return count > 0; }));
+  EXPECT_TRUE(server.await_connections([](std::size_t count) { return count == 0; }));
   EXPECT_LT(client.receive_all().size(), large) << "it was closed in the middle";
 }
 
@@ -248,106 +243,6 @@ TEST(HttpServer, AClientThatLeavesEarlyDoesNoHarm) {
     for (int i = 0; i < 20; ++i) TcpClient{server.port()}.send(part);
   TcpClient client{server.port()};
   EXPECT_THAT(client.get("/page"), EndsWith("hello"));
-}
-
-HttpServer::Options with_four_places() {
-  auto options = ServerOnThread::on_loopback();
-  options.max_connections = 4;
-  options.stalled_after = 1h;
-  return options;
-}
-
-TEST(HttpServer, WhenFullTheLongestIdleConnectionMakesRoom) {
-  ServerOnThread server{with_four_places(), echo};
-  std::vector<TcpClient> clients;
-  for (int i = 0; i < 4; ++i) {
-    clients.emplace_back(server.port());
-    EXPECT_THAT(clients.back().get("/page"), EndsWith("hello"));
-  }
-  TcpClient fifth{server.port()};
-  EXPECT_THAT(fifth.get("/page"), EndsWith("hello"));
-  clients[0].await_close();
-  for (int i = 1; i < 4; ++i) EXPECT_THAT(clients[static_cast<std::size_t>(i)].get("/page"), EndsWith("hello"));
-}
-
-TEST(HttpServer, WhenFullOfBusyClientsANewOneIsRefused) {
-  ServerOnThread server{with_four_places(), echo};
-  std::vector<TcpClient> clients;
-  for (int i = 0; i < 4; ++i) clients.emplace_back(server.port()).send("GET /page HT");
-  TcpClient fifth{server.port()};
-  EXPECT_THAT(fifth.receive_all(), StartsWith("HTTP/1.1 503"));
-  for (auto& client : clients) {
-    client.send("TP/1.1\r\nHost: test\r\n\r\n");
-    EXPECT_THAT(client.receive_response(), EndsWith("hello"));
-  }
-}
-
-// A handful of clients that hold every place must not make the kubelet believe that the process is dead.
-TEST(HttpServer, WhenFullOfStalledClientsTheOldestMakesRoom) {
-  auto options = with_four_places();
-  options.stalled_after = 0s;
-  ServerOnThread server{options, echo};
-  std::vector<TcpClient> clients;
-  for (int i = 0; i < 4; ++i) clients.emplace_back(server.port()).send("GET /page HT");
-  while (server.connections() < 4) std::this_thread::sleep_for(1ms);
-  for (int i = 0; i < 4; ++i) {
-    TcpClient probe{server.port()};
-    EXPECT_THAT(probe.get("/page", "Connection: close\r\n"), EndsWith("hello"));
-  }
-  clients[0].await_close();
-}
-
-TEST(HttpServer, SurvivesAFloodOfConnections) {
-  auto options = with_four_places();
-  options.stalled_after = 0s;
-  ServerOnThread server{options, echo};
-  std::vector<TcpClient> clients;
-  for (int i = 0; i < 500; ++i) clients.emplace_back(server.port()).send("GET /page HT");
-  TcpClient probe{server.port()};
-  EXPECT_THAT(probe.get("/page"), EndsWith("hello"));
-  while (server.connections() > 4) std::this_thread::sleep_for(1ms);
-}
-
-TEST(HttpServer, CancellationEndsEveryConnectionWhateverItDoes) {
-  ServerOnThread server{ServerOnThread::on_loopback(), echo};
-  TcpClient silent{server.port()};
-  TcpClient half{server.port()};
-  half.send("GET /page HT");
-  TcpClient idle{server.port()};
-  EXPECT_THAT(idle.get("/page"), EndsWith("hello"));
-  TcpClient slow_reader{server.port()};
-  slow_reader.send("GET /large HTTP/1.1\r\nHost: test\r\n\r\n");
-  while (server.connections() < 4) std::this_thread::sleep_for(1ms);
-  const auto error = server.stop();
-  EXPECT_TRUE(async::is_cancellation(error)) << async::describe(error);
-  silent.await_close();
-  half.await_close();
-  idle.await_close();
-  slow_reader.await_close();
-  EXPECT_THROW(TcpClient{server.port()}, std::runtime_error) << "and nobody listens any more";
-}
-
-// The accept is posted, the connection spawned, and its first turn comes after the cancellation.
-TEST(HttpServer, CancellationWhileClientsComeInLeavesNothing) {
-  for (int round = 0; round < 20; ++round) {
-    ServerOnThread server{ServerOnThread::on_loopback(), echo};
-    std::vector<TcpClient> clients;
-    for (int i = 0; i < 10; ++i) clients.emplace_back(server.port()).send(get_page);
-    server.stop();
-    EXPECT_EQ(server.connections(), 0U);
-    for (auto& client : clients) client.await_close();
-  }
-}
-
-TEST(HttpServer, ManyClientsAtOnceAreAllAnswered) {
-  ServerOnThread server{ServerOnThread::on_loopback(), echo};
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i)
-    threads.emplace_back([&] {
-      TcpClient client{server.port()};
-      for (int request = 0; request < 200; ++request) EXPECT_THAT(client.get("/page"), EndsWith("hello"));
-    });
-  for (auto& thread : threads) thread.join();
 }
 
 std::string listen_failure(const std::string& address) {
@@ -394,7 +289,7 @@ TEST(HttpServer, SwitchedOffItDoesNothing) {
     EXPECT_EQ(server.port(), 0);
     std::promise<void> ended;
     async::asio::co_spawn(loop, server.run(), [&](std::exception_ptr) { ended.set_value(); });
-    ended.get_future().get();
+    soon(ended.get_future());
   }
 }
 

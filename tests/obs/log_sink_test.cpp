@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,12 +34,14 @@ class SmallPipe {
   void close_reader() { close_end(ends_[0]); }
   void close_writer() { close_end(ends_[1]); }
 
-  /// Reads until `done(text)` or the writer is closed.
+  /// Reads until `done(text)`, the writer is closed, or nothing comes for unreasonably long.
   template <typename Done>
   std::string read_until(Done done) {
     std::string text;
     char buffer[4096];
     while (!done(text)) {
+      pollfd waiting{ends_[0], POLLIN, 0};
+      if (poll(&waiting, 1, 20'000) <= 0) break;
       const auto count = read(ends_[0], buffer, sizeof buffer);
       if (count <= 0) break;
       text.append(buffer, static_cast<std::size_t>(count));

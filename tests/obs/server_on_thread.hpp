@@ -5,12 +5,34 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <future>
+#include <stdexcept>
+#include <thread>
 
 #include "hubferry/async/clock.hpp"
 #include "hubferry/async/loops.hpp"
 #include "hubferry/obs/http_server.hpp"
 
 namespace hubferry::obs {
+
+/// The future's value, or an exception where that takes unreasonably long.
+template <typename T>
+T soon(std::future<T> future) {
+  if (future.wait_for(std::chrono::seconds{20}) != std::future_status::ready)
+    throw std::runtime_error("what the test waits for does not come");
+  return future.get();
+}
+
+/// More than the kernel's buffers on both sides hold.
+inline constexpr std::size_t large = 24UL * 1024 * 1024;
+
+/// The pages of a server under test.
+inline HttpResponse echo(const HttpRequest& request) {
+  if (request.path == "/throw") throw std::runtime_error("the page is broken");
+  if (request.path == "/large") return {.body = std::string(large, 'x')};
+  if (request.path == "/page") return {.body = "hello"};
+  if (request.path == "/long") return {.body = std::string(5000, 'x')};
+  return HttpResponse::not_found("try /page");
+}
 
 /// An HttpServer on the loopback interface with a thread of its own, so that a test can talk to it with blocking calls.
 class ServerOnThread {
@@ -38,13 +60,25 @@ class ServerOnThread {
     if (stopped_) return nullptr;
     stopped_ = true;
     async::asio::post(loop_, [this] { cancel_.emit(async::asio::cancellation_type::terminal); });
-    return ended_.get_future().get();
+    return soon(ended_.get_future());
   }
 
   std::size_t connections() {
-    std::promise<std::size_t> answer;
-    async::asio::post(loop_, [&] { answer.set_value(server_.connections()); });
-    return answer.get_future().get();
+    // Shared: whoever loses patience leaves it behind.
+    auto answer = std::make_shared<std::promise<std::size_t>>();
+    async::asio::post(loop_, [this, answer] { answer->set_value(server_.connections()); });
+    return soon(answer->get_future());
+  }
+
+  /// Waits until `accept(connections())`; false when that takes unreasonably long.
+  template <typename Accept>
+  bool await_connections(Accept accept) {
+    const auto limit = clock_.now() + std::chrono::seconds{20};
+    while (!accept(connections())) {
+      if (clock_.now() > limit) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    return true;
   }
 
  private:

@@ -49,14 +49,17 @@ class RealLoop {
     }
   }
 
+  /// How often something ran on this loop. Whoever only waits does not raise it.
+  [[nodiscard]] std::size_t turns() const { return turns_; }
+
  private:
   void run_until(const bool& finished) {
     context_->restart();
-    while (!finished && context_->run_one() > 0) {
-    }
+    while (!finished && context_->run_one() > 0) ++turns_;
     if (!finished) throw std::runtime_error("the task waits for something that can no longer happen");
   }
 
+  std::size_t turns_ = 0;
   std::unique_ptr<async::asio::io_context> context_ = std::make_unique<async::asio::io_context>(1);
 };
 

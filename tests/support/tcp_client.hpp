@@ -4,8 +4,10 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -32,6 +34,8 @@ class TcpClient {
       ::close(fd_);
       throw std::runtime_error("cannot connect: " + why);
     }
+    const timeval limit{patience.count(), 0};
+    setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   }
   TcpClient(const TcpClient&) = delete;
   TcpClient& operator=(const TcpClient&) = delete;
@@ -44,6 +48,7 @@ class TcpClient {
   bool send(std::string_view text) {
     while (!text.empty()) {
       const auto count = ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
+      if (count < 0 && errno == EAGAIN) throw std::runtime_error("the server neither reads nor closes");
       if (count < 0) return false;
       text.remove_prefix(static_cast<std::size_t>(count));
     }

@@ -41,10 +41,6 @@ struct Written {
 Awaitable<Result<Written>> create_or_patch(Api& api, Resource resource, Key key, Mutation mutate);
 Awaitable<Result<Written>> create_or_patch(Api& api, Resource resource, Key key, Mutation mutate, EditOptions options);
 
-/// Server-side apply, unless every field in `wanted` has its value already. Fields that an earlier version of `wanted`
-/// set and this one leaves out are not noticed: they go with the next real change.
-Awaitable<Result<Written>> apply_if_different(Api& api, Resource resource, json::object wanted, bool force = false);
-
 /// True when each field of `wanted` is in `actual` with that value. Objects may have more fields in `actual`; arrays
 /// must be of the same length.
 bool contains_fields(const json::value& actual, const json::value& wanted);
@@ -70,7 +66,6 @@ struct Ownership {
 /// Makes `owner` an owner of `object`; tells whether that changed it. Errors: `invalid` for an owner that the garbage
 /// collector would not accept (another namespace, no uid), `conflict` when another controller owns it.
 Result<bool> set_owner(json::object& object, const Resource& owner_resource, const Object& owner, Ownership how = {});
-bool drop_owner(json::object& object, std::string_view owner_uid);
 bool is_owned_by(const Object& object, std::string_view owner_uid);
 
 }  // namespace hubferry::kube

@@ -69,7 +69,6 @@ class WorkQueue {
   /// shut_down(), then waits until the workers have taken all that was queued and are done with it. A key that
   /// changed during its last run is given out once more.
   Awaitable<> shut_down_with_drain();
-  [[nodiscard]] bool shutting_down() const { return shutting_down_; }
 
   /// Queues delayed keys when they fall due, and keeps the gauges of unfinished work fresh, until cancelled or shut
   /// down.

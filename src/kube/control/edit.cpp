@@ -113,16 +113,6 @@ Awaitable<Result<Written>> create_or_patch(Api& api, Resource resource, Key key,
   co_return last;
 }
 
-Awaitable<Result<Written>> apply_if_different(Api& api, Resource resource, json::object wanted, bool force) {
-  const Key key = Object{wanted}.key();
-  auto current = co_await api.get(resource, key);
-  if (!current && current.error().kind != ErrorKind::not_found) co_return current.error();
-  if (current && contains_fields(current->json(), wanted)) co_return Written{*current, WriteOutcome::unchanged};
-  auto applied = co_await api.apply(resource, std::move(wanted), force);
-  if (!applied) co_return applied.error();
-  co_return Written{*applied, current ? WriteOutcome::changed : WriteOutcome::created};
-}
-
 bool contains_fields(const json::value& actual, const json::value& wanted) {
   if (const auto* fields = wanted.if_object()) {
     const auto* present = actual.if_object();

@@ -112,10 +112,6 @@ Result<bool> set_owner(json::object& object, const Resource& owner_resource, con
   return true;
 }
 
-bool drop_owner(json::object& object, std::string_view owner_uid) {
-  return drop_from(object, "ownerReferences", [&](const json::value& value) { return has_uid(value, owner_uid); });
-}
-
 bool is_owned_by(const Object& object, std::string_view owner_uid) {
   const auto* owners = find_list(object.json(), "ownerReferences");
   return owners != nullptr &&

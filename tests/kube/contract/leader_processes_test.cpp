@@ -72,7 +72,16 @@ class Candidate {
 
   int wait_for_exit() {
     int status = 0;
-    ::waitpid(std::exchange(pid_, 0), &status, 0);
+    for (int waited_ms = 0; ::waitpid(pid_, &status, WNOHANG) == 0; waited_ms += 10) {
+      if (waited_ms > patience_ms) {
+        ADD_FAILURE() << "the candidate does not end";
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, &status, 0);
+        break;
+      }
+      ::usleep(10'000);
+    }
+    pid_ = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 

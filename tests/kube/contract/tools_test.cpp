@@ -34,19 +34,6 @@ TEST_P(KubeContract, EditsByManyAtOnceLoseNoUpdate) {
   });
 }
 
-TEST_P(KubeContract, ApplyIfDifferentWritesOnce) {
-  run([&]() -> Awaitable<> {
-    auto first = co_await apply_if_different(api(), resources::config_maps, config_map("a", "x"));
-    CO_ASSERT_TRUE(first.has_value());
-    EXPECT_EQ(first->outcome, WriteOutcome::created);
-    auto second = co_await apply_if_different(api(), resources::config_maps, config_map("a", "x"));
-    EXPECT_EQ(second->outcome, WriteOutcome::unchanged);
-    EXPECT_EQ(second->object.resource_version(), first->object.resource_version());
-    auto third = co_await apply_if_different(api(), resources::config_maps, config_map("a", "y"));
-    EXPECT_EQ(third->outcome, WriteOutcome::changed);
-  });
-}
-
 TEST_P(KubeContract, CreateOrPatchWorksOnAStatusToo) {
   run([&]() -> Awaitable<> {
     auto widgets = co_await install_widgets();

@@ -159,7 +159,7 @@ TEST_F(HttpWatch, ALostConnectionIsUnreachable) {
       session.chunk(event("ADDED", "a", "1"));
       session.send("20\r\n{\"type\":");
       // A reset takes along what has not been read.
-      was_read.get_future().wait();
+      was_read.get_future().wait_for(20s);
       if (reset) session.reset();
     });
     const auto events = next(*stream);
