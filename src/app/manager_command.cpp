@@ -1,7 +1,6 @@
-#include <fstream>
 #include <memory>
-#include <sstream>
 
+#include "app/carried_file.hpp"
 #include "app/commands.hpp"
 #include "app/host_name.hpp"
 #include "app/manager_controllers.hpp"
@@ -61,15 +60,6 @@ async::Awaitable<> work(ControllerSurroundings around, obs::CheckState& reached)
   co_await elector.run(in_office);
 }
 
-/// Throws kube::ConfigError, naming file and field.
-std::shared_ptr<const hubagent::CarriedResources> read_carried(const std::string& path) {
-  if (path.empty()) return nullptr;
-  std::ifstream file{path};
-  std::stringstream text;
-  if (!file || !(text << file.rdbuf())) throw kube::ConfigError("cannot read " + path + " (--carried-resources)");
-  return std::make_shared<const hubagent::CarriedResources>(hubagent::parse_carried_resources(text.str(), path));
-}
-
 async::Awaitable<> manage(const ManagerOptions& options, Observability& observability, kube::Env env) {
   async::LoopPool loops{options.effective_threads()};
   const auto config = kube::find_config(options.kubeconfig);
@@ -79,8 +69,8 @@ async::Awaitable<> manage(const ManagerOptions& options, Observability& observab
   obs::CheckState caches{"nothing runs yet"};
   caches.pass();  // until there is something to wait for
   observability.health().add_readiness("caches", caches.check());
-  const ControllerSurroundings around{options, *api, config, loops, env, read_carried(options.carried_resources),
-                                      caches};
+  const ControllerSurroundings around{
+      options, *api, config, loops, env, read_carried_resources(options.carried_resources), caches};
   co_await work(around, reached);
 }
 
@@ -94,7 +84,8 @@ int run_manager(const ManagerOptions& options) {
 void add_manager_command(CommandLine& line) {
   auto& command = line.add("manager", "run the controllers that move clusters between hubs");
   command.describe(
-      "Watches migrations on the global hub and carries them out. Runs until SIGTERM or SIGINT, then finishes in "
+      "Watches migrations on the global hub and carries them out. Runs until SIGTERM, SIGINT or SIGHUP, then finishes "
+      "in "
       "order; a second signal ends it at once.");
   const auto options = std::make_shared<ManagerOptions>();
   options->add_to(command);

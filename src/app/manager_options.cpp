@@ -3,6 +3,7 @@
 #include <fstream>
 #include <thread>
 
+#include "app/carried_file.hpp"
 #include "app/flag_values.hpp"
 #include "hubferry/obs/build_info.hpp"
 
@@ -63,9 +64,7 @@ void ManagerOptions::add_to(Command& command) {
                       "How many migrations run at once; further ones wait.");
   command.add_integer(clusters_in_flight_per_hub, "clusters-in-flight-per-hub", 1, 100'000,
                       "How many clusters of one hub are treated at once, over all migrations.");
-  command.add_text(carried_resources, "carried-resources", "FILE",
-                   "What moves with a cluster beside what always does: a list carriedResources, as README shows it. "
-                   "Read at the start.");
+  add_carried_resources_flag(command, carried_resources);
   command.add_switch(leader_elect, "leader-elect", "Act only while holding the Lease: for more than one replica.");
   command.add_duration(lease_duration, "leader-elect-lease-duration",
                        "After this long without a sign of life from the leader another replica takes over.");

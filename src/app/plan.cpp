@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <boost/json/serialize.hpp>
-#include <set>
 #include <stdexcept>
+#include <tuple>
 
-#include "hubferry/hubagent/carried_resources.hpp"
+#include "app/natural_order.hpp"
 #include "hubferry/migration/resource.hpp"
+#include "migration/timeouts.hpp"
 
 namespace hubferry::app {
 
@@ -21,32 +22,26 @@ hubagent::MigrationRef nobody() {
 
 class Planner {
  public:
-  Planner(transport::Hubs& hubs, PlanRequest request, Serves serves, async::Clock& clock)
-      : hubs_(hubs), serves_(std::move(serves)), clock_(clock) {
+  Planner(transport::Hubs& hubs, PlanRequest request, Serves serves, async::Clock& clock,
+          const hubagent::CarriedResources& carried)
+      : hubs_(hubs), serves_(std::move(serves)), clock_(clock), carried_(carried) {
     plan_.request = std::move(request);
   }
 
   async::Awaitable<Plan> run() {
     check_request();
     if (!plan_.problems.empty()) co_return std::move(plan_);
-    co_await check_hub(plan_.request.from);
-    co_await check_hub(plan_.request.to);
-    auto source = hubs_.source(plan_.request.from);
-    auto target = hubs_.target(plan_.request.to);
-    // What is wrong with a hub is told once.
-    if (!plan_.problems.empty()) co_return std::move(plan_);
-    if (!source) add({plan_.request.from, "", "HubClusterInvalid", source.error().message});
-    if (!target) add({plan_.request.to, "", "HubClusterInvalid", target.error().message});
-    if (!plan_.problems.empty()) co_return std::move(plan_);
-    const auto names = co_await find_clusters(**source);
-    if (names.empty()) co_return std::move(plan_);
-    for (const auto& name : names) plan_.clusters.push_back({name, {}});
-    auto leaving = co_await (*source)->validate(nobody(), names);
-    take(plan_.request.from, leaving);
-    auto coming = co_await (*target)->validate(nobody(), names);
-    take(plan_.request.to, coming);
-    if (leaving) co_await collect(**source, leaving->done);
-    co_await check_kinds();
+    const bool is_source_there = co_await check_hub(plan_.request.from);
+    const bool is_target_there = co_await check_hub(plan_.request.to);
+    if (plan_.request.clusters) take_names(*plan_.request.clusters);
+    if (is_source_there) co_await look_at_source();
+    if (is_target_there) co_await look_at_target();
+    if (plan_.problems.empty() && plan_.clusters.empty())
+      add({plan_.request.from, "", "NoClusters", "placement " + plan_.request.placement + " chooses no cluster"});
+    std::sort(plan_.problems.begin(), plan_.problems.end(), [](const PlanProblem& one, const PlanProblem& other) {
+      if (one.cluster != other.cluster) return comes_before(one.cluster, other.cluster);
+      return std::tie(one.hub, one.reason, one.message) < std::tie(other.hub, other.reason, other.message);
+    });
     co_return std::move(plan_);
   }
 
@@ -62,9 +57,11 @@ class Planner {
     if (request.clusters.has_value() == !request.placement.empty())
       refuse("name either clusters or a placement, one of the two");
     if (request.clusters && request.clusters->empty()) refuse("the list of clusters is empty");
+    if (!request.timeout_problem.empty()) refuse(request.timeout_problem);
   }
 
-  async::Awaitable<> check_hub(std::string name) {
+  /// Tells whether it is worth asking.
+  async::Awaitable<bool> check_hub(std::string name) {
     const auto hub = co_await hubs_.find(name);
     std::string wrong;
     if (!hub.exists)
@@ -74,19 +71,58 @@ class Planner {
     else if (!hub.available)
       wrong = "hub " + name + " is not Available";
     if (!wrong.empty()) add({name, "", "HubClusterInvalid", wrong});
+    co_return wrong.empty();
   }
 
-  async::Awaitable<hubagent::ClusterNames> find_clusters(hubagent::Source& source) {
-    const auto& request = plan_.request;
-    if (request.clusters) {
-      const std::set<std::string> unique{request.clusters->begin(), request.clusters->end()};
-      co_return hubagent::ClusterNames{unique.begin(), unique.end()};
+  /// Names that are given twice count once.
+  void take_names(hubagent::ClusterNames names) {
+    std::sort(names.begin(), names.end(), comes_before);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    for (auto& name : names) plan_.clusters.push_back({std::move(name), {}});
+  }
+
+  [[nodiscard]] hubagent::ClusterNames names() const {
+    hubagent::ClusterNames all;
+    for (const auto& cluster : plan_.clusters) all.push_back(cluster.name);
+    return all;
+  }
+
+  async::Awaitable<> look_at_source() {
+    const auto& hub = plan_.request.from;
+    auto source = hubs_.source(hub);
+    if (!source) {
+      add({hub, "", "HubClusterInvalid", source.error().message});
+      co_return;
     }
+    if (!plan_.request.clusters) co_await resolve_placement(**source);
+    if (plan_.clusters.empty()) co_return;
+    auto leaving = co_await (*source)->validate(nobody(), names());
+    take(hub, leaving);
+    if (leaving) co_await collect(**source, leaving->done);
+  }
+
+  async::Awaitable<> look_at_target() {
+    const auto& hub = plan_.request.to;
+    auto target = hubs_.target(hub);
+    if (!target) {
+      add({hub, "", "HubClusterInvalid", target.error().message});
+      co_return;
+    }
+    if (plan_.clusters.empty()) co_return;
+    auto coming = co_await (*target)->validate(nobody(), names());
+    take(hub, coming);
+    co_await check_kinds();
+  }
+
+  async::Awaitable<> resolve_placement(hubagent::Source& source) {
+    const auto& request = plan_.request;
     auto resolved = co_await source.resolve_placement(request.placement);
-    if (resolved) co_return *resolved;
+    if (resolved) {
+      take_names(*resolved);
+      co_return;
+    }
     const auto& error = resolved.error();
     add({request.from, "", error.reason.empty() ? "Error" : error.reason, error.message});
-    co_return hubagent::ClusterNames{};
   }
 
   void take(const std::string& hub, const kube::Result<hubagent::Outcome>& outcome) {
@@ -124,7 +160,7 @@ class Planner {
 
   /// Only the kinds that would come matter, however few others the target serves.
   async::Awaitable<> check_kinds() {
-    for (const auto& kind : hubagent::default_carried_resources()) {
+    for (const auto& kind : carried_) {
       std::size_t objects = 0;
       for (const auto& cluster : plan_.clusters)
         objects += static_cast<std::size_t>(
@@ -145,21 +181,26 @@ class Planner {
   transport::Hubs& hubs_;
   Serves serves_;
   async::Clock& clock_;
+  const hubagent::CarriedResources& carried_;
   Plan plan_;
 };
 
 }  // namespace
 
-PlanRequest plan_request_of(const json::object& migration) {
+PlanRequest plan_request_of(const json::object& object) {
   const auto& kind = migration::managed_cluster_migrations;
-  if (kube::string_at(migration, {"kind"}) != kind.kind ||
-      kube::string_at(migration, {"apiVersion"}) != kind.api_version())
+  if (kube::string_at(object, {"kind"}) != kind.kind || kube::string_at(object, {"apiVersion"}) != kind.api_version())
     throw std::runtime_error("it holds no " + kind.kind + " of " + kind.api_version());
   PlanRequest request;
-  request.from = kube::string_at(migration, {"spec", "from"});
-  request.to = kube::string_at(migration, {"spec", "to"});
-  request.placement = kube::string_at(migration, {"spec", "includedManagedClustersPlacementRef"});
-  const auto* listed = kube::find(migration, {"spec", "includedManagedClusters"});
+  request.from = kube::string_at(object, {"spec", "from"});
+  request.to = kube::string_at(object, {"spec", "to"});
+  request.placement = kube::string_at(object, {"spec", "includedManagedClustersPlacementRef"});
+  const migration::Migration whole{phase::KubeResource{kube::Object{object}}};
+  if (const auto problem = migration::timeout_problem(whole))
+    request.timeout_problem = *problem;
+  else if (kube::find(object, {"spec", "supportedConfigs", "stageTimeout"}) != nullptr)
+    request.stage_timeout = migration::stage_timeout(whole, migration::phases::registering);
+  const auto* listed = kube::find(object, {"spec", "includedManagedClusters"});
   if (listed == nullptr) return request;
   if (!listed->is_array()) throw std::runtime_error("spec.includedManagedClusters is no list");
   request.clusters.emplace();
@@ -197,9 +238,9 @@ std::vector<const PlanProblem*> Plan::problems_of(const std::string& cluster) co
   return found;
 }
 
-async::Awaitable<Plan> make_plan(transport::Hubs& hubs, PlanRequest request, Serves target_serves,
-                                 async::Clock& clock) {
-  Planner planner{hubs, std::move(request), std::move(target_serves), clock};
+async::Awaitable<Plan> make_plan(transport::Hubs& hubs, PlanRequest request, Serves target_serves, async::Clock& clock,
+                                 const hubagent::CarriedResources& carried) {
+  Planner planner{hubs, std::move(request), std::move(target_serves), clock, carried};
   co_return co_await planner.run();
 }
 

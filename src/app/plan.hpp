@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hubferry/async/clock.hpp"
+#include "hubferry/hubagent/carried_resources.hpp"
 #include "hubferry/kube/error.hpp"
 #include "hubferry/kube/resource.hpp"
 #include "hubferry/transport/hubs.hpp"
@@ -19,10 +20,14 @@ struct PlanRequest {
   std::string to;
   std::optional<std::vector<std::string>> clusters;
   std::string placement;
+  /// Of each stage, where the migration brings its own.
+  std::optional<async::Duration> stage_timeout = {};
+  /// What is wrong with it; empty: nothing.
+  std::string timeout_problem = {};
 };
 
 /// Reads the request from a ManagedClusterMigration. Throws std::runtime_error that names the field.
-PlanRequest plan_request_of(const kube::json::object& migration);
+PlanRequest plan_request_of(const kube::json::object& object);
 
 /// Why something could not succeed.
 struct PlanProblem {
@@ -50,9 +55,9 @@ struct PlannedCluster {
 /// What a migration would do.
 struct Plan {
   PlanRequest request;
-  std::vector<PlannedCluster> clusters;  // by name
-  std::vector<PlanProblem> problems;
-  async::Duration reading{0};  // how long it took to read what would be copied
+  std::vector<PlannedCluster> clusters;  // by name, as people count
+  std::vector<PlanProblem> problems;     // those that concern no single cluster first, then by cluster
+  async::Duration reading{0};            // how long it took to read what would be copied
 
   [[nodiscard]] bool can_succeed() const { return problems.empty() && !clusters.empty(); }
   [[nodiscard]] std::size_t objects() const;
@@ -67,7 +72,9 @@ struct Plan {
 using Serves = std::function<async::Awaitable<kube::Result<bool>>(kube::Resource)>;
 
 /// Finds out what a migration would do, as the controller would, and changes nothing: both hubs are only read.
-/// Problems are part of the plan, all at once. Cancellation: terminal.
-async::Awaitable<Plan> make_plan(transport::Hubs& hubs, PlanRequest request, Serves target_serves, async::Clock& clock);
+/// Problems are part of the plan, all at once: what is wrong with one hub keeps nobody from looking at the other.
+/// `carried`: the kinds that `hubs` copy. Cancellation: terminal.
+async::Awaitable<Plan> make_plan(transport::Hubs& hubs, PlanRequest request, Serves target_serves, async::Clock& clock,
+                                 const hubagent::CarriedResources& carried);
 
 }  // namespace hubferry::app

@@ -1,13 +1,14 @@
 #include <unistd.h>
 
-#include <boost/json/serialize.hpp>
 #include <fstream>
 #include <map>
 #include <ostream>
 #include <sstream>
 
+#include "app/carried_file.hpp"
 #include "app/commands.hpp"
 #include "app/flag_values.hpp"
+#include "app/json_text.hpp"
 #include "app/plan_text.hpp"
 #include "app/server_client.hpp"
 #include "hubferry/async/shutdown.hpp"
@@ -26,6 +27,7 @@ struct PlanOptions {
   std::string to;
   std::vector<std::string> clusters;
   std::string placement;
+  std::string carried_resources;  // a file; empty: only what moves anyway
   std::string output = "table";
   bool list_objects = false;
 
@@ -46,7 +48,7 @@ struct PlanOptions {
 
 PlanRequest read_request(const PlanOptions& options) {
   if (options.file.empty()) {
-    PlanRequest request{options.from, options.to, std::nullopt, options.placement};
+    PlanRequest request{options.from, options.to, std::nullopt, options.placement, std::nullopt, ""};
     if (!options.clusters.empty()) request.clusters = options.clusters;
     return request;
   }
@@ -92,7 +94,8 @@ class Connections {
   std::map<std::string, std::shared_ptr<kube::Api>> apis_;
 };
 
-async::Awaitable<Plan> plan_on(ServerClient& client, PlanRequest request) {
+async::Awaitable<Plan> plan_on(ServerClient& client, PlanRequest request,
+                               std::shared_ptr<const hubagent::CarriedResources> carried) {
   // A question that everything else would fail on: told at once, not by a cache that tries again and again.
   auto reachable = co_await client.api().get_path("/version");
   if (!reachable) throw_for(reachable.error(), client.api());
@@ -100,12 +103,14 @@ async::Awaitable<Plan> plan_on(ServerClient& client, PlanRequest request) {
   transport::HubDirectoryOptions options;
   options.hub.unreachable_patience = std::chrono::seconds{5};
   options.hub.busy_patience = std::chrono::seconds{15};
+  options.hub.carried = carried;
+  const auto& kinds = carried != nullptr ? *carried : hubagent::default_carried_resources();
   transport::HubDirectory directory{client.api(), connections.opener(), options, client.env()};
   Plan plan;
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
     scope.spawn(directory.run());
     Serves serves = [&](kube::Resource resource) { return connections.serves(request.to, std::move(resource)); };
-    plan = co_await make_plan(directory, request, serves, client.env().clock);
+    plan = co_await make_plan(directory, request, serves, client.env().clock, kinds);
     scope.stop();
   };
   co_await async::with_scope(body);
@@ -114,15 +119,16 @@ async::Awaitable<Plan> plan_on(ServerClient& client, PlanRequest request) {
 
 int run_plan(const PlanOptions& options, std::ostream& out) {
   const auto request = read_request(options);
+  const auto carried = read_carried_resources(options.carried_resources);
   ServerClient client{kube::find_config(options.kubeconfig)};
   Plan plan;
   const auto body = [&](async::Event& stop) -> async::Awaitable<int> {
-    auto work = [&]() -> async::Awaitable<> { plan = co_await plan_on(client, request); };
+    auto work = [&]() -> async::Awaitable<> { plan = co_await plan_on(client, request, carried); };
     co_return co_await unless_stopped(stop, work());
   };
   if (const int code = async::run_main(body, {}); code != 0) return code;
   if (options.output == "json") {
-    out << kube::json::serialize(plan_json(plan)) << "\n";
+    out << to_indented_json(plan_json(plan));
   } else {
     for (const auto& line : plan_text(plan, options.list_objects, Terminal::of(STDOUT_FILENO))) out << line << "\n";
   }
@@ -157,6 +163,7 @@ void add_plan_command(CommandLine& line, std::ostream& out) {
                .apply = [options](const std::string& text) { options->clusters = parse_list(text); },
                .short_name = ""});
   command.add_text(options->placement, "placement", "NAME", "A Placement on the hub that the clusters leave.");
+  add_carried_resources_flag(command, options->carried_resources);
   command.add_switch(options->list_objects, "objects", "List every object that would be copied, by name.");
   command.add_choice(options->output, "output", "o", "FORMAT", {"table", "json"}, "table or json.");
   command.not_from_environment({"filename", "from", "to", "clusters", "placement", "objects", "output"});

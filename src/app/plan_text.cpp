@@ -14,6 +14,13 @@ namespace json = kube::json;
 
 namespace {
 
+constexpr std::size_t readable_width = 100;  // where no terminal says how wide it is
+
+/// When the manager stops waiting for clusters.
+async::Duration registering_timeout(const Plan& plan) {
+  return plan.request.stage_timeout.value_or(migration::default_timeout(migration::phases::registering));
+}
+
 std::string plural(std::size_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
@@ -52,8 +59,8 @@ void add_clusters(std::vector<std::string>& lines, const Plan& plan, const Termi
     const auto problems = plan.problems_of(cluster.name);
     const bool is_fine = problems.empty();
     std::string verdict = "can move";
-    if (!is_fine) verdict = problems.front()->reason + ": " + problems.front()->message;
-    if (problems.size() > 1) verdict += " (and " + std::to_string(problems.size() - 1) + " more)";
+    if (!is_fine) verdict = problems.front()->reason;
+    for (std::size_t index = 1; index < problems.size(); ++index) verdict += ", " + problems[index]->reason;
     table.add({cluster.name,
                cluster.objects.empty() ? "" : std::to_string(cluster.objects.size()),
                cluster.objects.empty() ? "" : size_text(bytes),
@@ -61,6 +68,36 @@ void add_clusters(std::vector<std::string>& lines, const Plan& plan, const Termi
   }
   lines.emplace_back();
   for (auto& line : table.lines(terminal)) lines.push_back(std::move(line));
+}
+
+/// Every one, with all its words.
+void add_problems(std::vector<std::string>& lines, const Plan& plan, const Terminal& terminal) {
+  if (plan.problems.empty()) return;
+  lines.emplace_back();
+  lines.push_back(painted("Problems", Colour::bold, terminal.colour));
+  for (const auto& problem : plan.problems) {
+    std::string who = problem.cluster;
+    if (!problem.hub.empty()) who += who.empty() ? problem.hub : " (" + problem.hub + ")";
+    const auto text = fitted((who.empty() ? "" : who + ": ") + problem.reason + ": " + problem.message, 0);
+    for (const auto& line : wrapped(text, terminal.width, "  ", "    "))
+      lines.push_back(painted(line, Colour::red, terminal.colour));
+  }
+}
+
+void add_times(std::vector<std::string>& lines, const Plan& plan, const Terminal& terminal) {
+  const auto seconds_read = seconds_text(plan.reading);
+  const auto& own = plan.request.stage_timeout;
+  const std::string text = "reading all this took " +
+                           seconds_read.substr(plan.reading < std::chrono::seconds{1} ? 0 : 6) +
+                           "; copying and comparing it takes " + seconds_text(writing_time(plan)) +
+                           ". Then each cluster is without a hub until its agent has registered on " + plan.request.to +
+                           ": seconds to minutes, by the agents' own clocks. What has not arrived after " +
+                           async::format_duration(registering_timeout(plan)) + " is brought back" +
+                           (own ? ", as spec.supportedConfigs.stageTimeout says."
+                                : ", unless spec.supportedConfigs.stageTimeout says otherwise.");
+  lines.emplace_back();
+  for (auto& line : wrapped(text, terminal.width == 0 ? readable_width : terminal.width, "Time: ", "      "))
+    lines.push_back(std::move(line));
 }
 
 void add_kinds(std::vector<std::string>& lines, const Plan& plan) {
@@ -103,22 +140,13 @@ std::vector<std::string> plan_text(const Plan& plan, bool list_objects, const Te
   lines.push_back(painted("Plan: " + request.from + " -> " + request.to + ", " +
                               plural(plan.clusters.size(), "cluster") + where_from(request),
                           Colour::bold, terminal.colour));
-  for (const auto* problem : plan.problems_of(""))
-    lines.push_back(painted("  " + problem->reason + ": " + fitted(problem->message, 0), Colour::red, terminal.colour));
   if (!plan.clusters.empty()) add_clusters(lines, plan, terminal);
   if (plan.objects() > 0) {
     add_kinds(lines, plan);
     if (list_objects) add_objects(lines, plan, terminal);
-    lines.emplace_back();
-    lines.push_back("Time: reading all this took " +
-                    seconds_text(plan.reading).substr(plan.reading < std::chrono::seconds{1} ? 0 : 6) +
-                    "; copying and comparing it takes " + seconds_text(writing_time(plan)) + ".");
-    lines.push_back("      Then each cluster is without a hub until its agent has registered on " + request.to +
-                    ": seconds to minutes, by the agents' own clocks.");
-    lines.push_back("      What has not arrived after " +
-                    async::format_duration(migration::default_timeout(migration::phases::registering)) +
-                    " is brought back, unless spec.supportedConfigs.stageTimeout says otherwise.");
+    add_times(lines, plan, terminal);
   }
+  add_problems(lines, plan, terminal);
   lines.emplace_back();
   if (plan.can_succeed())
     lines.push_back(painted("This migration can succeed. Nothing was changed.", Colour::green, terminal.colour));
@@ -140,15 +168,16 @@ json::object plan_json(const Plan& plan) {
         json::object{{"name", cluster.name}, {"objects", std::move(objects)}, {"problems", std::move(problems)}});
   }
   json::array problems;
-  for (const auto* problem : plan.problems_of("")) problems.push_back(to_json(*problem));
+  for (const auto& problem : plan.problems) problems.push_back(to_json(problem));
   const auto seconds = [](async::Duration duration) { return std::chrono::duration<double>(duration).count(); };
   return {{"possible", plan.can_succeed()},
           {"from", plan.request.from},
           {"to", plan.request.to},
-          {"clusters", std::move(clusters)},
           {"problems", std::move(problems)},
-          {"estimate",
-           json::object{{"readingSeconds", seconds(plan.reading)}, {"copyingSeconds", seconds(writing_time(plan))}}}};
+          {"clusters", std::move(clusters)},
+          {"estimate", json::object{{"readingSeconds", seconds(plan.reading)},
+                                    {"copyingSeconds", seconds(writing_time(plan))},
+                                    {"registeringTimeoutSeconds", seconds(registering_timeout(plan))}}}};
 }
 
 }  // namespace hubferry::app

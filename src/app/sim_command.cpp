@@ -209,7 +209,7 @@ void add_sim_command(CommandLine& line, std::ostream& out) {
   command.describe(
       "Starts a global hub and hubs that are registered on it, each an API server in memory with all CRDs, the "
       "behaviour of Open Cluster Management's controllers, and a kubeconfig; real kubectl and `hubferry manager` work "
-      "with them. Tells what it made and runs until SIGTERM or SIGINT. Nothing outlives it.\n\n"
+      "with them. Tells what it made and runs until SIGTERM, SIGINT or SIGHUP. Nothing outlives it.\n\n"
       "Bodies in protobuf are refused: instead of `kubectl create configmap …` use `kubectl create -f` or `apply`.\n\n"
       "A file of faults is a list of rules such as {server: hub1, verb: update, resource: leases, times: 2, fail: "
       "409}. "

@@ -13,6 +13,9 @@ namespace phases = migration::phases;
 
 namespace {
 
+// A sentence that names clusters can be long, and they are listed below: on a screen its beginning is enough.
+constexpr std::size_t longest_cause = 300;
+
 std::string since(const std::optional<async::WallTime>& then, async::WallTime now) {
   return then ? short_duration(now - *then) : "";
 }
@@ -228,7 +231,9 @@ std::vector<std::string> migration_details(const MigrationView& migration, const
   if (const auto end = expected_end(migration, now); !end.empty()) add("ETA", end);
   if (migration.created)
     add("Created", async::format_time(*migration.created) + " (" + since(migration.created, now) + " ago)");
-  for (const auto& line : wrapped(fitted(cause_text(migration), 0), terminal.width, "Failure:    ", "            "))
+  const std::size_t longest = terminal.width > 0 ? longest_cause : 0;
+  for (const auto& line :
+       wrapped(fitted(cause_text(migration), longest), terminal.width, "Failure:    ", "            "))
     lines.push_back(painted(line, Colour::red, terminal.colour));
   const auto news = news_text(migration);
   if (!news.empty() && (migration.cause() == nullptr || migration.cause() != migration.news())) add("Message", news);

@@ -51,6 +51,31 @@ TEST_F(DemoProcess, WhatIsKeptCanBeLookedAt) {
   EXPECT_TRUE(leaves_nothing());
 }
 
+TEST_F(DemoProcess, InItAPlanTellsAllProblemsByItsExitCodeToo) {
+  const auto play = demo({"--clusters", "2", "--migrations", "1", "--fail", "deploying", "--keep"});
+  play->await_output_text(log_name);
+  const auto config = std::filesystem::directory_iterator(folder_.path())->path() / "global.kubeconfig";
+  const auto plan = [&](const std::vector<std::string>& arguments) {
+    std::vector<std::string> command{hubferry_binary(), "plan",      "--kubeconfig=" + config.string(),
+                                     "--from=hub1",     "--to=hub2", "--output=json"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return std::make_unique<Process>(command);
+  };
+  const auto good = plan({"--clusters=cluster-00001"});
+  EXPECT_EQ(good->wait(), 0) << good->out() << good->err();
+  const auto bad = plan({"--clusters=cluster-00001,nobody,nothing"});
+  EXPECT_EQ(bad->wait(), 1);
+  EXPECT_THAT(bad->out(), AllOf(HasSubstr("\n  \"possible\": false,\n"), HasSubstr("\n  \"problems\": [\n    {\n"),
+                                HasSubstr("no managed cluster nobody"), HasSubstr("no managed cluster nothing")));
+  const auto lost = plan({"--clusters=cluster-00001", "--carried-resources=/nowhere/file"});
+  EXPECT_EQ(lost->wait(), 1);
+  EXPECT_EQ(lost->err(), "hubferry plan: cannot read /nowhere/file (--carried-resources)\n");
+  Process kubectl{{"kubectl", "--kubeconfig=" + config.string(), "get", "mcm"}};
+  EXPECT_EQ(kubectl.wait(), 0) << kubectl.err();
+  EXPECT_THAT(kubectl.out(), AllOf(ContainsRegex("CLUSTERS +FAILED +REASON +AGE"),
+                                   ContainsRegex("move-1 +Failed .* 0/2 +2 +ResourceInvalid ")));
+}
+
 // As `hubferry demo | head -1` does.
 TEST_F(DemoProcess, NobodyReadingIsNoReasonToLeaveFilesOrToComplain) {
   Process shell{{"sh", "-c", "{ \"$0\" demo --clusters 3 --migrations 1 --keep; echo code $? >&2; } | head -1",

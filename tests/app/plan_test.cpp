@@ -37,13 +37,15 @@ class PlanTest : public testing::Test {
       transport::Connect connect = [this](const std::string&, const kube::ClientConfig& config) {
         return world_.network().connect(config);
       };
-      transport::HubDirectory directory{world_.api("global"), connect, {}, world_.env()};
+      transport::HubDirectoryOptions options;
+      options.hub.carried = carried_;
+      transport::HubDirectory directory{world_.api("global"), connect, options, world_.env()};
       auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
         scope.spawn(directory.run());
         Serves serves = [&](kube::Resource resource) -> async::Awaitable<kube::Result<bool>> {
           co_return co_await world_.api("hub2").serves(resource);
         };
-        made = co_await make_plan(directory, request, serves, world_.clock());
+        made = co_await make_plan(directory, request, serves, world_.clock(), *carried_);
         scope.stop();
       };
       co_await async::with_scope(body);
@@ -63,6 +65,8 @@ class PlanTest : public testing::Test {
   }
 
   sim::VirtualWorld world_;
+  std::shared_ptr<const hubagent::CarriedResources> carried_ =
+      std::make_shared<const hubagent::CarriedResources>(hubagent::default_carried_resources());
 };
 
 TEST_F(PlanTest, TellsWhatWouldBeCopiedAndChangesNothing) {
@@ -87,9 +91,34 @@ TEST_F(PlanTest, AllProblemsAreToldAtOnce) {
   EXPECT_FALSE(made.can_succeed());
   EXPECT_THAT(reasons(made), testing::UnorderedElementsAre("nobody:ClusterNotFound", "cluster-00002:ClusterConflict"));
   const auto text = plan_text(made, false, Terminal{});
-  EXPECT_THAT(text, Contains(AllOf(HasSubstr("nobody"), HasSubstr("ClusterNotFound: there is no managed cluster"))));
+  EXPECT_THAT(text, Contains(HasSubstr("  nobody (hub1): ClusterNotFound: there is no managed cluster")));
+  EXPECT_THAT(text, Contains(HasSubstr("  cluster-00002 (hub2): ClusterConflict: ")));
   EXPECT_THAT(text, Contains("This migration cannot succeed: 2 problems. Nothing was changed."));
   EXPECT_THAT(text, Contains(AllOf(HasSubstr("cluster-00001"), HasSubstr("can move"))));
+}
+
+// Whoever corrects one mistake wants to know of the others.
+TEST_F(PlanTest, AMissingTargetHidesNothingOfTheSource) {
+  const auto made = plan({"hub1", "nowhere", {{"cluster-00001", "nobody"}}, ""});
+  EXPECT_THAT(reasons(made), ElementsAre(":HubClusterInvalid", "nobody:ClusterNotFound"));
+  EXPECT_GT(made.objects(), 0U);
+  const auto source_gone = plan({"nowhere", "hub2", {{"cluster-00001"}}, ""});
+  EXPECT_THAT(reasons(source_gone), ElementsAre(":HubClusterInvalid"));
+}
+
+TEST_F(PlanTest, ClustersAreInTheOrderOfTheirNumbers) {
+  const auto made = plan(of({"c10", "c9", "c1"}));
+  EXPECT_THAT(reasons(made), ElementsAre("c1:ClusterNotFound", "c9:ClusterNotFound", "c10:ClusterNotFound"));
+  EXPECT_EQ(made.clusters[1].name, "c9");
+}
+
+TEST_F(PlanTest, CountsWhatAUserCarriesBesides) {
+  add("hub1", kube::resources::config_maps,
+      {{"metadata", kube::json::object{{"name", "extra"}, {"namespace", "cluster-00001"}}}});
+  const auto before = plan(of({"cluster-00001"})).objects();
+  carried_ = std::make_shared<const hubagent::CarriedResources>(hubagent::parse_carried_resources(
+      "carriedResources: [{version: v1, resource: configmaps, kind: ConfigMap, names: [extra]}]", "test"));
+  EXPECT_EQ(plan(of({"cluster-00001"})).objects(), before + 1);
 }
 
 TEST_F(PlanTest, AKindThatTheTargetDoesNotServeIsAProblem) {
@@ -130,6 +159,8 @@ TEST_F(PlanTest, JsonHoldsEverything) {
   const auto json = plan_json(plan(of({"cluster-00001", "nobody"})));
   EXPECT_EQ(json.at("possible"), false);
   EXPECT_EQ(json.at("clusters").at(1).at("problems").at(0).at("reason"), "ClusterNotFound");
+  EXPECT_EQ(json.at("problems").as_array().size(), 1U) << "all of them, whomever they concern";
+  EXPECT_EQ(json.at("problems").at(0).at("cluster"), "nobody");
   EXPECT_EQ(json.at("clusters").at(0).at("objects").at(0).at("kind"), "ManagedCluster");
 }
 
@@ -141,6 +172,21 @@ TEST(PlanRequestOf, ReadsAMigration) {
   auto odd = migration_object("m", "");
   odd["spec"].as_object()["includedManagedClusters"] = "c1";
   EXPECT_THROW(plan_request_of(odd), std::runtime_error);
+}
+
+TEST_F(PlanTest, TheMigrationsOwnTimeoutCounts) {
+  auto object = migration_object("m", "");
+  auto& spec = object["spec"].as_object();
+  spec["includedManagedClusters"] = kube::json::array{"cluster-00001"};
+  spec["supportedConfigs"] = kube::json::object{{"stageTimeout", "90s"}};
+  const auto made = plan(plan_request_of(object));
+  EXPECT_TRUE(made.can_succeed()) << testing::PrintToString(reasons(made));
+  EXPECT_THAT(plan_text(made, false, Terminal{}), Contains(HasSubstr("arrived after 1m30s is brought back, as")));
+  EXPECT_EQ(plan_json(made).at("estimate").at("registeringTimeoutSeconds"), 90.0);
+  spec["supportedConfigs"] = kube::json::object{{"stageTimeout", "soon"}};
+  const auto refused = plan(plan_request_of(object));
+  EXPECT_THAT(reasons(refused), ElementsAre(":Invalid"));
+  EXPECT_THAT(refused.problems[0].message, HasSubstr("stageTimeout 'soon' cannot be read"));
 }
 
 TEST(SizeText, IsForPeople) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "app/commands.hpp"
 #include "hubferry/sim/crds.hpp"
@@ -103,6 +104,31 @@ TEST(Manifests, NamesOnlyKindsThatThereAre) {
   }
   for (const auto& manifest : all_manifests())
     EXPECT_TRUE(known.contains(manifest.api_version() + " " + manifest.kind())) << manifest.file << manifest.label();
+}
+
+// What kubectl shows of a migration must be something that a migration has.
+TEST(MigrationDefinition, ItsColumnsAreFieldsOfItsSchema) {
+  const auto definition =
+      find_manifest("CustomResourceDefinition", "managedclustermigrations.global-hub.open-cluster-management.io");
+  const auto& version = definition.content.at("spec").at("versions").at(0);
+  std::vector<std::string> names;
+  for (const auto& column : version.at("additionalPrinterColumns").as_array()) {
+    names.emplace_back(column.at("name").as_string());
+    std::string path{column.at("jsonPath").as_string()};
+    if (path.starts_with(".metadata.")) continue;
+    // "conditions[?(…)].reason": the filter chooses an item, whose fields follow.
+    const auto filter = path.find("[?");
+    if (filter != std::string::npos) path.replace(filter, path.find(']') + 1 - filter, ".[]");
+    const json::value* field = &version.at("schema").at("openAPIV3Schema");
+    std::istringstream steps{path.substr(1)};
+    for (std::string step; field != nullptr && std::getline(steps, step, '.');) {
+      const auto& schema = field->as_object();
+      field = step == "[]" ? kube::find(schema, {"items"}) : kube::find(schema, {"properties", step});
+    }
+    ASSERT_NE(field, nullptr) << names.back();
+    EXPECT_EQ(field->at("type"), column.at("type")) << names.back();
+  }
+  EXPECT_THAT(names, testing::ElementsAre("Phase", "From", "To", "Clusters", "Failed", "Reason", "Age"));
 }
 
 TEST(Rights, NobodyGetsEverythingOrMoreThanTheyHave) {

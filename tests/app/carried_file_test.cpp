@@ -1,0 +1,57 @@
+#include "app/carried_file.hpp"
+
+#include <gmock/gmock.h>
+
+#include "app/temporary_folder.hpp"
+#include "hubferry/kube/config.hpp"
+
+namespace hubferry::app {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class CarriedFile : public testing::Test {
+ protected:
+  static std::string complaint(const std::string& file) {
+    try {
+      read_carried_resources(file);
+    } catch (const kube::ConfigError& error) {
+      return error.what();
+    }
+    return "none";
+  }
+
+  TemporaryFolder folder_{"hubferry-carried-"};
+};
+
+TEST_F(CarriedFile, AddsToWhatAlwaysMoves) {
+  const auto file = folder_.write("good.yaml",
+                                  "carriedResources:\n"
+                                  "- group: example.com\n"
+                                  "  version: v1\n"
+                                  "  resource: widgets\n"
+                                  "  kind: Widget\n"
+                                  "  all: true\n");
+  const auto carried = read_carried_resources(file.string());
+  ASSERT_NE(carried, nullptr);
+  EXPECT_EQ(carried->size(), hubagent::default_carried_resources().size() + 1);
+}
+
+TEST_F(CarriedFile, WithoutOneTheDefaultHolds) {
+  EXPECT_EQ(read_carried_resources(""), nullptr);
+}
+
+TEST_F(CarriedFile, AMissingFileIsNamedWithItsFlag) {
+  EXPECT_EQ(complaint("/nowhere/carried.yaml"), "cannot read /nowhere/carried.yaml (--carried-resources)");
+}
+
+TEST_F(CarriedFile, AMistakeIsNamedWithItsFileAndField) {
+  const auto file = folder_.write("bad.yaml", "carriedResources:\n- version: v1\n  resource: widgets\n  all: true\n");
+  EXPECT_THAT(complaint(file.string()), AllOf(HasSubstr("bad.yaml"), HasSubstr("kind")));
+  const auto garbage = folder_.write("garbage.yaml", "carriedResources: [\n");
+  EXPECT_THAT(complaint(garbage.string()), HasSubstr("garbage.yaml"));
+}
+
+}  // namespace
+}  // namespace hubferry::app
