@@ -79,6 +79,26 @@ TEST_F(AccessTest, AServiceAccountsTokenIsKnownUntilItExpires) {
   loop_.run(test());
 }
 
+TEST_F(AccessTest, ATokensLifetimeHasBounds) {
+  auto test = [&]() -> Awaitable<> {
+    json::object account{{"metadata", json::object{{"name", "sa"}, {"namespace", "default"}}}};
+    co_await api_.create(kube::resources::service_accounts, account);
+    const std::vector<json::value> lifetimes{-1, 599, (1LL << 32) + 1, INT64_MAX, UINT64_MAX};
+    for (const auto& seconds : lifetimes) {
+      kube::Request request;
+      request.verb = kube::Verb::create;
+      request.resource = kube::resources::service_accounts;
+      request.key = {"default", "sa"};
+      request.subresource = "token";
+      request.body = json::object{{"spec", json::object{{"expirationSeconds", seconds}}}};
+      auto token = co_await api_.call(request);
+      CO_ASSERT_TRUE(!token);
+      EXPECT_EQ(token.error().kind, ErrorKind::invalid);
+    }
+  };
+  loop_.run(test());
+}
+
 std::string certificate_request() {
   EVP_PKEY* key = EVP_EC_gen("P-256");
   X509_REQ* request = X509_REQ_new();

@@ -80,9 +80,9 @@ using Admission = std::function<std::optional<std::string>(const AdmissionReview
 /// policies), conversion webhooks (versions of a kind differ in apiVersion only), validation of built-in kinds beyond
 /// names and metadata, controllers that run things (pods stay as they are written, no default service accounts),
 /// aggregated ClusterRoles, escalation checks of RBAC, deletecollection's paging, quotas, priority and fairness,
-/// graceful deletion of pods, the scale subresource, protobuf, exec and logs. managedFields are kept, and shown only
-/// where a single object is read over HTTP. Background work (garbage collection, establishing a CRD, signing) is done
-/// in the turns of the loop that follow.
+/// graceful deletion of pods, the scale subresource, protobuf (but for a few kinds), exec and logs. managedFields are
+/// kept, and shown only where a single object is read over HTTP. Background work (garbage collection, establishing a
+/// CRD, signing) is done in the turns of the loop that follow.
 ///
 /// Lifetime: watches and Apis may outlive it; `env` outlives all of them.
 /// Executor: the loop on which it is first called; everything happens there.

@@ -43,7 +43,8 @@ class HttpDoor::State {
           continue;
         }
         // Descriptors run out and clients leave while they are let in: neither is a reason to close the door.
-        core_->log().warn("a connection cannot be accepted", {{"error", failed.message()}});
+        if (failed != asio::error::operation_aborted)
+          core_->log().warn("a connection cannot be accepted", {{"error", failed.message()}});
         co_await core_->clock().sleep_for(accept_pause);
       }
     };

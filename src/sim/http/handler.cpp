@@ -144,7 +144,7 @@ async::Awaitable<HttpResponse> HttpHandler::handle(HttpRequest request) {
 }
 
 HttpResponse HttpHandler::respond(const Route& route, const HttpRequest& request, std::string_view verb,
-                                  const Faults::Decision& decision) noexcept {
+                                  const Faults::Decision& decision) {
   try {
     if (decision.status != 0) return answer(failures::of_status(decision.status, decision.retry_after_seconds));
     const bool is_public = !route.is_resource && (route.path == "/readyz" || route.path == "/healthz" ||

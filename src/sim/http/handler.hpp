@@ -46,9 +46,9 @@ class HttpHandler {
   [[nodiscard]] const obs::Logger& log() const { return core_->log(); }
 
  private:
-  /// Never throws: what goes wrong in here is the server's fault, and is answered as such.
+  /// What goes wrong in here is the server's fault, and is answered as such.
   HttpResponse respond(const Route& route, const HttpRequest& request, std::string_view verb,
-                       const Faults::Decision& decision) noexcept;
+                       const Faults::Decision& decision);
   [[nodiscard]] std::optional<User> who(const HttpRequest& request) const;
   HttpResponse on_resource(const User& user, const Route& route, const HttpRequest& request, std::string_view verb,
                            const Faults::Decision& decision);
