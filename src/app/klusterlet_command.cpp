@@ -143,7 +143,7 @@ void add_klusterlet_command(CommandLine& line) {
   command.describe(
       "Registers this cluster with the first of its hubs that takes it, stays in touch with that hub, and goes to the "
       "next one when it is denied or the hub is lost. A bootstrap kubeconfig that cannot be used is passed over; when "
-      "none can, the command fails. Runs until SIGTERM or SIGINT.");
+      "none can, the command fails. Runs until SIGTERM, SIGINT or SIGHUP.");
   const auto options = std::make_shared<KlusterletOptions>();
   options->add_to(command);
   command.example(

@@ -19,8 +19,8 @@ struct ServiceOptions {
 /// What a service does, until it is cancelled. Health checks that it adds must be able to outlive it.
 using ServiceWork = std::function<async::Awaitable<>(Observability&, kube::Env)>;
 
-/// Runs `work`, with log, metrics and health, until SIGTERM or SIGINT; returns the exit code. What is started first is
-/// stopped last: probes and scrapes are answered while the rest winds down.
+/// Runs `work`, with log, metrics and health, until SIGTERM, SIGINT or SIGHUP; returns the exit code. What is started
+/// first is stopped last: probes and scrapes are answered while the rest winds down.
 int run_service(const ServiceOptions& options, const ServiceWork& work);
 
 }  // namespace hubferry::app
