@@ -82,12 +82,13 @@ void Session::heartbeat_failed(const kube::Error& error) {
 
 Awaitable<> Session::watch_connection() {
   auto& clock = agent_.env.clock;
+  if (!follow_terms()) co_return;
   co_await read_lease();
   auto not_before = clock.now();
-  while (true) {
+  while (follow_terms()) {
     const auto seen = agent_.store.version();
-    timeout_.set_timeout(agent_.connection_timeout());
-    // Every heartbeat that arrives moves this on; the hub is asked only when none did.
+    // One wait for both, edits of the terms and the end of the time: thousands of agents do this at once. Every
+    // heartbeat that arrives moves this on; the hub is asked only when none did.
     const auto due = std::max(not_before, async::later(monotonic(clock, timeout_.due()), instant));
     const bool changed = co_await wait_until(clock, due, agent_.store.wait_for_change(seen));
     if (changed) {

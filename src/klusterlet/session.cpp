@@ -46,7 +46,6 @@ Awaitable<std::optional<Leave>> Session::run() {
     scope.spawn(beat());
     scope.spawn(write_status());
     scope.spawn(rotate());
-    scope.spawn(watch_choice());
     scope.spawn(watch_connection());
     if (agent_.options.probe) scope.spawn(probe_spoke());
     if (agent_.store.takes_bootstraps()) scope.spawn(watch_work());
@@ -102,12 +101,12 @@ void Session::judge_acceptance() {
   if (denied && agent_.multiple_hubs()) end(Leave{LeaveReason::denied, "the hub denies us: hubAcceptsClient is false"});
 }
 
-Awaitable<> Session::watch_choice() {
-  while (!agent_.chosen_was_changed()) {
-    co_await agent_.store.wait_for_change(agent_.store.version());
-    judge_acceptance();  // with MultipleHubs a denial counts that did not before
-  }
-  end(Leave{LeaveReason::bootstrap_changed, "the bootstrap kubeconfig in use was changed"});
+bool Session::follow_terms() {
+  timeout_.set_timeout(agent_.connection_timeout());
+  judge_acceptance();  // with MultipleHubs a denial counts that did not before
+  if (agent_.chosen_was_changed())
+    end(Leave{LeaveReason::bootstrap_changed, "the bootstrap kubeconfig in use was changed"});
+  return !ended_;
 }
 
 Awaitable<phase::ReconcileState> stay_joined(AgentContext& context, AgentRecord&, const phase::State&) {

@@ -28,7 +28,8 @@ class Session {
  private:
   // session.cpp
   Awaitable<> watch_cluster();
-  Awaitable<> watch_choice();
+  /// What the store says now counts. False: the session has ended by it.
+  bool follow_terms();
   void saw_cluster(std::shared_ptr<const ocm::ManagedCluster> cluster);
   void judge_acceptance();
   void end(std::optional<Leave> leave);
