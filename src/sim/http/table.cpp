@@ -80,13 +80,9 @@ json::value cell(const Column& column, const kube::Object& object, async::WallTi
   evaluate(root, column.path, 0, found);
   if (found.empty()) return nullptr;
   if (column.type == "date") return json::value(found[0]->is_string() ? age(found[0]->get_string(), now) : "<unknown>");
-  if (found.size() == 1 && !found[0]->is_structured()) return *found[0];
-  std::string text;
-  for (const auto* value : found) {
-    if (!text.empty()) text += ",";
-    text += value->is_string() ? std::string{value->get_string()} : json::serialize(*value);
-  }
-  return json::value(text);
+  // Of several values the first counts, as on a real server.
+  if (!found[0]->is_structured()) return *found[0];
+  return json::value(json::serialize(*found[0]));
 }
 
 }  // namespace
