@@ -72,7 +72,9 @@ class RightsTest : public testing::Test {
       for (const auto& manifest : manifests) {
         if (manifest.kind() != kind.kind) continue;
         auto made = world_.run(world_.api(server).create(kind, manifest.content));
-        EXPECT_TRUE(made) << manifest.label() << made.error();
+        // A simulated global hub has the manager's namespace from the start.
+        const bool is_there = !made && made.error().kind == kube::ErrorKind::already_exists;
+        EXPECT_TRUE(made || (is_there && kind == kube::resources::namespaces)) << manifest.label() << made.error();
       }
   }
 
