@@ -70,8 +70,9 @@ class Planner {
       wrong = "ManagedCluster " + name + " is no hub";
     else if (!hub.available)
       wrong = "hub " + name + " is not Available";
-    if (!wrong.empty()) add({name, "", "HubClusterInvalid", wrong});
-    co_return wrong.empty();
+    const bool fine = wrong.empty();
+    if (!fine) add({name, "", "HubClusterInvalid", wrong});
+    co_return fine;
   }
 
   /// Names that are given twice count once.
