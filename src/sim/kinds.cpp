@@ -87,11 +87,11 @@ const View& event_view() {
 
 }  // namespace
 
-kube::Object in_version(std::string api_version, const View* view, const kube::Object& stored) {
+kube::Object in_version(const std::string& api_version, const View* view, const kube::Object& stored) {
   json::object converted = stored.json();
   if (view != nullptr)
     for (const auto& field : view->fields) rename(converted, field.stored, field.served);
-  converted["apiVersion"] = std::move(api_version);
+  converted["apiVersion"] = api_version;
   return kube::Object{std::move(converted)};
 }
 

@@ -52,7 +52,7 @@ struct Kind {
 /// The object as clients of this kind see it.
 kube::Object in_version(const Kind& kind, const kube::Object& stored);
 /// The same for those who keep only what they need of the kind.
-kube::Object in_version(std::string api_version, const View* view, const kube::Object& stored);
+kube::Object in_version(const std::string& api_version, const View* view, const kube::Object& stored);
 /// An object as a client wrote it gets the names under which it is kept.
 void to_stored_names(const Kind& kind, json::object& object);
 std::string stored_api_version(const Kind& kind);
