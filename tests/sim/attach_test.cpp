@@ -1,3 +1,5 @@
+#include <thread>
+
 #include "sim_process.hpp"
 
 namespace hubferry::test {
@@ -21,6 +23,12 @@ class AttachTest : public testing::Test {
     EXPECT_EQ(ran.code, 0) << "kubectl " << words << "\n" << ran.output;
     return ran.output;
   }
+  /// For what `kubectl wait` of older versions cannot wait for.
+  void await(const std::string& words) const {
+    for (int attempt = 0; attempt < 60 && run_kubectl(file_, folder_.path(), words).code != 0; ++attempt)
+      std::this_thread::sleep_for(std::chrono::milliseconds{500});
+    must(words);
+  }
 
   TemporaryFolder folder_;
   std::string file_ = folder_.path() + "/hub1.kubeconfig";
@@ -40,9 +48,7 @@ TEST_F(AttachTest, ARealServerBecomesAHub) {
   must("wait --for=condition=HubAcceptedManagedCluster --timeout=30s managedcluster/attached");
   must("get namespace attached");
   must("get clusterrole open-cluster-management:managedcluster:attached");
-  must(
-      "wait --for=jsonpath={.metadata.name}=managed-cluster-lease --timeout=30s lease/managed-cluster-lease -n "
-      "attached");
+  await("get lease managed-cluster-lease -n attached");
   must("auth can-i update managedclusters/attached --as=agent --as-group=system:open-cluster-management:attached");
   must("patch managedcluster attached --type=merge -p '{\"spec\":{\"hubAcceptsClient\":false}}'");
   must("delete manifestworks -n attached --all --timeout=30s");
