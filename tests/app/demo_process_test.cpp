@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "support/descriptors.hpp"
 #include "support/process.hpp"
 
 namespace hubferry::test {
@@ -87,6 +88,7 @@ TEST_F(DemoProcess, NobodyReadingIsNoReasonToLeaveFilesOrToComplain) {
 }
 
 TEST_F(DemoProcess, OfAFailureTheLogIsLeftAndNothingElse) {
+  HUBFERRY_SKIP_WHERE_DESCRIPTORS_ARE_NEEDED();
   // Too few file descriptors for so many connections.
   Process shell{{"sh", "-c", "ulimit -n 20; exec \"$0\" demo --clusters 3 --migrations 1", hubferry_binary()},
                 Process::Options{.environment = {"TMPDIR=" + folder_.path()}, .error_fd = {}}};

@@ -4,6 +4,7 @@
 
 #include "hubferry/obs/log_sink.hpp"
 #include "served_test.hpp"
+#include "support/descriptors.hpp"
 #include "support/tcp_client.hpp"
 
 namespace hubferry::sim {
@@ -46,9 +47,7 @@ class NoDescriptors {
 };
 
 TEST(HttpDoorTest, TheDoorOutlivesALackOfDescriptors) {
-#if __has_feature(undefined_behavior_sanitizer)
-  GTEST_SKIP() << "UBSan itself needs descriptors to look at a pointer, and takes their lack for a broken object";
-#endif
+  HUBFERRY_SKIP_WHERE_DESCRIPTORS_ARE_NEEDED();
   obs::LogCapture log;
   Served served{plain(), {}, log.logger()};
   // So that everything that is opened on first use is.
