@@ -4,7 +4,7 @@ namespace hubferry::app {
 
 namespace {
 
-std::string joined(const std::vector<std::string>& words) {
+std::string spaced(const std::vector<std::string>& words) {
   std::string all;
   for (const auto& word : words) all += (all.empty() ? "" : " ") + word;
   return all;
@@ -45,7 +45,7 @@ std::string bash_values(const Command& command, const Flag& flag) {
     answer = std::string{"mapfile -t COMPREPLY < <(compgen -"} + (flag.placeholder == "FILE" ? "f" : "d") +
              " -- \"$current\")";
   if (!flag.choices.empty())
-    answer = "mapfile -t COMPREPLY < <(compgen -W '" + joined(flag.choices) + "' -- \"$current\")";
+    answer = "mapfile -t COMPREPLY < <(compgen -W '" + spaced(flag.choices) + "' -- \"$current\")";
   return "    " + pattern + ") " + answer + "; return ;;\n";
 }
 
@@ -67,7 +67,7 @@ std::string zsh_value(const std::string& placeholder, const std::vector<std::str
   std::string action = " ";
   if (placeholder == "FILE") action = "_files";
   if (placeholder == "DIRECTORY") action = "_files -/";
-  if (!choices.empty()) action = "(" + joined(choices) + ")";
+  if (!choices.empty()) action = "(" + spaced(choices) + ")";
   return ":" + zsh_text(placeholder) + ":" + action;
 }
 
@@ -94,7 +94,7 @@ std::string bash_completion(const CommandLine& line) {
                        "  COMPREPLY=()\n"
                        "  if ((COMP_CWORD == 1)) || [[ $previous == help ]]; then\n"
                        "    mapfile -t COMPREPLY < <(compgen -W '" +
-                       joined(command_names(line)) + " --help --version' -- \"$current\")\n" +
+                       spaced(command_names(line)) + " --help --version' -- \"$current\")\n" +
                        "    return\n"
                        "  fi\n"
                        "  case ${COMP_WORDS[1]},$previous in\n";
@@ -102,7 +102,7 @@ std::string bash_completion(const CommandLine& line) {
     for (const auto& flag : command.flags()) script += bash_values(command, flag);
   script += "  esac\n  case ${COMP_WORDS[1]} in\n";
   for (const auto& command : line.commands())
-    script += "    " + command.name() + ") words='" + joined(bash_words(command)) + "' ;;\n";
+    script += "    " + command.name() + ") words='" + spaced(bash_words(command)) + "' ;;\n";
   script += "  esac\n  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n}\n";
   return script + "complete -F _" + program + " " + program + "\n";
 }

@@ -26,8 +26,8 @@ Awaitable<> await_cluster_gone(Hub& hub, std::string cluster, std::string uid) {
   co_await hub.clusters().wait_for(cluster_scoped(std::move(cluster)), is_gone, async::never);
 }
 
-Awaitable<Result<>> clean_one(Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration, std::string cluster,
-                              Slot slot) {
+Awaitable<Result<>> clean_source_cluster(Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
+                                         std::string cluster, Slot slot) {
   auto found = co_await read_if_there(hub, ocm::managed_clusters, cluster_scoped(cluster));
   if (!found) co_return found.error();
   if (!*found) co_return Result<>{};
@@ -56,7 +56,7 @@ Awaitable<Result<Outcome>> clean_on_source(Hub& hub, MigrationRef migration, Clu
   auto kinds = co_await served_pausing_kinds(hub);
   if (!kinds) co_return kinds.error();
   auto treat = [&](std::string cluster, Slot slot) {
-    return clean_one(hub, *kinds, migration, std::move(cluster), std::move(slot));
+    return clean_source_cluster(hub, *kinds, migration, std::move(cluster), std::move(slot));
   };
   co_return co_await for_each_cluster(hub, std::move(clusters), treat);
 }

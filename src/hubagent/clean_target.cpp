@@ -10,8 +10,8 @@ namespace hubferry::hubagent {
 namespace {
 
 /// Our label stays: no other migration's rollback looks for this uid, and it tells where the object came from.
-Awaitable<Result<>> clean_one(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
-                              std::string cluster, Slot slot) {
+Awaitable<Result<>> clean_target_cluster(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
+                                         std::string cluster, Slot slot) {
   auto resumed = co_await end_own_pauses(hub, std::move(kinds), migration, cluster);
   if (!resumed) co_return resumed.error();
   auto unmarked = co_await end_restore_marks(hub, cluster);
@@ -33,7 +33,7 @@ Awaitable<Result<Outcome>> clean_on_target(Hub& hub, MigrationRef migration, Clu
   auto kinds = co_await served_pausing_kinds(hub);
   if (!kinds) co_return kinds.error();
   auto treat = [&](std::string cluster, Slot slot) {
-    return clean_one(hub, *kinds, migration, std::move(cluster), std::move(slot));
+    return clean_target_cluster(hub, *kinds, migration, std::move(cluster), std::move(slot));
   };
   co_return co_await for_each_cluster(hub, std::move(clusters), treat);
 }

@@ -18,7 +18,6 @@ using kube::json::object;
 // A request each: rare enough for thousands of agents that wait for a human's approval.
 constexpr auto refusal_check_period = std::chrono::seconds{60};
 constexpr auto cluster_check_period = std::chrono::minutes{60};
-const async::BackoffPolicy retry_policy{.first = std::chrono::seconds{1}, .most = std::chrono::seconds{60}};
 
 object cluster_object(const AgentCore& agent) {
   object metadata{{"name", agent.options.cluster_name}};
@@ -78,7 +77,7 @@ Awaitable<bool> ensure_cluster(AgentCore& agent, kube::Api& api) {
 
 /// Returns when the cluster is registered.
 Awaitable<> register_cluster(AgentCore& agent, kube::Api& api) {
-  async::Backoff backoff{retry_policy, agent.env.clock, agent.env.random};
+  async::Backoff backoff{registration_retry, agent.env.clock, agent.env.random};
   while (!co_await ensure_cluster(agent, api)) co_await backoff.pause();
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "hubferry/async/backoff.hpp"
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -19,7 +18,6 @@ namespace {
 
 // A hub at its limit is asked again that often; a hub that fails, sooner.
 constexpr auto halt_pause = std::chrono::minutes{5};
-const async::BackoffPolicy retry_policy{.first = std::chrono::seconds{1}, .most = std::chrono::seconds{60}};
 
 object request_object(const EnrolmentOptions& options, const std::string& pem) {
   object spec{{"request", kube::encode_base64(pem)},
@@ -67,7 +65,7 @@ RequestAnswer answer_of(const kube::Object* request, const std::string& public_k
 }
 
 Awaitable<Enrolled> enrol(kube::Api& api, EnrolmentOptions options, const kube::Env& env) {
-  async::Backoff backoff{retry_policy, env.clock, env.random};
+  async::Backoff backoff{registration_retry, env.clock, env.random};
   while (true) {
     auto count = co_await count_requests(api, options.identity.cluster);
     if (!count) {

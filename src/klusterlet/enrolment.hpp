@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "hubferry/async/backoff.hpp"
 #include "hubferry/klusterlet/certificates.hpp"
 #include "hubferry/kube/api.hpp"
 #include "hubferry/kube/env.hpp"
@@ -21,6 +22,10 @@ struct RequestAnswer {
 };
 /// `request` is null when there is none any more.
 RequestAnswer answer_of(const kube::Object* request, const std::string& public_key);
+
+/// How often a hub that fails is asked again while a cluster joins it.
+inline constexpr async::BackoffPolicy registration_retry{.first = std::chrono::seconds{1},
+                                                         .most = std::chrono::seconds{60}};
 
 /// Hubs collect old requests by themselves; while there are this many of ours, another one helps nobody.
 inline constexpr std::size_t most_requests = 10;

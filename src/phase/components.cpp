@@ -6,7 +6,7 @@ namespace hubferry::phase {
 
 namespace {
 
-const Components::Map nothing;
+const Components::Map no_components;
 
 }  // namespace
 
@@ -23,11 +23,11 @@ std::size_t Components::size() const {
 }
 
 Components::Map::const_iterator Components::begin() const {
-  return map_ == nullptr ? nothing.begin() : std::as_const(*map_).begin();
+  return map_ == nullptr ? no_components.begin() : std::as_const(*map_).begin();
 }
 
 Components::Map::const_iterator Components::end() const {
-  return map_ == nullptr ? nothing.end() : std::as_const(*map_).end();
+  return map_ == nullptr ? no_components.end() : std::as_const(*map_).end();
 }
 
 const State* Components::find(std::string_view name) const {

@@ -43,7 +43,7 @@ std::string_view to_label(Written::Outcome outcome) {
   return "failed";
 }
 
-Awaitable<> nothing() {
+Awaitable<> do_nothing() {
   co_return;
 }
 
@@ -150,7 +150,7 @@ Awaitable<> MachineCore::run_root(Step& step, const HandlerRun& run) {
   step.result.handler = step.phase;
   step.result.start_time = step.result.end_time = env_.clock.wall_now();
   mark_unworkable(step.result, "phase '" + step.phase + "' has no handler");
-  return nothing();
+  return do_nothing();
 }
 
 void MachineCore::report_transition(const Step& step) {

@@ -14,7 +14,6 @@ namespace {
 
 using kube::openssl::Certificate;
 using kube::openssl::content_of;
-using kube::openssl::Key;
 using kube::openssl::make_bio;
 using kube::openssl::reader_of;
 using kube::openssl::Request;
@@ -24,8 +23,8 @@ void must(bool ok, const char* what) {
   if (!ok) throw std::runtime_error(std::string{"certificates: "} + what);
 }
 
-Key make_key() {
-  Key key{EVP_EC_gen("P-256")};
+kube::openssl::Key make_key() {
+  kube::openssl::Key key{EVP_EC_gen("P-256")};
   must(key != nullptr, "cannot make a key");
   return key;
 }
@@ -77,7 +76,7 @@ User user_of(const X509_NAME* subject) {
 }
 
 struct CertificateAuthority::State {
-  Key key;
+  kube::openssl::Key key;
   Certificate certificate;
   long next_serial = 2;
 
@@ -141,7 +140,7 @@ std::optional<CertifiedUser> CertificateAuthority::identify(const std::string& c
   const auto certificate_text = reader_of(certificate_pem);
   const Certificate certificate{PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr)};
   const auto key_text = reader_of(key_pem);
-  const Key key{PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr)};
+  const kube::openssl::Key key{PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr)};
   if (certificate == nullptr || key == nullptr || X509_check_private_key(certificate.get(), key.get()) != 1 ||
       X509_verify(certificate.get(), state_->key.get()) != 1)
     return std::nullopt;

@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const Terminal pipe_end{};
+const Terminal no_terminal{};
 const Terminal narrow{.interactive = true, .colour = false, .width = 20, .height = 4};
 const Terminal colourful{.interactive = true, .colour = true, .width = 80, .height = 24};
 
@@ -110,7 +110,7 @@ TEST(TextTable, AlignsColumnsAndCutsTheLastOne) {
   table.add({"a", "short"});
   table.add({"longer", "a message that is too long"});
   table.add({"", ""});
-  EXPECT_THAT(table.lines(pipe_end),
+  EXPECT_THAT(table.lines(no_terminal),
               ElementsAre("NAME     MESSAGE", "a        short", "longer   a message that is too long", "-        -"));
   EXPECT_THAT(table.lines(narrow),
               ElementsAre("NAME     MESSAGE", "a        short", "longer   a message …", "-        -"));

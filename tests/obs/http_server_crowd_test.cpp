@@ -15,8 +15,6 @@ using test::TcpClient;
 using testing::EndsWith;
 using testing::StartsWith;
 
-constexpr auto get_page = "GET /page HTTP/1.1\r\nHost: test\r\n\r\n";
-
 HttpServer::Options with_four_places() {
   auto options = ServerOnThread::on_loopback();
   options.max_connections = 4;

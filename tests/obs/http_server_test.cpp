@@ -20,8 +20,6 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr auto get_page = "GET /page HTTP/1.1\r\nHost: test\r\n\r\n";
-
 TEST(HttpServer, AnswersAGet) {
   ServerOnThread server{ServerOnThread::on_loopback(), echo};
   TcpClient client{server.port()};

@@ -34,6 +34,8 @@ inline HttpResponse echo(const HttpRequest& request) {
   return HttpResponse::not_found("try /page");
 }
 
+inline constexpr auto get_page = "GET /page HTTP/1.1\r\nHost: test\r\n\r\n";
+
 /// An HttpServer on the loopback interface with a thread of its own, so that a test can talk to it with blocking calls.
 class ServerOnThread {
  public:

@@ -9,7 +9,6 @@ namespace hubferry::kube {
 namespace {
 
 constexpr std::string_view combined_prefix = "(combined from similar events): ";
-constexpr std::size_t longest_note = 1024;
 
 std::string object_id(const ObjectReference& regarding) {
   return regarding.api_version + "|" + regarding.kind + "|" + regarding.ns + "|" + regarding.name + "|" + regarding.uid;

@@ -11,6 +11,9 @@
 
 namespace hubferry::kube {
 
+/// What the API server takes of an Event's text.
+inline constexpr std::size_t longest_note = 1024;
+
 /// Something that happened, as told to the recorder, with its texts cut to size.
 struct Occurrence {
   ObjectReference regarding;

@@ -9,7 +9,6 @@ namespace hubferry::kube {
 
 namespace {
 
-constexpr std::size_t longest_note = 1024;
 constexpr std::size_t longest_word = 128;  // of reason, action and reportingInstance
 /// How late the last count of a series may be, beyond the series' window.
 constexpr Duration sweep_period = std::chrono::minutes{1};

@@ -17,7 +17,7 @@ std::string_view accepted_status(const Object& cluster) {
 }
 
 /// Does the difference concern this controller? Agents write status every minute, which does not.
-bool matters(const Object& old, const Object& now) {
+bool acceptance_differs(const Object& old, const Object& now) {
   const auto same = [&](std::initializer_list<std::string_view> path) {
     const auto* before = old.find(path);
     const auto* after = now.find(path);
@@ -36,7 +36,7 @@ class Acceptance final : public HubController {
  public:
   explicit Acceptance(Hub& hub) : HubController(hub, "acceptance") {
     follow(hub.clusters, [this](const Key& key, const auto& old, const auto& now) {
-      if (now != nullptr && (old == nullptr || matters(*old, *now))) queue_.add(key);
+      if (now != nullptr && (old == nullptr || acceptance_differs(*old, *now))) queue_.add(key);
     });
     // A namespace that went is made anew; a denial waits until the last work has gone.
     follow(hub.namespaces, [this](const Key& key, const auto&, const auto& now) {

@@ -28,7 +28,7 @@ bool was_reviewed(const Object& cluster) {
 }
 
 /// Does the difference concern this controller?
-bool matters(const Object& old, const Object& now) {
+bool availability_differs(const Object& old, const Object& now) {
   return was_reviewed(old) != was_reviewed(now) || lease_duration(old) != lease_duration(now) ||
          old.is_being_deleted() != now.is_being_deleted() || available_status(old) != available_status(now) ||
          old.uid() != now.uid();
@@ -41,7 +41,7 @@ class Availability final : public HubController {
   explicit Availability(Hub& hub) : HubController(hub, "availability") {
     follow(hub.clusters, [this](const Key& key, const auto& old, const auto& now) {
       if (old != nullptr && now != nullptr && available_status(*old) != available_status(*now)) tell(*now);
-      if (now != nullptr && (old == nullptr || matters(*old, *now))) queue_.add(key);
+      if (now != nullptr && (old == nullptr || availability_differs(*old, *now))) queue_.add(key);
     });
     follow(hub.namespaces, [this](const Key& key, const auto& old, const auto& now) {
       if (old == nullptr && now != nullptr) queue_.add(key);

@@ -27,7 +27,7 @@ CacheOptions labelled(const char* label) {
   return options;
 }
 
-CacheOptions named(const char* name) {
+CacheOptions only(const char* name) {
   CacheOptions options;
   options.field_selector = std::string{"metadata.name="} + name;
   return options;
@@ -48,7 +48,7 @@ Hub::Hub(kube::Api& server, HubOptions settings, kube::Env environment)
       clusters(api, ocm::managed_clusters, {}, kube::object_decoder(), env),
       namespaces(api, kube::resources::namespaces, labelled(ocm::names::cluster_name_label), kube::object_decoder(),
                  env),
-      leases(api, kube::resources::leases, named(ocm::names::cluster_lease), kube::object_decoder(), env),
+      leases(api, kube::resources::leases, only(ocm::names::cluster_lease), kube::object_decoder(), env),
       works(api, ocm::manifest_works, {}, kube::object_decoder(), env),
       requests(api, kube::resources::certificate_signing_requests, labelled(ocm::names::cluster_name_label),
                kube::object_decoder(), env),

@@ -7,7 +7,7 @@
 namespace hubferry::kube {
 namespace {
 
-const Object widget{
+const Object red_widget{
     json::parse(R"({"metadata":{"name":"w","labels":{"color":"red","size":"","example.com/tier":"gold"}},)"
                 R"("status":{"phase":"Ready","count":3}})")
         .as_object()};
@@ -15,7 +15,7 @@ const Object widget{
 bool selects(std::string_view text) {
   const auto selector = LabelSelector::parse(text);
   EXPECT_TRUE(selector.has_value()) << selector.error();
-  return selector && selector->matches(widget);
+  return selector && selector->matches(red_widget);
 }
 
 TEST(LabelSelector, MatchesAsKubernetesDoes) {
@@ -56,7 +56,7 @@ TEST(LabelSelector, ReadsTheFormOfTheApi) {
                   R"({"key":"example.com/tier","operator":"In","values":["gold"]}]})")
           .as_object());
   ASSERT_TRUE(selector.has_value()) << selector.error();
-  EXPECT_TRUE(selector->matches(widget));
+  EXPECT_TRUE(selector->matches(red_widget));
   EXPECT_EQ(selector->to_string(), "color=red,!x,example.com/tier=gold");
   for (const std::string text :
        {R"({"matchLabels":{"a":1}})", R"({"matchExpressions":[1]})", R"({"matchExpressions":[{"operator":"Exists"}]})",
@@ -69,7 +69,7 @@ TEST(FieldSelector, ComparesFieldsAsText) {
   const auto selects = [](std::string_view text) {
     const auto selector = FieldSelector::parse(text);
     EXPECT_TRUE(selector.has_value()) << selector.error();
-    return selector && selector->matches(widget);
+    return selector && selector->matches(red_widget);
   };
   EXPECT_TRUE(selects(""));
   EXPECT_TRUE(selects("metadata.name=w,status.phase!=Gone"));

@@ -5,19 +5,20 @@
 
 #include "hubferry/async/clock.hpp"
 #include "hubferry/kube/object.hpp"
+#include "kube/config/samples.hpp"
 
 namespace hubferry::kube {
 namespace {
 
-const std::string v1 = "client.authentication.k8s.io/v1";
+using test::exec_v1;
 
 std::string answer(const std::string& status) {
-  return R"({"kind":"ExecCredential","apiVersion":")" + v1 + R"(","status":)" + status + "}";
+  return R"({"kind":"ExecCredential","apiVersion":")" + exec_v1 + R"(","status":)" + status + "}";
 }
 
-std::string complaint(const std::string& output) {
+std::string refusal(const std::string& output) {
   try {
-    parse_exec_credential(output, v1);
+    parse_exec_credential(output, exec_v1);
   } catch (const ConfigError& e) {
     EXPECT_EQ(std::string{e.what()}.find("hunter2"), std::string::npos) << e.what();
     return e.what();
@@ -26,15 +27,16 @@ std::string complaint(const std::string& output) {
 }
 
 TEST(ExecCredential, ReadsATokenWithItsExpiry) {
-  const auto credential =
-      parse_exec_credential(answer(R"({"token":"t","expirationTimestamp":"2030-01-01T01:00:00+01:00"})") + "\n", v1);
+  const auto credential = parse_exec_credential(
+      answer(R"({"token":"t","expirationTimestamp":"2030-01-01T01:00:00+01:00"})") + "\n", exec_v1);
   EXPECT_EQ(credential.token, "t");
   EXPECT_EQ(credential.expires, async::parse_time("2030-01-01T00:00:00Z"));
   EXPECT_FALSE(credential.certificate);
 }
 
 TEST(ExecCredential, ReadsACertificateWithoutExpiry) {
-  const auto credential = parse_exec_credential(answer(R"({"clientCertificateData":"c","clientKeyData":"k"})"), v1);
+  const auto credential =
+      parse_exec_credential(answer(R"({"clientCertificateData":"c","clientKeyData":"k"})"), exec_v1);
   EXPECT_EQ(credential.certificate, (ClientCertificate{"c", "k"}));
   EXPECT_FALSE(credential.expires);
 }
@@ -42,28 +44,29 @@ TEST(ExecCredential, ReadsACertificateWithoutExpiry) {
 // Our time ends in 2262 and begins in 1677: plugins use both ends of the calendar to say always and never.
 TEST(ExecCredential, ReadsTimesBeyondOurOwnRange) {
   EXPECT_FALSE(
-      parse_exec_credential(answer(R"({"token":"t","expirationTimestamp":"9999-12-31T23:59:59Z"})"), v1).expires);
-  EXPECT_EQ(parse_exec_credential(answer(R"({"token":"t","expirationTimestamp":"0001-01-01T00:00:00Z"})"), v1).expires,
-            async::WallTime{});
+      parse_exec_credential(answer(R"({"token":"t","expirationTimestamp":"9999-12-31T23:59:59Z"})"), exec_v1).expires);
+  EXPECT_EQ(
+      parse_exec_credential(answer(R"({"token":"t","expirationTimestamp":"0001-01-01T00:00:00Z"})"), exec_v1).expires,
+      async::WallTime{});
 }
 
 TEST(ExecCredential, RefusesEverythingElseWithoutQuotingIt) {
-  EXPECT_EQ(complaint(""), "it wrote nothing");
-  EXPECT_EQ(complaint(" \n"), "it wrote nothing");
-  EXPECT_THAT(complaint("hunter2"), testing::StartsWith("its output is not JSON"));
-  EXPECT_THAT(complaint(answer(R"({"token":"hunter2"})") + "x"), testing::StartsWith("its output is not JSON"));
-  EXPECT_EQ(complaint("[]"), "its output is no JSON object");
-  EXPECT_EQ(complaint("{}"), "its output is not of kind ExecCredential");
-  EXPECT_EQ(complaint(R"({"kind":"ExecCredential","apiVersion":"v2"})"),
+  EXPECT_EQ(refusal(""), "it wrote nothing");
+  EXPECT_EQ(refusal(" \n"), "it wrote nothing");
+  EXPECT_THAT(refusal("hunter2"), testing::StartsWith("its output is not JSON"));
+  EXPECT_THAT(refusal(answer(R"({"token":"hunter2"})") + "x"), testing::StartsWith("its output is not JSON"));
+  EXPECT_EQ(refusal("[]"), "its output is no JSON object");
+  EXPECT_EQ(refusal("{}"), "its output is not of kind ExecCredential");
+  EXPECT_EQ(refusal(R"({"kind":"ExecCredential","apiVersion":"v2"})"),
             "it answered in another apiVersion than client.authentication.k8s.io/v1");
-  EXPECT_EQ(complaint(R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"})"),
+  EXPECT_EQ(refusal(R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"})"),
             "its output has no status");
-  EXPECT_EQ(complaint(answer("{}")), "it gave neither a token nor a client certificate");
-  EXPECT_EQ(complaint(answer(R"({"token":7})")), "status.token is no text");
-  EXPECT_EQ(complaint(answer(R"({"token":"hunter2\n"})")), "status.token holds characters that no token has");
-  EXPECT_EQ(complaint(answer(R"({"clientKeyData":"hunter2"})")),
+  EXPECT_EQ(refusal(answer("{}")), "it gave neither a token nor a client certificate");
+  EXPECT_EQ(refusal(answer(R"({"token":7})")), "status.token is no text");
+  EXPECT_EQ(refusal(answer(R"({"token":"hunter2\n"})")), "status.token holds characters that no token has");
+  EXPECT_EQ(refusal(answer(R"({"clientKeyData":"hunter2"})")),
             "it gave only one of clientCertificateData and clientKeyData");
-  EXPECT_EQ(complaint(answer(R"({"token":"t","expirationTimestamp":"hunter2"})")),
+  EXPECT_EQ(refusal(answer(R"({"token":"t","expirationTimestamp":"hunter2"})")),
             "status.expirationTimestamp is no RFC 3339 time");
 }
 
@@ -71,9 +74,10 @@ TEST(ExecCredential, TheInfoForThePluginSaysThatNobodyCanBeAsked) {
   ClientConfig config;
   config.server = "https://a";
   config.ca_pem = "ca";
-  config.exec = ExecPlugin{.api_version = v1, .command = "x", .arguments = {}, .environment = {}, .install_hint = {}};
+  config.exec =
+      ExecPlugin{.api_version = exec_v1, .command = "x", .arguments = {}, .environment = {}, .install_hint = {}};
   EXPECT_EQ(exec_info(config),
-            R"({"apiVersion":")" + v1 + R"(","kind":"ExecCredential","spec":{"interactive":false}})");
+            R"({"apiVersion":")" + exec_v1 + R"(","kind":"ExecCredential","spec":{"interactive":false}})");
   config.exec->provide_cluster_info = true;
   EXPECT_THAT(exec_info(config),
               testing::HasSubstr(R"("cluster":{"server":"https://a","certificate-authority-data":"Y2E="})"));

@@ -6,6 +6,7 @@
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/credentials.hpp"
 #include "kube/config/manual_clock.hpp"
+#include "kube/config/samples.hpp"
 #include "kube/config/temp_folder.hpp"
 #include "support/coroutine_test.hpp"
 #include "support/real_loop.hpp"
@@ -15,9 +16,8 @@ namespace {
 
 using async::Awaitable;
 using namespace std::chrono_literals;
+using test::exec_v1;
 using testing::HasSubstr;
-
-const std::string v1 = "client.authentication.k8s.io/v1";
 
 /// Real scripts on a clock that is moved by hand.
 class ExecPluginTest : public testing::Test {
@@ -29,7 +29,7 @@ class ExecPluginTest : public testing::Test {
     config_.source = "F";
     config_.server = "https://a";
     config_.exec.emplace();
-    config_.exec->api_version = v1;
+    config_.exec->api_version = exec_v1;
     config_.exec->command = script;
     config_.exec->environment = {{"PLUGIN_SETTING", "s3cr3t-setting"}};
     config_.exec->install_hint = "ask the\nadmins";
@@ -37,7 +37,8 @@ class ExecPluginTest : public testing::Test {
   }
 
   static std::string answer(const std::string& status) {
-    return "cat <<END\n{\"kind\":\"ExecCredential\",\"apiVersion\":\"" + v1 + "\",\"status\":{" + status + "}}\nEND\n";
+    return "cat <<END\n{\"kind\":\"ExecCredential\",\"apiVersion\":\"" + exec_v1 + "\",\"status\":{" + status +
+           "}}\nEND\n";
   }
 
   static std::string text_of(const Result<std::string>& result) {
@@ -107,7 +108,7 @@ TEST_F(ExecPluginTest, ThePluginLearnsWhatIsAskedOfIt) {
       plugin("echo \"$KUBERNETES_EXEC_INFO\" > info; echo \"$PLUGIN_SETTING\" > setting\n" + answer("\"token\":\"t\""));
   EXPECT_EQ(header(credentials), "Bearer t");
   EXPECT_EQ(folder_.read("info"),
-            R"({"apiVersion":")" + v1 + R"(","kind":"ExecCredential","spec":{"interactive":false}})" + "\n");
+            R"({"apiVersion":")" + exec_v1 + R"(","kind":"ExecCredential","spec":{"interactive":false}})" + "\n");
   EXPECT_EQ(folder_.read("setting"), "s3cr3t-setting\n");
 }
 
@@ -249,7 +250,7 @@ TEST_F(ExecPluginTest, WhatItSaysWhenItDiesIsShownWithoutSecrets) {
 TEST_F(ExecPluginTest, AMissingPluginIsExplained) {
   config_.source = "F";
   config_.exec.emplace();
-  config_.exec->api_version = v1;
+  config_.exec->api_version = exec_v1;
   config_.exec->command = "hubferry-no-such-plugin";
   config_.exec->install_hint = "install it";
   Credentials credentials{config_, clock_};

@@ -5,6 +5,7 @@
 namespace hubferry::test {
 
 inline const std::string certificate_pem = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
+inline const std::string exec_v1 = "client.authentication.k8s.io/v1";
 inline const std::string key_pem = "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n";
 
 /// Shifts a block of YAML to the right.

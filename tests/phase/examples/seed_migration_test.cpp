@@ -6,7 +6,7 @@
 #include "hubferry/phase/default_definition.hpp"
 #include "hubferry/phase/machine.hpp"
 
-namespace hubferry::phase::test {
+namespace hubferry::phase::test::seed_migration {
 namespace {
 
 using namespace std::chrono_literals;
@@ -145,4 +145,4 @@ TEST_F(SeedMigrationTest, TheStorageNoticesItsFormerFailure) {
 }
 
 }  // namespace
-}  // namespace hubferry::phase::test
+}  // namespace hubferry::phase::test::seed_migration

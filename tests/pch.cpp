@@ -1,0 +1,1 @@
+// Nothing but the common headers: see meson.build.
