@@ -39,9 +39,15 @@ LoopPool::LoopPool(std::size_t threads) {
   }
 }
 
-LoopPool::~LoopPool() {
+void LoopPool::stop() {
   for (auto& loop : loops_) loop->context.stop();
-  for (auto& loop : loops_) loop->thread.join();
+  for (auto& loop : loops_) {
+    if (loop->thread.joinable()) loop->thread.join();
+  }
+}
+
+LoopPool::~LoopPool() {
+  stop();
   LoopDestruction mark;
   loops_.clear();
 }

@@ -13,7 +13,7 @@ class GlobalHub : public testing::Environment {
   void SetUp() override {
     hub_ = std::make_unique<sim::Served>();
     hub_->run([](sim::Server& server, const kube::Env& env) { return sim::install_crds(server.api(), env); });
-    const auto file = folder_.write("global.kubeconfig", hub_->door().kubeconfig_for(sim::admin()));
+    const auto file = folder_.write("global.kubeconfig", hub_->kubeconfig_for(sim::admin()));
     setenv("KUBECONFIG", file.c_str(), 1);
   }
   void TearDown() override { hub_.reset(); }

@@ -46,7 +46,7 @@ class StatusProcess : public testing::Test {
 
   sim::Served served_;
   sim::Folder folder_;
-  std::string config_ = folder_.write("kubeconfig", served_.door().kubeconfig_for(sim::admin())).string();
+  std::string config_ = folder_.write("kubeconfig", served_.kubeconfig_for(sim::admin())).string();
   ServerClient client_{kube::load_kubeconfig(config_)};
   kube::Api& api_ = client_.api();
   test::RealLoop loop_;

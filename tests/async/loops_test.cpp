@@ -15,6 +15,8 @@ namespace {
 
 class LoopsTest : public testing::Test {
  protected:
+  void TearDown() override { pool_.stop(); }
+
   // The pool goes last: its loops may hold what the home loop's tasks refer to.
   LoopPool pool_{2};
   RealClock clock_;

@@ -33,7 +33,7 @@ class KubectlTest : public testing::Test {
   const std::string widget_path = "/apis/example.com/v1/namespaces/default/widgets/a";
   Served served_;
   Folder folder_;
-  std::filesystem::path config_ = folder_.write("kubeconfig", served_.door().kubeconfig_for(admin()));
+  std::filesystem::path config_ = folder_.write("kubeconfig", served_.kubeconfig_for(admin()));
 };
 
 TEST_F(KubectlTest, ATourFromApplyToDelete) {
@@ -134,12 +134,12 @@ TEST_F(KubectlTest, AWatchPrintsEventsAsTheyCome) {
 }
 
 TEST_F(KubectlTest, TokensAndCertificatesDecideWhoAsksAndWhatTheyMay) {
-  config_ = folder_.write("carol", served_.door().kubeconfig_for({"carol", {"guests"}, {}}, true));
+  config_ = folder_.write("carol", served_.kubeconfig_for({"carol", {"guests"}, {}}, true));
   const auto refused = kubectl("get secrets");
   EXPECT_NE(refused.status, 0);
   EXPECT_THAT(refused.output, HasSubstr("User \"carol\" cannot list resource \"secrets\""));
   config_ = folder_.write("broken", [&] {
-    auto text = served_.door().kubeconfig_for(admin());
+    auto text = served_.kubeconfig_for(admin());
     const auto at = text.find("token:") + 10;
     return text.replace(at, 3, "bad");
   }());

@@ -58,6 +58,12 @@ class Served {
     done.get_future().get();
   }
 
+  std::string kubeconfig_for(const User& user, bool by_certificate = false) {
+    std::string text;
+    on_loop([&] { text = door_.kubeconfig_for(user, by_certificate); });
+    return text;
+  }
+
   /// Runs `work` in the server's thread and waits for it.
   template <typename Work>
   void on_loop(Work work) {

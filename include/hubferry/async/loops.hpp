@@ -17,8 +17,12 @@ class LoopPool {
   explicit LoopPool(std::size_t threads);
   LoopPool(const LoopPool&) = delete;
   LoopPool& operator=(const LoopPool&) = delete;
-  /// Stops the loops, joins the threads, then destroys what was still suspended.
+  /// Does stop(), then destroys what was still suspended.
   ~LoopPool();
+
+  /// Stops the loops and joins their threads. To be called before another loop is destroyed to which these may just be
+  /// bringing a result: they touch it for a moment longer than it takes to arrive.
+  void stop();
 
   /// The loops in turn, so that connections spread evenly.
   Executor next();
