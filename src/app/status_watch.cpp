@@ -23,7 +23,7 @@ kube::CacheOptions cache_options(const StatusWatchOptions& options) {
 }
 
 /// A burst of events is one picture.
-constexpr auto shortest_pause = 50ms;
+constexpr auto pause_between_drawings = 50ms;
 
 }  // namespace
 
@@ -64,7 +64,7 @@ async::Awaitable<> StatusWatch::follow(async::TaskScope& scope) {
       draw();
     }
     if (over_) break;
-    co_await env_.clock.sleep_for(shortest_pause);
+    co_await env_.clock.sleep_for(pause_between_drawings);
   }
   scope.stop();
 }

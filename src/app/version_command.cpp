@@ -13,7 +13,7 @@ boost::json::string_view view(std::string_view text) {
   return {text.data(), text.size()};
 }
 
-void print_json(std::ostream& out) {
+void print_version_json(std::ostream& out) {
   const auto& build = obs::build_info();
   const boost::json::object object{{"version", view(build.version)},
                                    {"revision", view(build.revision)},
@@ -22,7 +22,7 @@ void print_json(std::ostream& out) {
   out << boost::json::serialize(object) << "\n";
 }
 
-void print_text(std::ostream& out) {
+void print_version_text(std::ostream& out) {
   const auto& build = obs::build_info();
   out << "hubferry " << build.version << " (" << build.revision << ", " << build.compiler << ", " << build.platform
       << ")\n";
@@ -37,7 +37,7 @@ void add_version_command(CommandLine& line, std::ostream& out) {
   command.not_from_environment({"output"});
   command.example("hubferry version -o json", "for scripts");
   command.on_run([format, &out] {
-    (*format == "json" ? print_json : print_text)(out);
+    (*format == "json" ? print_version_json : print_version_text)(out);
     return 0;
   });
 }

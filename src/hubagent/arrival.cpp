@@ -2,6 +2,7 @@
 
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/kube/conditions.hpp"
+#include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {
 
@@ -15,10 +16,6 @@ constexpr auto tolerance = std::chrono::minutes{5};
 
 /// A watch on one work gives its place up for others after this long.
 constexpr auto watch_turn = std::chrono::seconds{30};
-
-Key lease_key(const std::string& cluster) {
-  return {cluster, cluster_lease};
-}
 
 Key work_key(const std::string& cluster) {
   return {cluster, cluster + "-klusterlet"};
@@ -75,7 +72,7 @@ Awaitable<Result<bool>> shows_life(const Hub& hub, async::WallTime since, std::s
   const auto earliest = since - tolerance;
   if (const auto condition = seen.condition(available); condition && condition->last_transition >= earliest)
     co_return true;
-  auto lease = co_await read_if_there(hub, kube::resources::leases, lease_key(cluster));
+  auto lease = co_await read_if_there(hub, kube::resources::leases, ocm::lease_key(cluster));
   if (!lease) co_return lease.error();
   co_return *lease&& is_after(**lease, earliest);
 }

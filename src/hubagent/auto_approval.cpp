@@ -16,18 +16,12 @@ constexpr const char* gate_name = "ManagedClusterAutoApproval";
 constexpr const char* was_absent = "absent";
 constexpr const char* was_disabled = "disabled";
 
-json::array& array_in(json::object& in, std::string_view name) {
-  auto& value = in[name];
-  if (!value.is_array()) value.emplace_array();
-  return value.get_array();
-}
-
 bool is_our_gate(const json::value& gate) {
   return gate.is_object() && kube::string_at(gate.get_object(), {"feature"}) == gate_name;
 }
 
 bool enable_gate(json::object& object, json::object& registration) {
-  auto& gates = array_in(registration, "featureGates");
+  auto& gates = kube::array_in(registration, "featureGates");
   const auto gate = std::ranges::find_if(gates, is_our_gate);
   if (gate == gates.end()) {
     json::object enabled;
@@ -62,7 +56,7 @@ void note_users(json::object& object, const std::set<std::string>& users) {
 }
 
 bool add_user(json::object& object, json::object& registration, const std::string& user) {
-  auto& users = array_in(registration, "autoApproveUsers");
+  auto& users = kube::array_in(registration, "autoApproveUsers");
   if (std::ranges::find(users, json::value(user)) != users.end()) return false;
   users.emplace_back(user);
   auto noted = noted_users(object);
@@ -72,7 +66,7 @@ bool add_user(json::object& object, json::object& registration, const std::strin
 }
 
 bool approve(json::object& object, const std::string& user) {
-  auto& registration = section(section(object, "spec"), "registrationConfiguration");
+  auto& registration = kube::object_in(kube::object_in(object, "spec"), "registrationConfiguration");
   const bool gate = enable_gate(object, registration);
   const bool added = add_user(object, registration, user);
   return gate || added;
@@ -100,9 +94,9 @@ bool disapprove(json::object& object, const std::string& user) {
   auto noted = noted_users(object);
   if (noted.erase(user) == 0) return false;
   note_users(object, noted);
-  auto& spec = section(object, "spec");
-  auto& registration = section(spec, "registrationConfiguration");
-  auto& users = array_in(registration, "autoApproveUsers");
+  auto& spec = kube::object_in(object, "spec");
+  auto& registration = kube::object_in(spec, "registrationConfiguration");
+  auto& users = kube::array_in(registration, "autoApproveUsers");
   if (const auto found = std::ranges::find(users, json::value(user)); found != users.end()) users.erase(found);
   if (users.empty()) registration.erase("autoApproveUsers");
   if (noted.empty()) revert_gate(object, registration);

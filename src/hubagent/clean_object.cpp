@@ -50,7 +50,7 @@ void clean_managed_cluster(json::object& object) {
   // Whoever had switched automatic import off before wants it off there too; ours is set anew by the target.
   if (!migrating.empty() && annotation_text(object, ocm::names::disable_auto_import_annotation) == migrating)
     drop_annotation(object, ocm::names::disable_auto_import_annotation);
-  auto& spec = section(object, "spec");
+  auto& spec = kube::object_in(object, "spec");
   spec.erase("managedClusterClientConfigs");
   spec["hubAcceptsClient"] = true;
   if (auto* taints = spec.if_contains("taints"); taints != nullptr && taints->is_array()) {

@@ -47,14 +47,14 @@ json::object several_hubs_spec(const MigrationRef& migration) {
   hubs["genBootstrapKubeConfigStrategy"] = "IncludeCurrentHub";
   hubs["bootstrapKubeConfigs"] = bootstrap_from_secret(migration);
   json::object wanted;
-  section(wanted, "spec")["multipleHubsConfig"] = std::move(hubs);
+  kube::object_in(wanted, "spec")["multipleHubsConfig"] = std::move(hubs);
   return wanted;
 }
 
 /// As older ones do.
 json::object one_hub_spec(const MigrationRef& migration) {
   json::object wanted;
-  section(wanted, "spec")["bootstrapKubeConfigs"] = bootstrap_from_secret(migration);
+  kube::object_in(wanted, "spec")["bootstrapKubeConfigs"] = bootstrap_from_secret(migration);
   return wanted;
 }
 

@@ -5,7 +5,7 @@ namespace hubferry::hubagent {
 namespace {
 
 bool set_in_metadata(json::object& object, std::string_view map, std::string_view name, std::string_view value) {
-  auto& entry = section(section(object, "metadata"), map)[name];
+  auto& entry = kube::object_in(kube::object_in(object, "metadata"), map)[name];
   if (entry.is_string() && entry.get_string() == value) return false;
   entry = value;
   return true;
@@ -22,12 +22,6 @@ bool drop_in_metadata(json::object& object, std::string_view map, std::string_vi
 }
 
 }  // namespace
-
-json::object& section(json::object& in, std::string_view name) {
-  auto& value = in[name];
-  if (!value.is_object()) value.emplace_object();
-  return value.get_object();
-}
 
 std::string_view label_text(const json::object& object, std::string_view name) {
   return kube::string_at(object, {"metadata", "labels", name});

@@ -30,9 +30,6 @@ inline constexpr const char* own_domain = "hubferry.io/";
 
 }  // namespace marks
 
-/// The object at `name`, made where it is missing.
-json::object& section(json::object& in, std::string_view name);
-
 /// What is in metadata, of objects in the making; nullptr or empty when absent.
 std::string_view label_text(const json::object& object, std::string_view name);
 const json::value* annotation_in(const json::object& object, std::string_view name);

@@ -62,7 +62,7 @@ Awaitable<Result<>> release_one(Hub& hub, bool works_served, MigrationRef migrat
   }
   auto let_go = [&](json::object& object) {
     if (!is_in_our_hands(migration, Object{object})) return false;
-    auto& accepts = section(object, "spec")["hubAcceptsClient"];
+    auto& accepts = kube::object_in(object, "spec")["hubAcceptsClient"];
     if (accepts == false) return false;
     accepts = false;
     return true;

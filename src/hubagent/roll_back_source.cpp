@@ -11,13 +11,9 @@ namespace {
 
 using namespace ocm::names;
 
-Key lease_key(const std::string& cluster) {
-  return {cluster, cluster_lease};
-}
-
 /// A lease of the time before keeps the hub from seeing the cluster as gone, and the cluster from being seen anew.
 Awaitable<Result<>> remove_lease(const Hub& hub, std::string cluster) {
-  auto lease = co_await read_if_there(hub, kube::resources::leases, lease_key(cluster));
+  auto lease = co_await read_if_there(hub, kube::resources::leases, ocm::lease_key(cluster));
   if (!lease) co_return lease.error();
   if (!*lease) co_return Result<>{};
   auto removed = co_await remove(hub, kube::resources::leases, **lease);
@@ -39,7 +35,7 @@ bool give_back(json::object& object, const MigrationRef& migration, bool accept)
       set_annotation(object, klusterlet_config_annotation, before);
   }
   drop_annotation(object, marks::klusterlet_config_before);
-  if (accept) section(object, "spec")["hubAcceptsClient"] = true;
+  if (accept) kube::object_in(object, "spec")["hubAcceptsClient"] = true;
   return true;
 }
 

@@ -30,7 +30,7 @@ kube::CacheOptions ours_only(const MigrationRef& migration) {
 /// An agent that has come already leaves at once when it is not accepted any more.
 Awaitable<Result<Object>> turn_away(const Hub& hub, MigrationRef migration, Object cluster) {
   auto refuse = [&](json::object& object) {
-    auto& accepts = section(object, "spec")["hubAcceptsClient"];
+    auto& accepts = kube::object_in(object, "spec")["hubAcceptsClient"];
     if (!is_ours(migration, object) || accepts == false) return false;
     accepts = false;
     return true;

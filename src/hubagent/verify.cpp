@@ -14,13 +14,13 @@ namespace {
 json::object comparable(json::object sent, const Resource& resource) {
   sent.erase("status");
   if (resource != ocm::managed_clusters) return sent;
-  section(sent, "spec").erase("taints");
-  auto* labels = section(sent, "metadata").if_contains("labels");
+  kube::object_in(sent, "spec").erase("taints");
+  auto* labels = kube::object_in(sent, "metadata").if_contains("labels");
   if (labels == nullptr || !labels->is_object()) return sent;
   json::object left;
   for (const auto& label : labels->get_object())
     if (!label.key().starts_with("feature.open-cluster-management.io/")) left[label.key()] = label.value();
-  section(sent, "metadata")["labels"] = std::move(left);
+  kube::object_in(sent, "metadata")["labels"] = std::move(left);
   return sent;
 }
 

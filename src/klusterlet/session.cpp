@@ -32,7 +32,7 @@ Session::Session(AgentCore& agent, std::shared_ptr<kube::Api> api)
     : agent_(agent),
       api_(std::move(api)),
       cluster_key_{{}, agent.options.cluster_name},
-      lease_key_{agent.options.cluster_name, ocm::names::cluster_lease},
+      lease_key_{ocm::lease_key(agent.options.cluster_name)},
       timeout_(agent.connection_timeout(), agent.env.clock.wall_now()) {
   if (agent_.options.record_events) recorder_.emplace(*api_, recorder_options(agent_.options), agent_.env);
   if (agent_.validity) certificate_condition_ = certificate_condition(*agent_.validity);

@@ -11,13 +11,6 @@ Key key_of(const json::object& object) {
           std::string{string_at(object, {"metadata", "name"})}};
 }
 
-/// apiVersion and kind are the resource's business: callers need not repeat them.
-json::object with_type(const Resource& resource, json::object object) {
-  if (!object.contains("apiVersion")) object["apiVersion"] = resource.api_version();
-  if (!object.contains("kind")) object["kind"] = resource.kind;
-  return object;
-}
-
 Request request_for(Verb verb, const Resource& resource, Key key, std::string subresource = {}) {
   Request request;
   request.verb = verb;
@@ -28,6 +21,12 @@ Request request_for(Verb verb, const Resource& resource, Key key, std::string su
 }
 
 }  // namespace
+
+json::object with_type(const Resource& resource, json::object object) {
+  if (!object.contains("apiVersion")) object["apiVersion"] = resource.api_version();
+  if (!object.contains("kind")) object["kind"] = resource.kind;
+  return object;
+}
 
 Awaitable<Result<Object>> Api::get(const Resource& resource, Key key) {
   return call(request_for(Verb::get, resource, std::move(key)));

@@ -45,6 +45,18 @@ std::string_view string_at(const json::object& from, std::initializer_list<std::
   return found != nullptr && found->is_string() ? std::string_view{found->get_string()} : std::string_view{};
 }
 
+json::object& object_in(json::object& parent, std::string_view name) {
+  auto& value = parent[name];
+  if (!value.is_object()) value.emplace_object();
+  return value.get_object();
+}
+
+json::array& array_in(json::object& parent, std::string_view name) {
+  auto& value = parent[name];
+  if (!value.is_array()) value.emplace_array();
+  return value.get_array();
+}
+
 Object::Object() : content_(empty_object()) {}
 
 Object::Object(json::object content)

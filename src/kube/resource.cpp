@@ -1,29 +1,9 @@
 #include "hubferry/kube/resource.hpp"
 
 #include "hubferry/kube/object.hpp"
+#include "kube/http/query.hpp"
 
 namespace hubferry::kube {
-
-namespace {
-
-/// RFC 3986 unreserved characters stay; names of RBAC objects may hold colons and more.
-void append_encoded(std::string& path, std::string_view segment) {
-  static constexpr std::string_view digits = "0123456789ABCDEF";
-  for (const char c : segment) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                       c == '.' || c == '_' || c == '~';
-    if (plain) {
-      path += c;
-    } else {
-      path += '%';
-      path += digits[byte >> 4];
-      path += digits[byte & 15];
-    }
-  }
-}
-
-}  // namespace
 
 std::string Resource::api_version() const {
   return group.empty() ? version : group + "/" + version;
@@ -33,16 +13,17 @@ std::string Resource::display_name() const {
   return group.empty() ? plural : plural + "." + group;
 }
 
+// Names of RBAC objects may hold colons and more.
 std::string Resource::path(const Key& key, std::string_view subresource) const {
   std::string path = group.empty() ? "/api/" + version : "/apis/" + group + "/" + version;
   if (namespaced && !key.ns.empty()) {
     path += "/namespaces/";
-    append_encoded(path, key.ns);
+    http::append_percent_encoded(path, key.ns);
   }
   path += "/" + plural;
   if (!key.name.empty()) {
     path += '/';
-    append_encoded(path, key.name);
+    http::append_percent_encoded(path, key.name);
   }
   if (!subresource.empty()) {
     path += '/';

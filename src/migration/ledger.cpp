@@ -9,7 +9,7 @@ namespace hubferry::migration {
 
 namespace {
 
-constexpr std::size_t longest_message = 200;
+constexpr std::size_t longest_detail = 200;
 // A server takes 1 MiB in all.
 constexpr std::size_t most_bytes = 900UL * 1024;
 
@@ -154,7 +154,7 @@ json::object to_data(const Ledger& ledger) {
   json::object data{{"all-clusters", list(ledger.all)},
                     {"success", list(ledger.success)},
                     {"failure", list(failed)},
-                    {"failure-details", details(ledger.failures, longest_message)},
+                    {"failure-details", details(ledger.failures, longest_detail)},
                     {"rolled-back", list(ledger.rolled_back)},
                     {"undone", list(ledger.undone)},
                     {"unverified", list(ledger.unverified)},
@@ -216,9 +216,7 @@ async::Awaitable<kube::Result<>> change_ledger(kube::Api& api, const Migration& 
                                    {.controller = false, .block_owner_deletion = false})
                        .value();
     auto& metadata = object["metadata"].as_object();
-    auto& labels = metadata["labels"];
-    if (!labels.is_object()) labels.emplace_object();
-    auto& label = labels.get_object()[hubagent::migration_label];
+    auto& label = kube::object_in(metadata, "labels")[hubagent::migration_label];
     const json::value uid(migration.object.uid());
     if (label != uid) {
       label = uid;

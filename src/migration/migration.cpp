@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::size_t longest_problem = 1024;
 
-json::object& object_in(json::object& status, std::string_view field) {
-  auto& slot = status[field];
-  if (!slot.is_object()) slot.emplace_object();
-  return slot.get_object();
-}
-
 std::optional<WallTime> read_time(std::string_view text) {
   if (text.empty()) return std::nullopt;
   try {
@@ -105,7 +99,7 @@ void Migration::set_rollback_stage(hubagent::Stage stage) {
 }
 
 void Migration::note_problem(std::string_view activity, std::string_view step, std::string_view sentence) {
-  object_in(status, activity)[step] = phase::shortened(sentence, longest_problem);
+  kube::object_in(status, activity)[step] = phase::shortened(sentence, longest_problem);
 }
 
 json::object Migration::problems(std::string_view activity) const {

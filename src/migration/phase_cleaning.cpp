@@ -218,7 +218,7 @@ Awaitable<ReconcileState> remove_credential(Step& step) {
 }
 
 /// Cleanup trouble is a warning; clusters that did not arrive make it a failure.
-Awaitable<ReconcileState> conclude(Step& step) {
+Awaitable<ReconcileState> conclude_cleaning(Step& step) {
   auto ledger = co_await load_ledger(step);
   if (!ledger) co_return phase::failed(phase::Error::network(sentence_of(ledger.error())));
   std::string text;
@@ -248,7 +248,7 @@ Handler cleaning_phase() {
        step({.name = "source-helpers", .description = "the migration's own objects there"}, remove_source_helpers),
        step({.name = "target-helpers", .description = "and on the target"}, remove_target_helpers),
        step({.name = "credential", .description = "the credential, last"}, remove_credential),
-       step({.name = "conclusion", .description = "how it ended"}, conclude)});
+       step({.name = "conclusion", .description = "how it ended"}, conclude_cleaning)});
 }
 
 }  // namespace hubferry::migration

@@ -201,7 +201,7 @@ Awaitable<ReconcileState> restore_target(Step& step) {
   co_return note_and_go_on(step, problem);
 }
 
-Awaitable<ReconcileState> remove_source_helpers(Step& step) {
+Awaitable<ReconcileState> take_back_source_helpers(Step& step) {
   if (!step.migration.rollback_stage()) co_return phase::done();
   auto order = [&](hubagent::Source& source) { return source.remove_helpers(step.migration.ref()); };
   auto removed = co_await ask_source(step, order);
@@ -209,13 +209,13 @@ Awaitable<ReconcileState> remove_source_helpers(Step& step) {
   co_return note_and_go_on(step, could_not_ask(step.source_name(), removed.error()));
 }
 
-Awaitable<ReconcileState> remove_target_helpers(Step& step) {
+Awaitable<ReconcileState> take_back_target_helpers(Step& step) {
   auto withdrawn = co_await withdraw(step);
   if (withdrawn) co_return phase::done();
   co_return note_and_go_on(step, could_not_ask(step.target_name(), withdrawn.error()));
 }
 
-Awaitable<ReconcileState> conclude(Step& step) {
+Awaitable<ReconcileState> conclude_rollback(Step& step) {
   auto ledger = co_await load_ledger(step);
   if (!ledger) {
     // Nobody knows any more which clusters it was about: it ends, and says so.
@@ -249,12 +249,12 @@ Handler rollbacking_phase() {
            {Handler::serial({.name = "source-hub", .description = "what the clusters came from"},
                             {step({.name = "source", .description = "give the clusters back"}, restore_source),
                              step({.name = "source-helpers", .description = "remove the migration's own objects"},
-                                  remove_source_helpers)}),
+                                  take_back_source_helpers)}),
             Handler::serial({.name = "target-hub", .description = "what they did not come to"},
                             {step({.name = "target", .description = "remove what was made for them"}, restore_target),
                              step({.name = "target-helpers", .description = "remove the migration's own objects"},
-                                  remove_target_helpers)})}),
-       step({.name = "conclusion", .description = "how it ended"}, conclude)});
+                                  take_back_target_helpers)})}),
+       step({.name = "conclusion", .description = "how it ended"}, conclude_rollback)});
 }
 
 }  // namespace hubferry::migration

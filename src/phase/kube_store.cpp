@@ -49,9 +49,7 @@ void merge_apply(json::object& target, const json::object& patch) {
     if (value.is_null()) {
       target.erase(name);
     } else if (value.is_object()) {
-      auto& inner = target[name];
-      if (!inner.is_object()) inner.emplace_object();
-      merge_apply(inner.get_object(), value.get_object());
+      merge_apply(kube::object_in(target, name), value.get_object());
     } else {
       target[name] = value;
     }
@@ -70,12 +68,11 @@ State KubeResource::state(const Phase& phase) const {
 }
 
 void KubeResource::set_state(const Phase& phase, const State& state) {
-  auto& states = status["state"];
-  if (!states.is_object()) states.emplace_object();
+  auto& states = kube::object_in(status, "state");
   if (state == State{}) {
-    states.get_object().erase(phase);
+    states.erase(phase);
   } else {
-    states.get_object()[phase] = to_json(state);
+    states[phase] = to_json(state);
   }
 }
 

@@ -10,21 +10,9 @@ namespace hubferry::sim {
 
 namespace {
 
-std::string_view verb_name(kube::Verb verb) {
-  switch (verb) {
-    case kube::Verb::get:
-      return "get";
-    case kube::Verb::create:
-      return "create";
-    case kube::Verb::update:
-      return "update";
-    case kube::Verb::patch:
-    case kube::Verb::apply:
-      return "patch";
-    case kube::Verb::remove:
-      return "delete";
-  }
-  return "get";
+/// As RBAC has it: an apply is a patch.
+std::string_view rbac_verb(kube::Verb verb) {
+  return verb_name(verb == kube::Verb::apply ? kube::Verb::patch : verb);
 }
 
 }  // namespace
@@ -102,7 +90,7 @@ void Core::take_late_arrivals() {
   while (!late_.empty() && late_.begin()->first <= clock_.now()) {
     auto arrived = late_.extract(late_.begin());
     auto& [user, request] = arrived.mapped();
-    const auto verb = verb_name(request.verb);
+    const auto verb = rbac_verb(request.verb);
     const auto resource = request.resource;
     const auto subresource = request.subresource;
     const auto key = request.key;
@@ -114,7 +102,7 @@ void Core::take_late_arrivals() {
 
 Outcome<kube::Object> Core::execute(const User& user, kube::Request request) {
   take_late_arrivals();
-  const auto admitted = admit(user, verb_name(request.verb), request.resource, request.key, request.subresource);
+  const auto admitted = admit(user, rbac_verb(request.verb), request.resource, request.key, request.subresource);
   if (!admitted) return admitted.error();
   const Kind& kind = **admitted;
   if (kind.resource.namespaced && request.key.ns.empty())

@@ -5,6 +5,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "sim/core.hpp"
+#include "sim/names.hpp"
 #include "sim/watch.hpp"
 
 namespace hubferry::sim {
@@ -12,24 +13,6 @@ namespace hubferry::sim {
 namespace {
 
 using async::Awaitable;
-
-std::string_view verb_name(kube::Verb verb) {
-  switch (verb) {
-    case kube::Verb::get:
-      return "get";
-    case kube::Verb::create:
-      return "create";
-    case kube::Verb::update:
-      return "update";
-    case kube::Verb::patch:
-      return "patch";
-    case kube::Verb::apply:
-      return "apply";
-    case kube::Verb::remove:
-      return "delete";
-  }
-  return "get";
-}
 
 // As long as a client over HTTP waits for an answer when its caller names no deadline.
 constexpr std::chrono::seconds request_timeout{30};

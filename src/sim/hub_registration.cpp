@@ -20,9 +20,7 @@ constexpr std::chrono::seconds heartbeat{60};
 
 kube::Mutation available_since(async::WallTime now) {
   return [now](json::object& object) {
-    auto& status = object["status"];
-    if (!status.is_object()) status.emplace_object();
-    auto& fields = status.get_object();
+    auto& fields = kube::object_in(object, "status");
     const auto set = [&](const char* type, const char* reason, const char* message) {
       return kube::set_condition(fields, {type, kube::ConditionStatus::yes, reason, message, 0}, now);
     };
@@ -33,7 +31,7 @@ kube::Mutation available_since(async::WallTime now) {
 
 kube::Awaitable<kube::Result<>> beat(kube::Api& global, std::string name, async::WallTime now) {
   json::object patch{{"spec", json::object{{"renewTime", async::format_micro_time(now)}}}};
-  const kube::Key lease{name, ocm::names::cluster_lease};
+  const auto lease = ocm::lease_key(name);
   auto renewed = co_await global.merge_patch(resources::leases, lease, std::move(patch));
   // The hub's behaviours make the lease when they have accepted: the condition need not wait for it.
   if (!renewed && renewed.error().kind != kube::ErrorKind::not_found) co_return renewed.error();

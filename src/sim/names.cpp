@@ -74,6 +74,24 @@ void check_labels(const json::object& metadata, std::vector<Complaint>& complain
 
 }  // namespace
 
+std::string_view verb_name(kube::Verb verb) {
+  switch (verb) {
+    case kube::Verb::get:
+      return "get";
+    case kube::Verb::create:
+      return "create";
+    case kube::Verb::update:
+      return "update";
+    case kube::Verb::patch:
+      return "patch";
+    case kube::Verb::apply:
+      return "apply";
+    case kube::Verb::remove:
+      return "delete";
+  }
+  return "get";
+}
+
 Outcome<> check_type(const kube::Resource& resource, const json::object& object) {
   const auto version = kube::string_at(object, {"apiVersion"});
   if (!version.empty() && version != resource.api_version())

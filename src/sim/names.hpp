@@ -6,9 +6,13 @@
 
 #include "hubferry/async/random.hpp"
 #include "hubferry/async/types.hpp"
+#include "hubferry/kube/api.hpp"
 #include "sim/failure.hpp"
 
 namespace hubferry::sim {
+
+/// As faults and permissions name it.
+std::string_view verb_name(kube::Verb verb);
 
 /// Does the body say what the URL says? Absent apiVersion and kind are fine.
 Outcome<> check_type(const kube::Resource& resource, const json::object& object);

@@ -12,12 +12,8 @@ Permissions::Question question_from(const json::object& attributes) {
           kube::string_at(attributes, {"namespace"}), kube::string_at(attributes, {"name"})};
 }
 
-json::array to_array(const std::vector<std::string>& list) {
-  return json::array(list.begin(), list.end());
-}
-
 json::object to_json(const User& user) {
-  json::object shown{{"username", user.name}, {"groups", to_array(user.groups)}};
+  json::object shown{{"username", user.name}, {"groups", json::array(user.groups.begin(), user.groups.end())}};
   if (!user.uid.empty()) shown["uid"] = user.uid;
   return shown;
 }

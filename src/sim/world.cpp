@@ -11,7 +11,7 @@ namespace hubferry::sim {
 namespace {
 
 /// One server, its door, and how to get in.
-struct Place {
+struct WorldServer {
   std::string name;
   std::unique_ptr<Server> server;
   std::unique_ptr<HttpDoor> door;
@@ -49,7 +49,7 @@ class World::State {
     names.insert(names.end(), options.hubs.begin(), options.hubs.end());
     std::vector<HubSite> sites;
     for (const auto& name : names) {
-      Place place;
+      WorldServer place;
       place.name = name;
       Options server = options.server;
       server.name = name;
@@ -86,7 +86,7 @@ class World::State {
     co_await async::with_scope(body);
   }
 
-  Place& find(const std::string& name) {
+  WorldServer& find(const std::string& name) {
     for (auto& place : places)
       if (place.name == name) return place;
     throw std::out_of_range("there is no server " + name);
@@ -94,7 +94,7 @@ class World::State {
 
   WorldOptions options;
   Network network;
-  std::vector<Place> places;  // the global hub first
+  std::vector<WorldServer> places;  // the global hub first
   std::unique_ptr<HubSet> hubs;
   std::unique_ptr<FleetAgents> agents;
 

@@ -7,6 +7,7 @@
 
 #include "app/commands.hpp"
 #include "support/process.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::app {
 namespace {
@@ -33,10 +34,10 @@ class CompletionTest : public testing::Test {
 
   /// What bash offers after `boat WORDS…`, of which the last one is being typed.
   std::vector<std::string> offers(const std::string& words, const std::string& script) {
-    const auto file = folder_.path() + "/completion";
+    const auto file = folder_.file("completion");
     std::ofstream{file} << script;
     test::Process bash{{"bash", "-c",
-                        "cd " + folder_.path() + " && . ./completion && COMP_WORDS=(" + words +
+                        "cd " + folder_.path().string() + " && . ./completion && COMP_WORDS=(" + words +
                             ") && COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) && _${COMP_WORDS[0]} && "
                             "printf '%s\\n' \"${COMPREPLY[@]}\""}};
     EXPECT_EQ(bash.wait(), 0);
@@ -74,7 +75,7 @@ TEST_F(CompletionTest, BashOffersAFlagsChoicesHoweverItIsWritten) {
 }
 
 TEST_F(CompletionTest, BashOffersFilesWhereAFileIsWanted) {
-  std::ofstream{folder_.path() + "/chart"};
+  std::ofstream{folder_.file("chart")};
   EXPECT_THAT(offers("boat ferry --map ch"), ElementsAre("chart"));
 }
 

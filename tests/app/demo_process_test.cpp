@@ -4,6 +4,7 @@
 
 #include "support/descriptors.hpp"
 #include "support/process.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -21,8 +22,8 @@ class DemoProcess : public testing::Test {
   std::unique_ptr<Process> demo(const std::vector<std::string>& arguments) {
     std::vector<std::string> command{hubferry_binary(), "demo"};
     command.insert(command.end(), arguments.begin(), arguments.end());
-    return std::make_unique<Process>(command,
-                                     Process::Options{.environment = {"TMPDIR=" + folder_.path()}, .error_fd = {}});
+    return std::make_unique<Process>(
+        command, Process::Options{.environment = {"TMPDIR=" + folder_.path().string()}, .error_fd = {}});
   }
   bool leaves_nothing() const { return std::filesystem::is_empty(folder_.path()); }
 
@@ -45,7 +46,7 @@ TEST_F(DemoProcess, WhatIsKeptCanBeLookedAt) {
   const auto play = demo({"--clusters", "2", "--migrations", "1", "--keep"});
   play->await_output_text(log_name);  // the last line
   EXPECT_THAT(play->out(),
-              AllOf(HasSubstr("  export KUBECONFIG=" + folder_.path()), HasSubstr("  hubferry status\n"),
+              AllOf(HasSubstr("  export KUBECONFIG=" + folder_.path().string()), HasSubstr("  hubferry status\n"),
                     HasSubstr("  kubectl get mcm -A\n"), ContainsRegex("curl http://127.0.0.1:[0-9]+/metrics")));
   play->signal(SIGHUP);
   EXPECT_EQ(play->wait(), 0) << play->err();
@@ -81,7 +82,7 @@ TEST_F(DemoProcess, InItAPlanTellsAllProblemsByItsExitCodeToo) {
 TEST_F(DemoProcess, NobodyReadingIsNoReasonToLeaveFilesOrToComplain) {
   Process shell{{"sh", "-c", "{ \"$0\" demo --clusters 3 --migrations 1 --keep; echo code $? >&2; } | head -1",
                  hubferry_binary()},
-                Process::Options{.environment = {"TMPDIR=" + folder_.path()}, .error_fd = {}}};
+                Process::Options{.environment = {"TMPDIR=" + folder_.path().string()}, .error_fd = {}}};
   EXPECT_EQ(shell.wait(), 0);
   EXPECT_EQ(shell.err(), "code 141\n");
   EXPECT_TRUE(leaves_nothing());
@@ -91,10 +92,11 @@ TEST_F(DemoProcess, OfAFailureTheLogIsLeftAndNothingElse) {
   HUBFERRY_SKIP_WHERE_DESCRIPTORS_ARE_NEEDED();
   // Too few file descriptors for so many connections.
   Process shell{{"sh", "-c", "ulimit -n 20; exec \"$0\" demo --clusters 3 --migrations 1", hubferry_binary()},
-                Process::Options{.environment = {"TMPDIR=" + folder_.path()}, .error_fd = {}}};
+                Process::Options{.environment = {"TMPDIR=" + folder_.path().string()}, .error_fd = {}}};
   EXPECT_EQ(shell.wait(), 1);
-  EXPECT_THAT(shell.err(), AllOf(HasSubstr("Too many open files\nThe manager's log is kept: " + folder_.path()),
-                                 HasSubstr(log_name)));
+  EXPECT_THAT(shell.err(),
+              AllOf(HasSubstr("Too many open files\nThe manager's log is kept: " + folder_.path().string()),
+                    HasSubstr(log_name)));
   std::vector<std::filesystem::path> left;
   for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) left.push_back(entry.path());
   ASSERT_EQ(left.size(), 1U);

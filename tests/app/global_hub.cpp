@@ -4,6 +4,7 @@
 
 #include "hubferry/sim/crds.hpp"
 #include "sim/served_test.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -19,7 +20,7 @@ class GlobalHub : public testing::Environment {
   void TearDown() override { hub_.reset(); }
 
  private:
-  sim::Folder folder_;
+  test::TemporaryFolder folder_;
   std::unique_ptr<sim::Served> hub_;
 };
 

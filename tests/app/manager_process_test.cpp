@@ -1,4 +1,5 @@
 #include "manager_process.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <gmock/gmock.h>
 
@@ -34,7 +35,7 @@ TEST(ManagerProcess, SaysWhichControllersItRuns) {
 
 TEST(ManagerProcess, IsNotReadyUntilTheGlobalHubHasAnswered) {
   TemporaryFolder folder;
-  const auto file = folder.path() + "/nowhere.kubeconfig";
+  const auto file = folder.file("nowhere.kubeconfig");
   std::ofstream{file} << "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
                       << "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
                       << "users: [{name: u, user: {}}]\n"
@@ -214,7 +215,7 @@ std::string await_in_file(const std::string& path, const std::string& text) {
 // Without free descriptors accepting fails; the server must neither spin nor die, and recover when it can.
 TEST(ManagerProcess, SurvivesRunningOutOfFileDescriptors) {
   TemporaryFolder folder;
-  const auto log = folder.path() + "/log";
+  const auto log = folder.file("log");
   std::string line = "ulimit -n 40 && exec";
   for (const auto& word : ManagerProcess::command({})) line += " '" + word + "'";
   // clang's undefined behaviour sanitizer looks at objects through a pipe, and without descriptors believes that all

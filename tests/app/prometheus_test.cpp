@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "manager_process.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -20,7 +21,7 @@ TEST(Prometheus, PromtoolHasNothingToSayAboutTheMetrics) {
   ManagerProcess manager;
   TemporaryFolder folder;
   TcpClient client{manager.metrics_port()};
-  const auto file = folder.path() + "/metrics";
+  const auto file = folder.file("metrics");
   std::ofstream{file} << body_of(client.get("/metrics"));
   Process promtool{{"sh", "-c", "promtool check metrics < " + file}};
   EXPECT_EQ(promtool.wait(), 0);
@@ -48,14 +49,14 @@ class PrometheusProcess {
 
  private:
   std::vector<std::string> command(std::uint16_t target) const {
-    const auto config = folder_.path() + "/prometheus.yml";
+    const auto config = folder_.file("prometheus.yml");
     std::ofstream{config} << "scrape_configs:\n"
                           << "- job_name: hubferry\n"
                           << "  scrape_interval: 1s\n"
                           << "  scrape_timeout: 1s\n"
                           << "  static_configs:\n"
                           << "  - targets: ['127.0.0.1:" << target << "']\n";
-    return {"prometheus", "--config.file=" + config, "--storage.tsdb.path=" + folder_.path() + "/data",
+    return {"prometheus", "--config.file=" + config, "--storage.tsdb.path=" + folder_.file("data"),
             "--web.listen-address=127.0.0.1:" + std::to_string(port_)};
   }
 

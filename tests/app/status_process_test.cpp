@@ -8,6 +8,7 @@
 #include "sim/served_test.hpp"
 #include "support/process.hpp"
 #include "support/real_loop.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::app {
 namespace {
@@ -45,7 +46,7 @@ class StatusProcess : public testing::Test {
   }
 
   sim::Served served_;
-  sim::Folder folder_;
+  test::TemporaryFolder folder_;
   std::string config_ = folder_.write("kubeconfig", served_.kubeconfig_for(sim::admin())).string();
   ServerClient client_{kube::load_kubeconfig(config_)};
   kube::Api& api_ = client_.api();

@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 const Terminal no_terminal{};
-const Terminal narrow{.interactive = true, .colour = false, .width = 20, .height = 4};
+const Terminal tiny{.interactive = true, .colour = false, .width = 20, .height = 4};
 const Terminal colourful{.interactive = true, .colour = true, .width = 80, .height = 24};
 
 TEST(TerminalText, FitsByCharactersNotBytes) {
@@ -69,7 +69,7 @@ TEST(NaturalOrder, CountsAsPeopleDo) {
 
 TEST(LiveArea, ReplacesWhatItDrew) {
   std::ostringstream out;
-  LiveArea area{out, narrow};
+  LiveArea area{out, tiny};
   area.draw({"one", "two"});
   area.draw({"three"});
   EXPECT_EQ(out.str(), "one\ntwo\n\x1b[2A\r\x1b[Jthree\n");
@@ -77,7 +77,7 @@ TEST(LiveArea, ReplacesWhatItDrew) {
 
 TEST(LiveArea, NeverDrawsMoreThanTheScreenHolds) {
   std::ostringstream out;
-  LiveArea area{out, narrow};
+  LiveArea area{out, tiny};
   area.draw({"1", "2", "3", "4", "5"});
   EXPECT_EQ(out.str(), "1\n2\n… and 3 more lines\n");
   out.str("");
@@ -87,14 +87,14 @@ TEST(LiveArea, NeverDrawsMoreThanTheScreenHolds) {
 
 TEST(LiveArea, TheLastLinesCanBeKeptWhateverElseIsLeftOut) {
   std::ostringstream out;
-  LiveArea area{out, narrow};
+  LiveArea area{out, tiny};
   area.draw({"1", "2", "3", "4", "total"}, 1);
   EXPECT_EQ(out.str(), "1\n… and 3 more lines\ntotal\n");
 }
 
 TEST(LiveArea, PrintsLinesAboveItself) {
   std::ostringstream out;
-  LiveArea area{out, narrow};
+  LiveArea area{out, tiny};
   area.draw({"live"});
   out.str("");
   area.print_above({"news"});
@@ -112,7 +112,7 @@ TEST(TextTable, AlignsColumnsAndCutsTheLastOne) {
   table.add({"", ""});
   EXPECT_THAT(table.lines(no_terminal),
               ElementsAre("NAME     MESSAGE", "a        short", "longer   a message that is too long", "-        -"));
-  EXPECT_THAT(table.lines(narrow),
+  EXPECT_THAT(table.lines(tiny),
               ElementsAre("NAME     MESSAGE", "a        short", "longer   a message …", "-        -"));
 }
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "support/process.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::test {
 
@@ -43,7 +44,7 @@ class Tmux {
 
  private:
   std::string run(std::vector<std::string> words) {
-    words.insert(words.begin(), {"tmux", "-S", folder_.path() + "/socket"});
+    words.insert(words.begin(), {"tmux", "-S", folder_.file("socket")});
     Process process{words, {.environment = {"TERM=screen-256color", "LC_ALL=C.UTF-8"}, .error_fd = {}}};
     process.wait();
     return process.out();

@@ -1,5 +1,6 @@
 // What a person sees on a terminal: pictures that change in place and leave no rubbish behind.
 #include "tmux.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <gmock/gmock.h>
 
@@ -13,7 +14,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 std::string demo(const TemporaryFolder& folder, const std::string& arguments) {
-  return "env TMPDIR=" + folder.path() + " " + hubferry_binary() + " demo " + arguments;
+  return "env TMPDIR=" + folder.path().string() + " " + hubferry_binary() + " demo " + arguments;
 }
 
 TEST(OnATerminal, TheDemoShowsOneLinePerMigrationInPlace) {
@@ -54,7 +55,7 @@ TEST(OnATerminal, ANarrowWindowBreaksNoLines) {
 TEST(OnATerminal, StatusFollowsAMigrationInPlaceAndInColour) {
   TemporaryFolder folder;
   Process play{{hubferry_binary(), "demo", "--clusters", "3", "--migrations", "1", "--keep"},
-               {.environment = {"TMPDIR=" + folder.path()}, .error_fd = {}}};
+               {.environment = {"TMPDIR=" + folder.path().string()}, .error_fd = {}}};
   play.await_output_text("until Ctrl-C");
   const auto config = std::filesystem::directory_iterator(folder.path())->path() / "global.kubeconfig";
   const auto command = hubferry_binary() + " status --watch --kubeconfig " + config.string();

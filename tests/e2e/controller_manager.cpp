@@ -60,7 +60,7 @@ Awaitable<> ControllerManager::sign_requests() {
 }
 
 Awaitable<> ControllerManager::sign(Object request) {
-  const auto base = folder_.path() + "/" + std::string{request.name()};
+  const auto base = folder_.file(std::string{request.name()});
   std::ofstream{base + ".csr"} << kube::decode_base64(request.string_at({"spec", "request"})).value_or("");
   std::ofstream{base + ".ext"} << "extendedKeyUsage=clientAuth\n";
   Process signing{{"openssl", "x509", "-req", "-in", base + ".csr", "-CA", keys_ + "/ca.crt", "-CAkey",

@@ -5,6 +5,7 @@
 #include "hubferry/kube/api.hpp"
 #include "hubferry/kube/env.hpp"
 #include "support/process.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::test {
 

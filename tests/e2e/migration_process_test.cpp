@@ -1,4 +1,5 @@
 #include "stage.hpp"
+#include "support/temporary_folder.hpp"
 
 /// Real processes, real sockets, real kubectl: a simulated world, and the manager as users run it.
 namespace hubferry::test {
@@ -35,7 +36,7 @@ std::map<std::string, Snapshot> snapshots(Onlooker& onlooker) {
 
 /// The flag that makes a simulator do so.
 std::string write_faults(const TemporaryFolder& folder, const std::string& rules) {
-  const auto path = folder.path() + "/faults.yaml";
+  const auto path = folder.file("faults.yaml");
   std::ofstream{path} << rules;
   return "--faults=" + path;
 }

@@ -15,6 +15,7 @@
 #include "support/process.hpp"
 #include "support/real_loop.hpp"
 #include "support/tcp_client.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -131,8 +132,8 @@ class AgentProcess {
 class KlusterletProcessTest : public testing::Test {
  protected:
   KlusterletProcessTest() {
-    loop_.run(hub1_->write_bootstrap(folder_.path() + "/bootstrap1"));
-    loop_.run(hub2_->write_bootstrap(folder_.path() + "/bootstrap2"));
+    loop_.run(hub1_->write_bootstrap(folder_.file("bootstrap1")));
+    loop_.run(hub2_->write_bootstrap(folder_.file("bootstrap2")));
   }
 
   /// Waits until that holds; false after far too long.
@@ -215,20 +216,20 @@ TEST_F(KlusterletProcessTest, AnAgentThatStartsAgainKeepsItsNameAndItsCertificat
   {
     AgentProcess agent{"one", folder_.path()};
     ASSERT_TRUE(comes_to(*hub1_, agent));
-    certificate = content_of(folder_.path() + "/one/tls.crt");
+    certificate = content_of(folder_.file("one/tls.crt"));
     agent.process().signal(SIGKILL);
     agent.process().wait();
   }
   AgentProcess again{"one", folder_.path()};
   again.process().await_error_text("HubClientConfigReady");
   ASSERT_TRUE(comes_to(*hub1_, again));
-  EXPECT_EQ(content_of(folder_.path() + "/one/tls.crt"), certificate);
+  EXPECT_EQ(content_of(folder_.file("one/tls.crt")), certificate);
 }
 
 // To take a failure for "nobody yet" would register the same cluster a second time, under another name.
 TEST_F(KlusterletProcessTest, AnIdentityThatCannotBeReadIsWaitedFor) {
   loop_.run(hub1_->add_cluster("one"));
-  const auto obstacle = folder_.path() + "/one/agent-name";
+  const auto obstacle = folder_.file("one/agent-name");
   std::filesystem::create_directories(obstacle);
   AgentProcess agent{"one", folder_.path()};
   agent.process().await_error_text("the identity of before cannot be read");
@@ -253,7 +254,7 @@ TEST_F(KlusterletProcessTest, AKlusterletOnTheOwnClusterLeadsTheAgent) {
   for (const auto* name : {"bootstrap1", "bootstrap2"})
     loop_.run(own.create(kube::resources::secrets,
                          {{"metadata", json::object{{"name", name}, {"namespace", ns}}},
-                          {"stringData", json::object{{"kubeconfig", content_of(folder_.path() + "/" + name)}}}}));
+                          {"stringData", json::object{{"kubeconfig", content_of(folder_.file(name))}}}}));
   loop_.run(own.create(ocm::klusterlets, json::parse(R"({"metadata": {"name": "klusterlet"},
     "spec": {"clusterName": "one", "registrationConfiguration": {
       "featureGates": [{"feature": "MultipleHubs", "mode": "Enable"}],
@@ -261,7 +262,7 @@ TEST_F(KlusterletProcessTest, AKlusterletOnTheOwnClusterLeadsTheAgent) {
         "kubeConfigSecrets": [{"name": "bootstrap1"}, {"name": "bootstrap2"}]}}}}})")
                                              .as_object()));
   for (auto* hub : {hub1_.get(), hub2_.get()}) loop_.run(hub->add_cluster("one"));
-  Process agent{{hubferry_binary(), "klusterlet", "--kubeconfig", folder_.path() + "/own.kubeconfig",
+  Process agent{{hubferry_binary(), "klusterlet", "--kubeconfig", folder_.file("own.kubeconfig"),
                  "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"}};
   ASSERT_TRUE(eventually([&] { return loop_.run(hub1_->is_available("one")); })) << agent.err();
 
@@ -290,7 +291,7 @@ struct BadInput {
 
 TEST(KlusterletCommandTest, BadInputIsNamedAndNothingIsLeftBehind) {
   const TemporaryFolder folder;
-  const auto path = [&](const char* name) { return folder.path() + "/" + name; };
+  const auto path = [&](const char* name) { return folder.file(name); };
   std::ofstream{path("broken")} << "{ not yaml";
   std::ofstream{path("plain")} << R"({"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "h",
     "user": "u"}}], "clusters": [{"name": "h", "cluster": {"server": "http://hub.example"}}],

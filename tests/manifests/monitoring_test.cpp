@@ -10,6 +10,7 @@
 #include "manifest_files.hpp"
 #include "support/process.hpp"
 #include "support/tcp_client.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -25,7 +26,7 @@ TEST(MetricNames, AreFoundInExpressions) {
 
 TEST(Alerts, PromtoolAcceptsThem) {
   TemporaryFolder folder;
-  const auto file = folder.path() + "/rules.json";
+  const auto file = folder.file("rules.json");
   std::ofstream{file} << json::serialize(alert_rules());
   Process promtool{{"promtool", "check", "rules", "--lint-fatal", file}};
   EXPECT_EQ(promtool.wait(), 0) << promtool.out() << promtool.err();
@@ -34,9 +35,9 @@ TEST(Alerts, PromtoolAcceptsThem) {
 // What must fire and what must not, minute by minute: see alerts_test.yaml.
 TEST(Alerts, FireWhenTheyShould) {
   TemporaryFolder folder;
-  std::ofstream{folder.path() + "/rules.json"} << json::serialize(alert_rules());
-  std::ofstream{folder.path() + "/alerts_test.yaml"} << text_of(source_root() / "tests/manifests/alerts_test.yaml");
-  Process promtool{{"promtool", "test", "rules", folder.path() + "/alerts_test.yaml"}};
+  std::ofstream{folder.file("rules.json")} << json::serialize(alert_rules());
+  std::ofstream{folder.file("alerts_test.yaml")} << text_of(source_root() / "tests/manifests/alerts_test.yaml");
+  Process promtool{{"promtool", "test", "rules", folder.file("alerts_test.yaml")}};
   EXPECT_EQ(promtool.wait(), 0) << promtool.out() << promtool.err();
 }
 
@@ -80,7 +81,7 @@ TEST(Queries, NameOnlyMetricsThatALeadingManagerServes) {
   TemporaryFolder folder;
   Process world{{hubferry_binary(), "sim", "--clusters", "1", "--kubeconfig-dir", folder.path()}};
   world.await_output_text("hub2.kubeconfig");
-  Process manager{{hubferry_binary(), "manager", "--kubeconfig", folder.path() + "/global.kubeconfig", "--leader-elect",
+  Process manager{{hubferry_binary(), "manager", "--kubeconfig", folder.file("global.kubeconfig"), "--leader-elect",
                    "--namespace=default", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0"}};
   const auto port = port_in(manager, "serving metrics");
   manager.await_error_text("the migrations there are have been seen");

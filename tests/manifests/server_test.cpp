@@ -10,6 +10,7 @@
 #include "manifest_files.hpp"
 #include "support/process.hpp"
 #include "support/real_loop.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -34,7 +35,7 @@ class RealServer : public testing::Test {
 
   /// As `kubectl apply --dry-run=server` sees it: the server decides, and nothing changes.
   std::string refusal(const Manifest& manifest) {
-    const auto file = folder_.path() + "/object.json";
+    const auto file = folder_.file("object.json");
     std::ofstream{file} << json::serialize(manifest.content);
     std::vector<std::string> command{"kubectl", "apply", "--dry-run=server", "-f", file};
     // kubectl checks fields by the server's schema, and this server is older than validation rules in CRDs.

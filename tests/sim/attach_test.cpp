@@ -1,6 +1,7 @@
 #include <thread>
 
 #include "sim_process.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -31,7 +32,7 @@ class AttachTest : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  std::string file_ = folder_.path() + "/hub1.kubeconfig";
+  std::string file_ = folder_.file("hub1.kubeconfig");
 };
 
 TEST_F(AttachTest, ARealServerBecomesAHub) {
@@ -41,7 +42,7 @@ TEST_F(AttachTest, ARealServerBecomesAHub) {
   EXPECT_THAT(must("get manifestworks -A"), HasSubstr("cluster-00002-klusterlet"));
   EXPECT_THAT(must("get leases -A"), HasSubstr("managed-cluster-lease"));
 
-  const auto manifest = folder_.path() + "/c.yaml";
+  const auto manifest = folder_.file("c.yaml");
   std::ofstream{manifest} << "apiVersion: cluster.open-cluster-management.io/v1\nkind: ManagedCluster\n"
                              "metadata: {name: attached, labels: {team: blue}}\n";
   must("apply -f " + manifest);

@@ -86,27 +86,6 @@ class Served {
   std::thread thread_;
 };
 
-/// A folder that goes with the test.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "hubferry-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] std::filesystem::path write(const std::string& name, const std::string& content) const {
-    std::ofstream{path_ / name} << content;
-    return path_ / name;
-  }
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 /// What a command printed, on both streams, and how it ended.
 struct Ran {
   int status = -1;

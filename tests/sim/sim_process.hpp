@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "support/process.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::test {
 
@@ -37,10 +38,10 @@ class SimProcess {
 
   Process& process() { return process_; }
   [[nodiscard]] std::string kubeconfig(const std::string& server) const {
-    return folder_.path() + "/k/" + server + ".kubeconfig";
+    return folder_.file("k/") + server + ".kubeconfig";
   }
   [[nodiscard]] std::string write(const std::string& name, const std::string& text) const {
-    const auto path = folder_.path() + "/" + name;
+    const auto path = folder_.file(name);
     std::ofstream{path} << text;
     return path;
   }

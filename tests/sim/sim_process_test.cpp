@@ -1,4 +1,5 @@
 #include "sim_process.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <sys/stat.h>
 
@@ -76,7 +77,7 @@ TEST(SimProcessTest, ItTellsMachinesWhatItMade) {
 
 TEST(SimProcessTest, FaultsHappenOnRealSocketsToo) {
   TemporaryFolder folder;
-  const auto file = folder.path() + "/faults.yaml";
+  const auto file = folder.file("faults.yaml");
   std::ofstream{file} << "- {server: hub1, verb: get, resource: configmaps, name: broken, always: true, fail: 500}\n"
                          "- {server: hub1, verb: create, resource: configmaps, times: 1, reset: after}\n"
                          "- {server: hub1, verb: get, resource: configmaps, name: c, times: 1, reset: before}\n"
@@ -85,7 +86,7 @@ TEST(SimProcessTest, FaultsHappenOnRealSocketsToo) {
   EXPECT_THAT(sim.kubectl("hub1", "get configmap broken").output, HasSubstr("Internal"));
   // The watch breaks at its first event, which is not delivered; kubectl ends then.
   Process watcher{{"sh", "-c", "kubectl get configmaps -w -o name 2>&1"},
-                  {.environment = {"HOME=" + folder.path(), "KUBECONFIG=" + sim.kubeconfig("hub1")}}};
+                  {.environment = {"HOME=" + folder.path().string(), "KUBECONFIG=" + sim.kubeconfig("hub1")}}};
   sim.must("hub1", "get namespace default");
   // The connection breaks after the write: kubectl fails, and the object is there.
   const auto manifest = sim.write("c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n");
@@ -117,10 +118,10 @@ TEST(SimProcessTest, WhatIsWrongIsSaidAndEndsWithCodeTwo) {
 
 TEST(SimProcessTest, AFileOfFaultsThatCannotBeReadEndsItWithASentence) {
   TemporaryFolder folder;
-  Process process{{hubferry_binary(), "sim", "--insecure-http", "--faults", folder.path() + "/none"}};
+  Process process{{hubferry_binary(), "sim", "--insecure-http", "--faults", folder.file("none")}};
   EXPECT_EQ(process.wait(), 1);
   EXPECT_THAT(process.err(), HasSubstr("cannot read"));
-  const auto file = folder.path() + "/faults.yaml";
+  const auto file = folder.file("faults.yaml");
   std::ofstream{file} << "- {server: hub9, fail: 500}\n";
   Process stranger{{hubferry_binary(), "sim", "--insecure-http", "--faults", file}};
   EXPECT_EQ(stranger.wait(), 1);

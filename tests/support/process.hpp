@@ -192,20 +192,4 @@ inline std::string hubferry_binary() {
   return path;
 }
 
-/// A folder that vanishes with its contents.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { Process({"rm", "-rf", path_}).wait(); }
-
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_ = "/tmp/hubferry-test-XXXXXX";
-};
-
 }  // namespace hubferry::test

@@ -25,6 +25,9 @@ enum class PatchType { merge, json, strategic };
 /// metav1.DeletionPropagation.
 enum class Propagation { server_default, background, foreground, orphan };
 
+/// The object with apiVersion and kind, as a body must have them: callers need not repeat what the resource says.
+json::object with_type(const Resource& resource, json::object object);
+
 /// One request on one object (or, for a create, on its collection). Filled by the helpers of Api; implementations
 /// carry it out.
 struct Request {

@@ -32,6 +32,10 @@ const json::value* find(const json::object& from, std::initializer_list<std::str
 /// The string at `path`, or an empty view when there is none or it is of another type.
 std::string_view string_at(const json::object& from, std::initializer_list<std::string_view> path);
 
+/// The object, or the array, at `name`; made where there is none.
+json::object& object_in(json::object& parent, std::string_view name);
+json::array& array_in(json::object& parent, std::string_view name);
+
 /// An object as the server sent it, without managedFields. Immutable and cheap to copy: share it freely between
 /// loops; to change something, copy the JSON, change the copy, and write that.
 class Object {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "hubferry/kube/object.hpp"
 #include "hubferry/kube/resource.hpp"
 
 /// The kinds of other systems that we meet on hubs: Open Cluster Management, Hive, metal3. `managed_clusters` is with
@@ -79,5 +80,10 @@ inline constexpr const char* acm_bootstrap_role = "open-cluster-management:manag
 inline constexpr const char* ocm_bootstrap_role = "open-cluster-management:bootstrap";
 
 }  // namespace names
+
+/// The lease that a cluster's agent renews on its hub.
+inline kube::Key lease_key(const std::string& cluster) {
+  return {cluster, names::cluster_lease};
+}
 
 }  // namespace hubferry::ocm

@@ -18,7 +18,7 @@ bool is_word(char c) {
          c == '.' || c == '/';
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_spaces(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
@@ -199,7 +199,7 @@ Result<FieldSelector> FieldSelector::parse(std::string_view text) {
   FieldSelector selector;
   while (!text.empty()) {
     const auto comma = text.find(',');
-    const auto part = trimmed(text.substr(0, comma));
+    const auto part = without_spaces(text.substr(0, comma));
     text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
     const auto sign = part.find('=');
     if (sign == std::string_view::npos || sign == 0)
@@ -208,8 +208,8 @@ Result<FieldSelector> FieldSelector::parse(std::string_view text) {
     term.equal = part[sign - 1] != '!';
     auto value = part.substr(sign + 1);
     if (value.starts_with('=')) value.remove_prefix(1);
-    term.value = trimmed(value);
-    auto field = trimmed(part.substr(0, term.equal ? sign : sign - 1));
+    term.value = without_spaces(value);
+    auto field = without_spaces(part.substr(0, term.equal ? sign : sign - 1));
     if (field.empty()) return invalid("field selector: '" + std::string{part} + "' names no field");
     while (true) {
       const auto dot = field.find('.');

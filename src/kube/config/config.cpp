@@ -36,7 +36,7 @@ std::string read_or_fail(const fs::path& file) {
   }
 }
 
-std::vector<fs::path> split_list(const std::string& list) {
+std::vector<fs::path> split_paths(const std::string& list) {
   std::vector<fs::path> files;
   std::size_t begin = 0;
   while (begin <= list.size()) {
@@ -54,12 +54,6 @@ std::string variable(const ConfigPlaces& places, const std::string& name) {
 bool looks_in_cluster(const ConfigPlaces& places) {
   std::error_code ignored;
   return !variable(places, "KUBERNETES_SERVICE_HOST").empty() && fs::exists(places.service_account / "token", ignored);
-}
-
-std::string trimmed(const std::string& text) {
-  const auto begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
 }  // namespace
@@ -158,7 +152,7 @@ bool reread_files(ClientConfig& config) {
 
 ClientConfig find_config(const std::string& kubeconfig_flag, const std::string& context, const ConfigPlaces& places) {
   if (!kubeconfig_flag.empty()) return load_kubeconfig(kubeconfig_flag, context);
-  if (const auto files = split_list(variable(places, "KUBECONFIG")); !files.empty())
+  if (const auto files = split_paths(variable(places, "KUBECONFIG")); !files.empty())
     return load_kubeconfigs(files, context);
   if (looks_in_cluster(places)) return in_cluster_config(places);
   const auto home = variable(places, "HOME");

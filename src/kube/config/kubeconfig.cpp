@@ -1,6 +1,7 @@
 #include "kube/config/kubeconfig.hpp"
 
 #include "hubferry/kube/yaml_section.hpp"
+#include "kube/config/read_file.hpp"
 
 namespace hubferry::kube {
 
@@ -8,14 +9,6 @@ namespace {
 
 InlineOrFile inline_or_file(const YamlSection& section, const std::string& field) {
   return {field, section.bytes(field + "-data"), section.text(field)};
-}
-
-/// Pasted tokens come with line ends that no header can carry.
-std::string trimmed(std::string text) {
-  constexpr std::string_view spaces = " \t\r\n";
-  text.erase(text.find_last_not_of(spaces) + 1);
-  text.erase(0, text.find_first_not_of(spaces));
-  return text;
 }
 
 ClusterStanza read_cluster(const YamlSection& section, Origin origin) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string_view>
 #include <system_error>
 
 namespace hubferry::kube {
@@ -34,6 +35,13 @@ std::string read_file(const std::filesystem::path& file, std::size_t limit) {
     content.append(block, static_cast<std::size_t>(count));
     if (content.size() > limit) fail(EFBIG);
   }
+}
+
+std::string trimmed(std::string text) {
+  constexpr std::string_view spaces = " \t\r\n";
+  text.erase(text.find_last_not_of(spaces) + 1);
+  text.erase(0, text.find_first_not_of(spaces));
+  return text;
 }
 
 }  // namespace hubferry::kube

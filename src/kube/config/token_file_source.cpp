@@ -54,10 +54,7 @@ void TokenFileSource::refresh() {
 }
 
 void TokenFileSource::read() {
-  auto token = read_file(file_, most_token_bytes);
-  constexpr std::string_view spaces = " \t\r\n";
-  token.erase(token.find_last_not_of(spaces) + 1);
-  token.erase(0, token.find_first_not_of(spaces));
+  const auto token = trimmed(read_file(file_, most_token_bytes));
   // Somebody who writes it in place empties it first.
   if (token.empty()) throw ConfigError("is empty");
   if (!fits_into_a_header(token)) throw ConfigError("holds characters that no token has");

@@ -38,9 +38,7 @@ std::string_view to_string(ConditionStatus status) {
 }
 
 bool set_condition(json::object& status, const Condition& condition, async::WallTime now) {
-  auto& slot = status["conditions"];
-  if (!slot.is_array()) slot.emplace_array();
-  auto& conditions = slot.get_array();
+  auto& conditions = array_in(status, "conditions");
   auto* present = find_in(conditions, condition.type);
   if (present == nullptr) {
     conditions.emplace_back(json::object{{"type", condition.type}});

@@ -26,12 +26,6 @@ bool is_refused_by_trouble(const Error& error) {
   return error.kind == ErrorKind::ambiguous && error.status != 0;
 }
 
-json::object with_type(const Resource& resource, json::object object) {
-  if (!object.contains("apiVersion")) object["apiVersion"] = resource.api_version();
-  if (!object.contains("kind")) object["kind"] = resource.kind;
-  return object;
-}
-
 Awaitable<Result<Object>> edit_loop(Api& api, Resource resource, Key key, std::optional<Object> known, Mutation mutate,
                                     EditOptions options) {
   Error last{ErrorKind::conflict, 0, {}, "no attempt was made", std::nullopt};
@@ -88,9 +82,7 @@ Awaitable<Result<Written>> create_or_patch(Api& api, Resource resource, Key key,
       auto patch = mutate(changed) ? merge_patch_between(current->json(), changed) : std::nullopt;
       if (!patch) co_return Written{*current, WriteOutcome::unchanged};
       if (is_refused_by_trouble(last)) co_return last;
-      auto& metadata = (*patch)["metadata"];
-      if (!metadata.is_object()) metadata.emplace_object();
-      metadata.get_object()["resourceVersion"] = current->resource_version();
+      object_in(*patch, "metadata")["resourceVersion"] = current->resource_version();
       write = request_for(Verb::patch, resource, key, options);
       write.subresource = options.subresource;
       write.body = std::move(*patch);

@@ -65,21 +65,20 @@ LeaseMachine::Action LeaseMachine::next(TimePoint now, async::WallTime wall) {
 json::object LeaseMachine::claim(async::WallTime wall) const {
   json::object lease = lease_ ? lease_->json() : json::object{};
   if (!lease_) lease["metadata"] = json::object{{"name", options_.name}, {"namespace", options_.ns}};
-  auto& spec = lease["spec"];
-  if (!spec.is_object()) spec.emplace_object();
+  auto& spec = object_in(lease, "spec");
   const bool renewal = state_ == LeaseState::leading;
   const std::string now = async::format_micro_time(wall);
-  spec.get_object()["holderIdentity"] = options_.identity;
-  spec.get_object()["leaseDurationSeconds"] = std::chrono::ceil<std::chrono::seconds>(options_.lease_duration).count();
-  spec.get_object()["renewTime"] = now;
+  spec["holderIdentity"] = options_.identity;
+  spec["leaseDurationSeconds"] = std::chrono::ceil<std::chrono::seconds>(options_.lease_duration).count();
+  spec["renewTime"] = now;
   if (!renewal) {
-    spec.get_object()["acquireTime"] = now;
+    spec["acquireTime"] = now;
     // Also when the Lease names us already: a claim whose answer got lost is a new term, and so is a restart.
-    spec.get_object()["leaseTransitions"] = transitions_ + 1;
+    spec["leaseTransitions"] = transitions_ + 1;
   } else if (!lease_) {
     // Deleted under a leader: the same term goes on in a new object.
-    spec.get_object()["acquireTime"] = now;
-    spec.get_object()["leaseTransitions"] = epoch_;
+    spec["acquireTime"] = now;
+    spec["leaseTransitions"] = epoch_;
   }
   return lease;
 }

@@ -9,11 +9,7 @@ namespace {
 
 /// metadata.<field> as an array, made when it is missing.
 json::array& metadata_list(json::object& object, std::string_view field) {
-  auto& metadata = object["metadata"];
-  if (!metadata.is_object()) metadata.emplace_object();
-  auto& list = metadata.get_object()[field];
-  if (!list.is_array()) list.emplace_array();
-  return list.get_array();
+  return array_in(object_in(object, "metadata"), field);
 }
 
 const json::array* find_list(const json::object& object, std::string_view field) {

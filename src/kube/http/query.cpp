@@ -2,9 +2,6 @@
 
 namespace hubferry::kube::http {
 
-namespace {
-
-/// Everything but RFC 3986's unreserved characters.
 void append_percent_encoded(std::string& out, std::string_view text) {
   static constexpr std::string_view digits = "0123456789ABCDEF";
   for (const char c : text) {
@@ -20,8 +17,6 @@ void append_percent_encoded(std::string& out, std::string_view text) {
     }
   }
 }
-
-}  // namespace
 
 void Query::add(std::string_view name, std::string_view value) {
   if (value.empty()) return;

@@ -6,6 +6,9 @@
 
 namespace hubferry::kube::http {
 
+/// Everything but RFC 3986's unreserved characters is encoded.
+void append_percent_encoded(std::string& out, std::string_view text);
+
 /// The part of a request target behind the path. Parameters without a value are left out.
 class Query {
  public:

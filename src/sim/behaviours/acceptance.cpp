@@ -77,13 +77,10 @@ class Acceptance final : public HubController {
   Awaitable<Done> accept_automatically(Object cluster) {
     const auto time = async::format_time(hub_.env.clock.wall_now());
     kube::Mutation mutate = [time](json::object& object) {
-      auto& annotations = object["metadata"].as_object()["annotations"];
-      if (!annotations.is_object()) annotations.emplace_object();
-      if (annotations.get_object().contains(ocm::names::accepted_on_annotation)) return false;
-      annotations.get_object()[ocm::names::accepted_on_annotation] = time;
-      auto& spec = object["spec"];
-      if (!spec.is_object()) spec.emplace_object();
-      spec.get_object()["hubAcceptsClient"] = true;
+      auto& annotations = kube::object_in(kube::object_in(object, "metadata"), "annotations");
+      if (annotations.contains(ocm::names::accepted_on_annotation)) return false;
+      annotations[ocm::names::accepted_on_annotation] = time;
+      kube::object_in(object, "spec")["hubAcceptsClient"] = true;
       return true;
     };
     kube::EditOptions how;

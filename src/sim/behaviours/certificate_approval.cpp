@@ -82,11 +82,8 @@ class CertificateApproval final : public HubController {
     const auto time = async::format_time(hub_.env.clock.wall_now());
     kube::Mutation mutate = [time](json::object& object) {
       if (is_decided(Object{object})) return false;
-      auto& status = object["status"];
-      if (!status.is_object()) status.emplace_object();
-      auto& conditions = status.get_object()["conditions"];
-      if (!conditions.is_array()) conditions.emplace_array();
-      conditions.get_array().push_back(
+      auto& conditions = kube::array_in(kube::object_in(object, "status"), "conditions");
+      conditions.push_back(
           json::object{{"type", "Approved"},
                        {"status", "True"},
                        {"reason", "AutoApprovedByHubCSRApprovingController"},

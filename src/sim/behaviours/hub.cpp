@@ -89,9 +89,7 @@ void Hub::tell(const Object& cluster, kube::EventType type, std::string_view rea
 Awaitable<Done> Hub::set_condition(Object cluster, kube::Condition condition) {
   const auto now = env.clock.wall_now();
   kube::Mutation mutate = [condition = std::move(condition), now](json::object& object) {
-    auto& status = object["status"];
-    if (!status.is_object()) status.emplace_object();
-    return kube::set_condition(status.get_object(), condition, now);
+    return kube::set_condition(kube::object_in(object, "status"), condition, now);
   };
   kube::EditOptions how;
   how.subresource = "status";

@@ -210,9 +210,7 @@ class ManagedServiceAccounts::State {
   Awaitable<Done> report(Object account, Token token) {
     const auto now = env_.clock.wall_now();
     kube::Mutation mutate = [now, name = std::string{account.name()}, expires = token.expires](json::object& object) {
-      auto& status = object["status"];
-      if (!status.is_object()) status.emplace_object();
-      auto& fields = status.get_object();
+      auto& fields = kube::object_in(object, "status");
       fields["expirationTimestamp"] = async::format_time(expires);
       fields["tokenSecretRef"] = json::object{{"name", name}, {"lastRefreshTimestamp", async::format_time(now)}};
       kube::set_condition(fields, {"SecretCreated", kube::ConditionStatus::yes, "SecretCreated", {}, 0}, now);

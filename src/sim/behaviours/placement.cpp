@@ -145,13 +145,12 @@ class Placement final : public HubController {
       condition = {"PlacementSatisfied", kube::ConditionStatus::no, "NoManagedClusterMatched",
                    "No cluster has the labels that are asked for", 0};
     kube::Mutation mutate = [=](json::object& object) {
-      auto& status = object["status"];
-      if (!status.is_object()) status.emplace_object();
-      auto& count = status.get_object()["numberOfSelectedClusters"];
+      auto& status = kube::object_in(object, "status");
+      auto& count = status["numberOfSelectedClusters"];
       const auto number = static_cast<std::int64_t>(selected);
       const bool same = count.is_int64() && count.get_int64() == number;
       count = number;
-      return kube::set_condition(status.get_object(), condition, now) || !same;
+      return kube::set_condition(status, condition, now) || !same;
     };
     kube::EditOptions how;
     how.subresource = "status";

@@ -42,12 +42,11 @@ bool put_taint(json::object& cluster, std::string_view wanted, const std::string
     changed = true;
   }
   if (!changed) return false;
-  auto& spec = cluster["spec"];
-  if (!spec.is_object()) spec.emplace_object();
+  auto& spec = kube::object_in(cluster, "spec");
   if (taints.empty())
-    spec.get_object().erase("taints");
+    spec.erase("taints");
   else
-    spec.get_object()["taints"] = std::move(taints);
+    spec["taints"] = std::move(taints);
   return true;
 }
 

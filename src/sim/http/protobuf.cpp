@@ -194,18 +194,6 @@ std::pair<std::string_view, std::string_view> two_texts(std::string_view bytes) 
   return both;
 }
 
-json::object& object_in(json::object& parent, const char* name) {
-  auto& value = parent[name];
-  if (!value.is_object()) value.emplace_object();
-  return value.get_object();
-}
-
-json::array& array_in(json::object& parent, const char* name) {
-  auto& value = parent[name];
-  if (!value.is_array()) value.emplace_array();
-  return value.get_array();
-}
-
 json::object decode(const Message& message, std::string_view bytes) {
   json::object object;
   Reader reader{bytes};
@@ -224,7 +212,7 @@ json::object decode(const Message& message, std::string_view bytes) {
         if (!wire.bytes.empty()) object[field->name] = wire.bytes;
         break;
       case Type::texts:
-        array_in(object, field->name).emplace_back(wire.bytes);
+        kube::array_in(object, field->name).emplace_back(wire.bytes);
         break;
       case Type::flag:
         object[field->name] = wire.value != 0;
@@ -234,19 +222,19 @@ json::object decode(const Message& message, std::string_view bytes) {
         break;
       case Type::text_map: {
         const auto [key, value] = two_texts(wire.bytes);
-        object_in(object, field->name)[key] = value;
+        kube::object_in(object, field->name)[key] = value;
         break;
       }
       case Type::bytes_map: {
         const auto [key, value] = two_texts(wire.bytes);
-        object_in(object, field->name)[key] = kube::encode_base64(value);
+        kube::object_in(object, field->name)[key] = kube::encode_base64(value);
         break;
       }
       case Type::message:
         object[field->name] = decode(*field->message, wire.bytes);
         break;
       case Type::messages:
-        array_in(object, field->name).push_back(decode(*field->message, wire.bytes));
+        kube::array_in(object, field->name).push_back(decode(*field->message, wire.bytes));
         break;
       case Type::ignored:
         break;

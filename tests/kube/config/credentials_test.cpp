@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "hubferry/async/virtual_loop.hpp"
-#include "kube/config/temp_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::kube {
 namespace {
@@ -32,7 +32,7 @@ class CredentialsTest : public testing::Test {
     std::filesystem::rename(folder_.path() / "token.new", folder_.path() / "token");
   }
 
-  test::TempFolder folder_;
+  test::TemporaryFolder folder_;
   async::VirtualLoop loop_;
 };
 

@@ -7,9 +7,9 @@
 #include "hubferry/kube/credentials.hpp"
 #include "kube/config/manual_clock.hpp"
 #include "kube/config/samples.hpp"
-#include "kube/config/temp_folder.hpp"
 #include "support/coroutine_test.hpp"
 #include "support/real_loop.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::kube {
 namespace {
@@ -61,7 +61,7 @@ class ExecPluginTest : public testing::Test {
     answers.push_back(text_of(result));
   }
 
-  test::TempFolder folder_;
+  test::TemporaryFolder folder_;
   ClientConfig config_;
   async::RealClock real_clock_;
   test::ManualClock clock_;

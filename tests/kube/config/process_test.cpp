@@ -13,9 +13,9 @@
 
 #include "hubferry/async/task_scope.hpp"
 #include "kube/config/manual_clock.hpp"
-#include "kube/config/temp_folder.hpp"
 #include "support/coroutine_test.hpp"
 #include "support/real_loop.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::kube {
 namespace {
@@ -64,7 +64,7 @@ class Process : public testing::Test {
     return text.substr(0, text.find('\n'));
   }
 
-  test::TempFolder folder_;
+  test::TemporaryFolder folder_;
   async::RealClock real_clock_;
   test::ManualClock clock_;
   test::RealLoop loop_;

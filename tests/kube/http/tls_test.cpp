@@ -2,9 +2,9 @@
 
 #include <openssl/x509_vfy.h>
 
-#include "kube/config/temp_folder.hpp"
 #include "kube/http/http_fixture.hpp"
 #include "kube/http/tls_context.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -160,7 +160,7 @@ TEST_F(HttpTls, AnAnswerThatEndsWithoutFarewellIsLost) {
 
 // Whoever renews certificates writes new files; a controller should not have to be restarted for that.
 TEST_F(HttpTls, ARefusedClientCertificateIsReadAgainAndShownOnANewConnection) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const auto old_one = authority_.issue({});
   const auto new_one = authority_.issue({});
   const auto write = [&](const Identity& identity) {
@@ -194,7 +194,7 @@ TEST_F(HttpTls, ARefusedClientCertificateIsReadAgainAndShownOnANewConnection) {
 }
 
 TEST_F(HttpTls, AnAuthorityThatWasReplacedIsReadAgain) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const Authority successor{"the next authority"};
   ScriptedServer server{successor.issue({"IP:127.0.0.1"}), answer_all};
   auto config = trusting(authority_);

@@ -6,7 +6,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using MoveContext = Context<MoveToVpcServices>;
-using Handlers = Handler<MoveToVpcServices, MoveToVpc>;
+using MoveHandlers = Handler<MoveToVpcServices, MoveToVpc>;
 
 /// Every call takes a moment, and may meet bad weather.
 Awaitable<> call(MoveContext& context, std::string what) {
@@ -86,8 +86,8 @@ Awaitable<ReconcileState> wait_for_confirmation(MoveContext&, MoveToVpc& move, c
 }
 
 /// A step that treats every instance once, however often it is entered: `act` must be safe to repeat.
-Handlers::Function for_each_instance(std::string step,
-                                     std::function<void(Cloud&, MoveToVpc&, const std::string&)> act) {
+MoveHandlers::Function for_each_instance(std::string step,
+                                         std::function<void(Cloud&, MoveToVpc&, const std::string&)> act) {
   return [step, act](MoveContext& context, MoveToVpc& move, const State&) -> Awaitable<ReconcileState> {
     for (const auto& id : move.status.instances) {
       co_await call(context, step + " " + id);
@@ -137,37 +137,37 @@ json::value in_flight_details(const MoveToVpc& move, const State&) {
   return rows;
 }
 
-Handlers check(std::string name, std::string description, Handlers::Function function) {
-  return Handlers::leaf({.name = std::move(name), .description = std::move(description)}, std::move(function));
+MoveHandlers check(std::string name, std::string description, MoveHandlers::Function function) {
+  return MoveHandlers::leaf({.name = std::move(name), .description = std::move(description)}, std::move(function));
 }
-Handlers step(std::string name, std::string description,
-              std::function<void(Cloud&, MoveToVpc&, const std::string&)> act) {
+MoveHandlers step(std::string name, std::string description,
+                  std::function<void(Cloud&, MoveToVpc&, const std::string&)> act) {
   auto function = for_each_instance(name, std::move(act));
-  return Handlers::leaf({.name = std::move(name), .description = std::move(description), .checkpoint = true},
-                        std::move(function));
+  return MoveHandlers::leaf({.name = std::move(name), .description = std::move(description), .checkpoint = true},
+                            std::move(function));
 }
 
-Handlers pre_flight() {
+MoveHandlers pre_flight() {
   auto account =
-      Handlers::parallel({.name = "prechkAccount", .description = "the account"},
-                         {check("prechkSecretAppId", "the secret is the account's", secret_matches_account)});
+      MoveHandlers::parallel({.name = "prechkAccount", .description = "the account"},
+                             {check("prechkSecretAppId", "the secret is the account's", secret_matches_account)});
   auto instances =
-      Handlers::parallel({.name = "prechkInstance", .description = "the instances"},
-                         {check("prechkInsStateRunning", "all instances exist and run", instances_are_running),
-                          check("prechkInsInSrcVpc", "all instances are in the source", instances_are_in_source)});
-  auto network =
-      Handlers::parallel({.name = "prechkNetwork", .description = "the networks"},
-                         {check("prechkVpcAppId", "both networks are the account's", networks_belong_to_account),
-                          check("prechkCIDR", "the address ranges agree", address_ranges_agree),
-                          check("prechkIPsNotOccupied", "all addresses are free in the target", addresses_are_free)});
-  return Handlers::parallel({.name = {}, .description = "pre-flight checks", .view = View::checklist},
-                            {std::move(account), std::move(instances), std::move(network)});
+      MoveHandlers::parallel({.name = "prechkInstance", .description = "the instances"},
+                             {check("prechkInsStateRunning", "all instances exist and run", instances_are_running),
+                              check("prechkInsInSrcVpc", "all instances are in the source", instances_are_in_source)});
+  auto network = MoveHandlers::parallel(
+      {.name = "prechkNetwork", .description = "the networks"},
+      {check("prechkVpcAppId", "both networks are the account's", networks_belong_to_account),
+       check("prechkCIDR", "the address ranges agree", address_ranges_agree),
+       check("prechkIPsNotOccupied", "all addresses are free in the target", addresses_are_free)});
+  return MoveHandlers::parallel({.name = {}, .description = "pre-flight checks", .view = View::checklist},
+                                {std::move(account), std::move(instances), std::move(network)});
 }
 
-Handlers in_flight() {
-  return Handlers::serial(
+MoveHandlers in_flight() {
+  return MoveHandlers::serial(
              {.name = {}, .description = "the move"},
-             {Handlers::leaf({.name = "pause", .description = "wait for a person's word"}, wait_for_confirmation),
+             {MoveHandlers::leaf({.name = "pause", .description = "wait for a person's word"}, wait_for_confirmation),
               step("cloneENIs", "clone the network interfaces", clone_interfaces),
               step("detachENIs", "detach the network interfaces", detach_interfaces),
               step("migrateInstances", "change the network", migrate),

@@ -9,21 +9,23 @@
 namespace hubferry::test {
 
 /// A folder of one test's own, gone with it.
-class TempFolder {
+class TemporaryFolder {
  public:
-  TempFolder() {
-    auto pattern = (std::filesystem::temp_directory_path() / "hubferry-config-XXXXXX").string();
+  TemporaryFolder() {
+    auto pattern = (std::filesystem::temp_directory_path() / "hubferry-test-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
     path_ = pattern;
   }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  ~TempFolder() {
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// The full name of a file in it, for command lines.
+  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
 
   /// Writes a file, with its folders, and returns its full name.
   std::filesystem::path write(const std::string& name, const std::string& content) const {
