@@ -71,10 +71,13 @@ void apply(const Flag& flag, const std::string& text, const std::string& origin)
   }
 }
 
-void take_arguments(const Command& command, const std::vector<std::string>& unnamed) {
+void refuse_unknown_flags(const Command& command, const std::vector<std::string>& unnamed) {
   for (const auto& text : unnamed)
     if (looks_like_flag(text))
       throw UsageError("unknown flag " + flag_part(text) + suggestion(flag_part(text), flag_names(command)));
+}
+
+void take_arguments(const Command& command, const std::vector<std::string>& unnamed) {
   const auto& arguments = command.arguments();
   if (unnamed.size() > arguments.size()) throw UsageError("unexpected argument '" + unnamed[arguments.size()] + "'");
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -130,7 +133,7 @@ int CommandLine::dispatch(std::vector<std::string> arguments, const Surroundings
   }
   if (parsed.command == nullptr) throw UsageError("a command is missing");
   const auto& command = *parsed.command;
-  take_arguments(command, parsed.unnamed);
+  refuse_unknown_flags(command, parsed.unnamed);
   for (const auto& flag : command.flags()) {
     if (const auto given = parsed.values.find(flag.name); given != parsed.values.end()) {
       for (const auto& text : given->second)
@@ -141,6 +144,8 @@ int CommandLine::dispatch(std::vector<std::string> arguments, const Surroundings
     if (const auto variable = surroundings.environment(flag.environment_name()); variable && !variable->empty())
       apply(flag, *variable, "environment variable " + flag.environment_name());
   }
+  // After the flags: one that lost its value has taken the next flag for it, and left that one's value over.
+  take_arguments(command, parsed.unnamed);
   command.check();
   return command.run();
 }

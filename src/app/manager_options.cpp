@@ -71,7 +71,12 @@ void ManagerOptions::add_to(Command& command) {
   command.add_duration(renew_deadline, "leader-elect-renew-deadline",
                        "A leader that could not renew for this long stops acting.");
   command.add_duration(retry_period, "leader-elect-retry-period", "The pause between two attempts.");
-  command.add_text(lease_name, "leader-elect-resource-name", "NAME", "The Lease's name.");
+  command.add({.name = "leader-elect-resource-name",
+               .placeholder = "NAME",
+               .help = "The Lease's name.",
+               .default_text = lease_name,
+               .apply = [this](const std::string& text) { lease_name = parse_object_name(text); },
+               .short_name = ""});
   command.add(namespace_flag(lease_namespace, "leader-elect-resource-namespace", "that of --namespace",
                              "The Lease's namespace."));
   serving.add_to(command);
