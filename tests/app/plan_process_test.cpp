@@ -55,6 +55,25 @@ TEST_F(PlanProcess, AFileThatCannotBeReadIsNamedWithTheReason) {
   EXPECT_EQ(empty->err(), "hubferry plan: /dev/null: it must hold one migration\n");
 }
 
+// Files come from others, too.
+TEST_F(PlanProcess, AFileWhoseAliasesNeverEndIsRefused) {
+  const auto circle = folder_.write("circle.yaml", "a: &a [*a]\n").string();
+  const auto endless = plan(sim::admin(), {"-f", circle});
+  EXPECT_EQ(endless->wait(), 1);
+  EXPECT_EQ(endless->err(),
+            "hubferry plan: " + circle + ", line 1: nested too deeply, or an alias that holds itself\n");
+  std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 10; ++i) {
+    const auto item = "*a" + std::to_string(i - 1) + " ";
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
+    for (int n = 0; n < 10; ++n) text += (n == 0 ? "" : ", ") + item;
+    text += "]\n";
+  }
+  const auto bomb = plan(sim::admin(), {"-f", folder_.write("bomb.yaml", text).string()});
+  EXPECT_EQ(bomb->wait(), 1);
+  EXPECT_THAT(bomb->err(), HasSubstr("too many values: its aliases multiply"));
+}
+
 // As `kubectl apply -f -` does.
 TEST_F(PlanProcess, ReadsAMigrationFromStandardInput) {
   install();
