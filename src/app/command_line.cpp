@@ -1,6 +1,7 @@
 #include "app/command_line.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
 #include <ostream>
 
@@ -36,6 +37,13 @@ std::vector<std::string> split_values(const std::vector<std::string>& arguments)
     }
   }
   return result;
+}
+
+/// "--fast=", from a template with nothing to put in: CLI11 would take it for true, or for an argument.
+void refuse_empty_switches(const Command& command, const std::vector<std::string>& arguments) {
+  for (const auto& flag : command.flags())
+    if (flag.is_switch() && std::find(arguments.begin(), arguments.end(), "--" + flag.name + "=") != arguments.end())
+      throw UsageError("--" + flag.name + ": '' is neither true nor false");
 }
 
 std::string option_name(const Flag& flag) {
@@ -172,6 +180,8 @@ CommandLine::Parsed CommandLine::parse(std::vector<std::string> arguments) const
     }
   }
 
+  if (const auto* command = arguments.empty() ? nullptr : find(arguments.front()))
+    refuse_empty_switches(*command, arguments);
   auto reversed = split_values(arguments);
   std::reverse(reversed.begin(), reversed.end());  // so CLI11 wants them
   try {

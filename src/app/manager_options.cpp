@@ -95,6 +95,9 @@ void ManagerOptions::add_to(Command& command) {
 
 void ManagerOptions::check() const {
   using async::format_duration;
+  // The Lease says it in whole seconds.
+  if (lease_duration < std::chrono::seconds{1})
+    throw UsageError("--leader-elect-lease-duration (" + format_duration(lease_duration) + ") must be 1s at least");
   if (lease_duration <= renew_deadline)
     throw UsageError("--leader-elect-lease-duration (" + format_duration(lease_duration) +
                      ") must be longer than --leader-elect-renew-deadline (" + format_duration(renew_deadline) +

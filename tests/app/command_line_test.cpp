@@ -149,6 +149,7 @@ TEST_F(CommandLineTest, MistakesNameThemselvesAndExitWith2) {
       {{"ferry", "--pause=10"}, "--pause: '10' is no duration such as"},
       {{"ferry", "--pause=-1s"}, "--pause: '-1s' is no duration above zero"},
       {{"ferry", "--fast=maybe"}, "--fast: 'maybe' is neither true nor false"},
+      {{"ferry", "--fast="}, "boat ferry: --fast: '' is neither true nor false"},
       {{"ferry", "Rhine", "Main"}, "boat ferry: unexpected argument 'Main'"},
       {{"ferry", "--trips", "--cargo", "a", "Rhine"}, "boat ferry: --trips: '--cargo' is no whole number"},
       {{"ferry", "--fast", "--trips=10"}, "boat ferry: --fast does not go with ten trips"},
@@ -357,6 +358,7 @@ TEST_F(ManagerOptionsTest, MistakesAreFoundBeforeAnythingRuns) {
       {"--leader-elect-resource-name=", "--leader-elect-resource-name: '' is no name"},
       {"--threads=-1", "'-1' is no whole number"},
       {"--max-concurrent-migrations=0", "'0' is no whole number"},
+      {"--leader-elect-lease-duration=900ms", "--leader-elect-lease-duration (900ms) must be 1s at least"},
       {"--leader-elect-lease-duration=10s", "must be longer than --leader-elect-renew-deadline (10s)"},
       {"--leader-elect-retry-period=9s", "1.2 times --leader-elect-retry-period (9s)"},
   };
