@@ -1,8 +1,6 @@
 #include "app/carried_file.hpp"
 
-#include <fstream>
-#include <sstream>
-
+#include "app/input_file.hpp"
 #include "hubferry/kube/config.hpp"
 
 namespace hubferry::app {
@@ -15,10 +13,13 @@ void add_carried_resources_flag(Command& command, std::string& file) {
 
 std::shared_ptr<const hubagent::CarriedResources> read_carried_resources(const std::string& file) {
   if (file.empty()) return nullptr;
-  std::ifstream in{file};
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf())) throw kube::ConfigError("cannot read " + file + " (--carried-resources)");
-  return std::make_shared<const hubagent::CarriedResources>(hubagent::parse_carried_resources(text.str(), file));
+  std::string text;
+  try {
+    text = read_file(file);
+  } catch (const std::runtime_error& error) {
+    throw kube::ConfigError(std::string{error.what()} + " (--carried-resources)");
+  }
+  return std::make_shared<const hubagent::CarriedResources>(hubagent::parse_carried_resources(text, file));
 }
 
 }  // namespace hubferry::app

@@ -1,6 +1,7 @@
 #include "app/command_line.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
 #include <ostream>
 
@@ -38,6 +39,13 @@ std::vector<std::string> split_values(const std::vector<std::string>& arguments)
   return result;
 }
 
+/// "--fast=", from a template with nothing to put in: CLI11 would take it for true, or for an argument.
+void refuse_empty_switches(const Command& command, const std::vector<std::string>& arguments) {
+  for (const auto& flag : command.flags())
+    if (flag.is_switch() && std::find(arguments.begin(), arguments.end(), "--" + flag.name + "=") != arguments.end())
+      throw UsageError("--" + flag.name + ": '' is neither true nor false");
+}
+
 std::string option_name(const Flag& flag) {
   return (flag.short_name.empty() ? "" : "-" + flag.short_name + ",") + "--" + flag.name;
 }
@@ -71,10 +79,13 @@ void apply(const Flag& flag, const std::string& text, const std::string& origin)
   }
 }
 
-void take_arguments(const Command& command, const std::vector<std::string>& unnamed) {
+void refuse_unknown_flags(const Command& command, const std::vector<std::string>& unnamed) {
   for (const auto& text : unnamed)
     if (looks_like_flag(text))
       throw UsageError("unknown flag " + flag_part(text) + suggestion(flag_part(text), flag_names(command)));
+}
+
+void take_arguments(const Command& command, const std::vector<std::string>& unnamed) {
   const auto& arguments = command.arguments();
   if (unnamed.size() > arguments.size()) throw UsageError("unexpected argument '" + unnamed[arguments.size()] + "'");
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -130,7 +141,7 @@ int CommandLine::dispatch(std::vector<std::string> arguments, const Surroundings
   }
   if (parsed.command == nullptr) throw UsageError("a command is missing");
   const auto& command = *parsed.command;
-  take_arguments(command, parsed.unnamed);
+  refuse_unknown_flags(command, parsed.unnamed);
   for (const auto& flag : command.flags()) {
     if (const auto given = parsed.values.find(flag.name); given != parsed.values.end()) {
       for (const auto& text : given->second)
@@ -141,6 +152,8 @@ int CommandLine::dispatch(std::vector<std::string> arguments, const Surroundings
     if (const auto variable = surroundings.environment(flag.environment_name()); variable && !variable->empty())
       apply(flag, *variable, "environment variable " + flag.environment_name());
   }
+  // After the flags: one that lost its value has taken the next flag for it, and left that one's value over.
+  take_arguments(command, parsed.unnamed);
   command.check();
   return command.run();
 }
@@ -167,6 +180,8 @@ CommandLine::Parsed CommandLine::parse(std::vector<std::string> arguments) const
     }
   }
 
+  if (const auto* command = arguments.empty() ? nullptr : find(arguments.front()))
+    refuse_empty_switches(*command, arguments);
   auto reversed = split_values(arguments);
   std::reverse(reversed.begin(), reversed.end());  // so CLI11 wants them
   try {

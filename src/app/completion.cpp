@@ -11,7 +11,7 @@ std::string spaced(const std::vector<std::string>& words) {
 }
 
 bool names_a_path(const Flag& flag) {
-  return flag.placeholder == "FILE" || flag.placeholder == "DIRECTORY";
+  return flag.placeholder == "FILE" || flag.placeholder == "FOLDER";
 }
 
 std::vector<std::string> spellings(const Flag& flag) {
@@ -66,7 +66,7 @@ std::string zsh_text(const std::string& text) {
 std::string zsh_value(const std::string& placeholder, const std::vector<std::string>& choices) {
   std::string action = " ";
   if (placeholder == "FILE") action = "_files";
-  if (placeholder == "DIRECTORY") action = "_files -/";
+  if (placeholder == "FOLDER") action = "_files -/";
   if (!choices.empty()) action = "(" + spaced(choices) + ")";
   return ":" + zsh_text(placeholder) + ":" + action;
 }

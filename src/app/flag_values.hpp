@@ -23,6 +23,8 @@ std::vector<std::string> parse_list(std::string_view text);
 std::string parse_choice(std::string_view text, const std::vector<std::string>& choices);
 /// A name as Kubernetes wants it for namespaces.
 std::string parse_namespace(std::string_view text);
+/// A name as Kubernetes wants it for most other objects: such names with dots between them.
+std::string parse_object_name(std::string_view text);
 
 /// "a, b or c".
 std::string join_choices(const std::vector<std::string>& choices);

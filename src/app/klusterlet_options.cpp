@@ -153,7 +153,12 @@ void KlusterletOptions::add_to(Command& command) {
       kubeconfig, "kubeconfig", "FILE",
       "How to reach this cluster's own API server: for its health, and for the Klusterlet resource when no "
       "--bootstrap-kubeconfig is given.");
-  command.add_text(klusterlet_name, "klusterlet-name", "NAME", "The Klusterlet resource to follow.");
+  command.add({.name = "klusterlet-name",
+               .placeholder = "NAME",
+               .help = "The Klusterlet resource to follow.",
+               .default_text = klusterlet_name,
+               .apply = [this](const std::string& text) { klusterlet_name = parse_object_name(text); },
+               .short_name = ""});
   command.add(namespace_flag(own_namespace));
   command.add(agent_flag(agent_id));
   command.add(lifetime_flag(certificate_lifetime));

@@ -71,7 +71,12 @@ void ManagerOptions::add_to(Command& command) {
   command.add_duration(renew_deadline, "leader-elect-renew-deadline",
                        "A leader that could not renew for this long stops acting.");
   command.add_duration(retry_period, "leader-elect-retry-period", "The pause between two attempts.");
-  command.add_text(lease_name, "leader-elect-resource-name", "NAME", "The Lease's name.");
+  command.add({.name = "leader-elect-resource-name",
+               .placeholder = "NAME",
+               .help = "The Lease's name.",
+               .default_text = lease_name,
+               .apply = [this](const std::string& text) { lease_name = parse_object_name(text); },
+               .short_name = ""});
   command.add(namespace_flag(lease_namespace, "leader-elect-resource-namespace", "that of --namespace",
                              "The Lease's namespace."));
   serving.add_to(command);
@@ -90,6 +95,9 @@ void ManagerOptions::add_to(Command& command) {
 
 void ManagerOptions::check() const {
   using async::format_duration;
+  // The Lease says it in whole seconds.
+  if (lease_duration < std::chrono::seconds{1})
+    throw UsageError("--leader-elect-lease-duration (" + format_duration(lease_duration) + ") must be 1s at least");
   if (lease_duration <= renew_deadline)
     throw UsageError("--leader-elect-lease-duration (" + format_duration(lease_duration) +
                      ") must be longer than --leader-elect-renew-deadline (" + format_duration(renew_deadline) +

@@ -1,18 +1,18 @@
 #include <unistd.h>
 
-#include <fstream>
 #include <map>
 #include <ostream>
-#include <sstream>
 
 #include "app/carried_file.hpp"
 #include "app/commands.hpp"
 #include "app/flag_values.hpp"
+#include "app/input_file.hpp"
 #include "app/json_text.hpp"
 #include "app/plan_text.hpp"
 #include "app/server_client.hpp"
 #include "hubferry/async/shutdown.hpp"
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/ocm/resources.hpp"
 #include "hubferry/transport/hub_directory.hpp"
 #include "sim/yaml.hpp"
 
@@ -52,10 +52,8 @@ PlanRequest read_request(const PlanOptions& options) {
     if (!options.clusters.empty()) request.clusters = options.clusters;
     return request;
   }
-  std::ifstream in{options.file};
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf())) throw std::runtime_error("cannot read " + options.file);
-  const auto documents = sim::parse_yaml_documents(text.str(), options.file);
+  const auto text = options.file == "-" ? read_standard_input() : read_file(options.file);
+  const auto documents = sim::parse_yaml_documents(text, options.file);
   if (documents.size() != 1 || !documents[0].is_object())
     throw std::runtime_error(options.file + ": it must hold one migration");
   try {
@@ -94,11 +92,23 @@ class Connections {
   std::map<std::string, std::shared_ptr<kube::Api>> apis_;
 };
 
+/// What the directory of hubs follows, asked for once: a cache would try again and again where a person needs a word.
+async::Awaitable<> check_access(kube::Api& global) {
+  kube::ListOptions one;
+  one.limit = 1;
+  const auto clusters = co_await global.list(ocm::managed_clusters, one, kube::object_decoder());
+  if (!clusters && clusters.error().kind == kube::ErrorKind::not_found)
+    throw std::runtime_error("the server " + std::string{global.name()} +
+                             " knows no ManagedClusters, so it is no global hub: choose another with --kubeconfig");
+  if (!clusters) throw_for(clusters.error(), global);
+  one.label_selector = std::string{transport::hub_kubeconfig_label} + "=true";
+  const auto secrets = co_await global.list(kube::resources::secrets, one, kube::object_decoder());
+  if (!secrets) throw_for(secrets.error(), global);
+}
+
 async::Awaitable<Plan> plan_on(ServerClient& client, PlanRequest request,
                                std::shared_ptr<const hubagent::CarriedResources> carried) {
-  // A question that everything else would fail on: told at once, not by a cache that tries again and again.
-  auto reachable = co_await client.api().get_path("/version");
-  if (!reachable) throw_for(reachable.error(), client.api());
+  co_await check_access(client.api());
   Connections connections{client.loop(), client.env()};
   transport::HubDirectoryOptions options;
   options.hub.unreachable_patience = std::chrono::seconds{5};
@@ -144,13 +154,14 @@ void add_plan_command(CommandLine& line, std::ostream& out) {
       "way. Nothing is written anywhere.");
   command.exit_code("0", "the migration can succeed");
   command.exit_code("1", "it cannot, or nobody can tell");
+  command.exit_code("130", "Ctrl-C came first");
   const auto options = std::make_shared<PlanOptions>();
   command.add_text(options->kubeconfig, "kubeconfig", "FILE",
                    "How to reach the global hub. Without it: what KUBECONFIG names, the pod's service account, "
                    "~/.kube/config, whichever is there first.");
   command.add({.name = "filename",
                .placeholder = "FILE",
-               .help = "A ManagedClusterMigration, as YAML or JSON.",
+               .help = "A ManagedClusterMigration, as YAML or JSON; - reads it from standard input.",
                .default_text = "",
                .apply = [options](const std::string& text) { options->file = text; },
                .short_name = "f"});

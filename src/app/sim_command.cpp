@@ -8,10 +8,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "app/commands.hpp"
+#include "app/input_file.hpp"
 #include "app/output.hpp"
 #include "app/sim_options.hpp"
 #include "app/text_table.hpp"
@@ -35,13 +34,6 @@ struct Told {
   bool simulated = true;
   std::size_t clusters = 0;
 };
-
-std::string read_file(const std::string& path) {
-  std::ifstream file{path};
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) throw std::runtime_error("cannot read " + path);
-  return text.str();
-}
 
 /// Only for us to read: it holds an admin's credential.
 void write_private(const std::filesystem::path& path, const std::string& text) {

@@ -98,12 +98,7 @@ void SimOptions::add_to(Command& command) {
   command.add(seed_flag(seed));
   command.add_text(faults, "faults", "FILE", "What goes wrong: a list of rules in YAML or JSON, as told above.");
   command.add(attach_flag(attached));
-  command.add({.name = "output",
-               .placeholder = "FORMAT",
-               .help = "How to tell what was made: text or json.",
-               .default_text = output,
-               .apply = [this](const std::string& text) { output = parse_choice(text, {"text", "json"}); },
-               .short_name = "o"});
+  command.add_choice(output, "output", "o", "FORMAT", {"text", "json"}, "How to tell what was made: text or json.");
   command.not_from_environment({"output"});
   log.add_to(command);
 }
@@ -112,6 +107,11 @@ void SimOptions::check() const {
   if (simulates() && kubeconfig_dir.empty() && !insecure_http)
     throw UsageError("--kubeconfig-dir is missing: without it nobody could get in");
   if (simulates() && hubs.empty() && clusters > 0) throw UsageError("--clusters needs a hub: name one with --hubs");
+  // Each hub has the port after its predecessor's; beyond the last one they would begin anew at 0.
+  constexpr std::size_t last_port = std::numeric_limits<std::uint16_t>::max();
+  if (simulates() && listen.port != 0 && listen.port + hubs.size() > last_port)
+    throw UsageError("--listen: " + std::to_string(hubs.size()) + " hubs need the ports after " +
+                     std::to_string(listen.port) + ", and the last port is " + std::to_string(last_port));
   if (!simulates() && !faults.empty()) throw UsageError("--faults needs simulated servers: name some with --hubs");
   if (!attached.empty() && hubs_given)
     for (const auto& file : attached)

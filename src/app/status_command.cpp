@@ -146,6 +146,7 @@ void add_status_command(CommandLine& line, std::ostream& out) {
       "Ctrl-C; that of one migration ends with it.");
   command.exit_code("0", "shown; with a NAME and --watch: the migration completed");
   command.exit_code("1", "no answer; with a NAME and --watch: the migration failed or is gone");
+  command.exit_code("130", "Ctrl-C came before the answer; with a NAME and --watch: before the migration's end");
   const auto options = std::make_shared<StatusOptions>();
   command.add_text(options->kubeconfig, "kubeconfig", "FILE",
                    "How to reach the global hub. Without it: what KUBECONFIG names, the pod's service account, "
@@ -174,7 +175,11 @@ void add_status_command(CommandLine& line, std::ostream& out) {
   command.add_argument({.name = "NAME",
                         .help = "The migration to show in full.",
                         .required = false,
-                        .apply = [options](const std::string& text) { options->name = text; }});
+                        .apply = [options](const std::string& text) {
+                          // An empty variable in a script: all migrations are not what was meant.
+                          if (text.empty()) throw std::invalid_argument("'' is no migration's name");
+                          options->name = text;
+                        }});
   command.not_from_environment({"context", "namespace", "all-namespaces", "watch", "output"});
   command.example("hubferry status", "all migrations");
   command.example("hubferry status move-three --watch", "one migration, until it ends");

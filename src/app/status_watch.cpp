@@ -22,6 +22,8 @@ kube::CacheOptions cache_options(const StatusWatchOptions& options) {
   return cache;
 }
 
+constexpr int exit_code_when_stopped = 130;
+
 /// A burst of events is one picture.
 constexpr auto pause_between_drawings = 50ms;
 
@@ -48,6 +50,8 @@ async::Awaitable<int> StatusWatch::run(async::Event& stop) {
   };
   co_await async::with_scope(body);
   if (is_drawn_) leave_picture();
+  // Who asked for the end of one migration, and stopped before it, does not know how it ends.
+  if (options_.only && !over_) co_return exit_code_when_stopped;
   co_return code_;
 }
 

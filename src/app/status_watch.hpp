@@ -31,7 +31,7 @@ class StatusWatch {
               std::ostream& out);
 
   /// Until `stop` is set, or the one migration has ended. The exit code: 0; for one migration 1 when it failed or is
-  /// gone.
+  /// gone, 130 when stopped before its end.
   async::Awaitable<int> run(async::Event& stop);
 
  private:

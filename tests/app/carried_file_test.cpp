@@ -43,7 +43,8 @@ TEST_F(CarriedFile, WithoutOneTheDefaultHolds) {
 }
 
 TEST_F(CarriedFile, AMissingFileIsNamedWithItsFlag) {
-  EXPECT_EQ(complaint("/nowhere/carried.yaml"), "cannot read /nowhere/carried.yaml (--carried-resources)");
+  EXPECT_EQ(complaint("/nowhere/carried.yaml"),
+            "cannot read /nowhere/carried.yaml: No such file or directory (--carried-resources)");
 }
 
 TEST_F(CarriedFile, AMistakeIsNamedWithItsFileAndField) {

@@ -149,7 +149,9 @@ TEST_F(CommandLineTest, MistakesNameThemselvesAndExitWith2) {
       {{"ferry", "--pause=10"}, "--pause: '10' is no duration such as"},
       {{"ferry", "--pause=-1s"}, "--pause: '-1s' is no duration above zero"},
       {{"ferry", "--fast=maybe"}, "--fast: 'maybe' is neither true nor false"},
+      {{"ferry", "--fast="}, "boat ferry: --fast: '' is neither true nor false"},
       {{"ferry", "Rhine", "Main"}, "boat ferry: unexpected argument 'Main'"},
+      {{"ferry", "--trips", "--cargo", "a", "Rhine"}, "boat ferry: --trips: '--cargo' is no whole number"},
       {{"ferry", "--fast", "--trips=10"}, "boat ferry: --fast does not go with ten trips"},
   };
   for (const auto& [arguments, expected] : mistakes) {
@@ -265,6 +267,11 @@ TEST(FlagValues, NamespacesAreAsKubernetesWantsThem) {
   for (const std::string bad : {"", "A", "-a", "a-", "a_b", "a.b", "a/b"})
     EXPECT_THROW(parse_namespace(bad), std::invalid_argument) << bad;
   EXPECT_THROW(parse_namespace(std::string(64, 'a')), std::invalid_argument);
+  EXPECT_EQ(parse_object_name("a.b-c.d"), "a.b-c.d");
+  EXPECT_EQ(parse_object_name(std::string(253, 'a')), std::string(253, 'a'));
+  for (const auto* bad : {"", ".", "a.", ".a", "a..b", "a.-b", "A", "a b", "a/b"})
+    EXPECT_THROW(parse_object_name(bad), std::invalid_argument) << bad;
+  EXPECT_THROW(parse_object_name(std::string(254, 'a')), std::invalid_argument);
 }
 
 TEST(FlagValues, TheNearestWordIsSuggestedOnlyWhenItIsNear) {
@@ -347,8 +354,11 @@ TEST_F(ManagerOptionsTest, MistakesAreFoundBeforeAnythingRuns) {
       {"--log-format=yaml", "use json or text"},
       {"--metrics-bind-address=8080", "'8080' is no address"},
       {"--namespace=Not_OK", "is no namespace"},
+      {"--leader-elect-resource-name=My Lease", "--leader-elect-resource-name: 'My Lease' is no name"},
+      {"--leader-elect-resource-name=", "--leader-elect-resource-name: '' is no name"},
       {"--threads=-1", "'-1' is no whole number"},
       {"--max-concurrent-migrations=0", "'0' is no whole number"},
+      {"--leader-elect-lease-duration=900ms", "--leader-elect-lease-duration (900ms) must be 1s at least"},
       {"--leader-elect-lease-duration=10s", "must be longer than --leader-elect-renew-deadline (10s)"},
       {"--leader-elect-retry-period=9s", "1.2 times --leader-elect-retry-period (9s)"},
   };

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -77,6 +78,19 @@ TEST_F(CompletionTest, BashOffersAFlagsChoicesHoweverItIsWritten) {
 TEST_F(CompletionTest, BashOffersFilesWhereAFileIsWanted) {
   std::ofstream{folder_.file("chart")};
   EXPECT_THAT(offers("boat ferry --map ch"), ElementsAre("chart"));
+}
+
+// By the words that the program's own flags use: a placeholder that nobody has would complete nothing.
+TEST_F(CompletionTest, BashOffersFoldersAndFormatsForASimulation) {
+  std::ostringstream out;
+  CommandLine line{"hubferry", ""};
+  add_sim_command(line, out);
+  const auto script = bash_completion(line);
+  std::filesystem::create_directory(folder_.path() + "/charts");
+  std::ofstream{folder_.path() + "/chart"};
+  EXPECT_THAT(offers("hubferry sim --kubeconfig-dir ch", script), ElementsAre("charts"));
+  EXPECT_THAT(offers("hubferry sim -o ''", script), ElementsAre("text", "json"));
+  EXPECT_THAT(zsh_completion(line), HasSubstr(":FOLDER:_files -/'"));
 }
 
 TEST_F(CompletionTest, ZshSpecificationsEscapeWhatWouldEndThem) {

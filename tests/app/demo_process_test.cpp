@@ -71,7 +71,7 @@ TEST_F(DemoProcess, InItAPlanTellsAllProblemsByItsExitCodeToo) {
                                 HasSubstr("no managed cluster nobody"), HasSubstr("no managed cluster nothing")));
   const auto lost = plan({"--clusters=cluster-00001", "--carried-resources=/nowhere/file"});
   EXPECT_EQ(lost->wait(), 1);
-  EXPECT_EQ(lost->err(), "hubferry plan: cannot read /nowhere/file (--carried-resources)\n");
+  EXPECT_EQ(lost->err(), "hubferry plan: cannot read /nowhere/file: No such file or directory (--carried-resources)\n");
   Process kubectl{{"kubectl", "--kubeconfig=" + config.string(), "get", "mcm"}};
   EXPECT_EQ(kubectl.wait(), 0) << kubectl.err();
   EXPECT_THAT(kubectl.out(), AllOf(ContainsRegex("CLUSTERS +FAILED +REASON +AGE"),

@@ -98,6 +98,14 @@ TEST_F(StatusProcess, MistakesAreSentences) {
   EXPECT_EQ(misspelt->wait(), 2);
 }
 
+// `hubferry status "$NAME"` with a variable that nobody set.
+TEST_F(StatusProcess, AnEmptyNameIsNotTakenForAllMigrations) {
+  install();
+  const auto nameless = status({""});
+  EXPECT_EQ(nameless->wait(), 2);
+  EXPECT_THAT(nameless->err(), HasSubstr("NAME: '' is no migration's name"));
+}
+
 TEST_F(StatusProcess, AServerThatIsNotThereIsNamed) {
   config_ = folder_
                 .write("nowhere",
@@ -138,6 +146,16 @@ TEST_F(StatusProcess, AClosedTerminalEndsAWatchInOrder) {
   watch->await_output_text("Registering 1/4");
   watch->signal(SIGHUP);
   EXPECT_EQ(watch->wait(), 0);
+}
+
+// 0 would tell a script that the migration has completed.
+TEST_F(StatusProcess, CtrlCBeforeTheEndOfAMigrationIsNoSuccess) {
+  install();
+  add("m", registering_status);
+  const auto watch = status({"m", "--watch"});
+  watch->await_output_text("Registering 1/4");
+  watch->signal(SIGINT);
+  EXPECT_EQ(watch->wait(), 130);
 }
 
 TEST_F(StatusProcess, CtrlCEndsAWatchInOrder) {

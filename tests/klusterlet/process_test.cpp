@@ -316,6 +316,7 @@ TEST(KlusterletCommandTest, BadInputIsNamedAndNothingIsLeftBehind) {
       {files("plain", "plain"), 1, "the credential would travel in clear"},
       {{"--cluster-annotations", "example.com/a=b"}, 2, "agent.open-cluster-management.io"},
       {{"--cluster-annotations", "agent.open-cluster-management.io/a"}, 2, "NAME=VALUE"},
+      {{"--klusterlet-name", "My Klusterlet"}, 2, "--klusterlet-name: 'My Klusterlet' is no name"},
       {{"--kubeconfig", path("nowhere"), "--metrics-bind-address=0", "--health-probe-bind-address=0"},
        1,
        "no such file"},

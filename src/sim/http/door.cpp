@@ -18,6 +18,16 @@ namespace {
 
 constexpr std::chrono::milliseconds accept_pause{100};
 
+/// Throws a sentence with the address: whoever starts several servers could not guess which one failed.
+tcp::acceptor open_acceptor(const async::Executor& executor, const HttpOptions& options) {
+  try {
+    return {executor, tcp::endpoint{asio::ip::make_address(options.address), options.port}, true};
+  } catch (const boost::system::system_error& error) {
+    throw std::runtime_error("cannot listen on " + options.address + ":" + std::to_string(options.port) + ": " +
+                             error.code().message());
+  }
+}
+
 }  // namespace
 
 class HttpDoor::State {
@@ -25,7 +35,7 @@ class HttpDoor::State {
   State(Server& server, async::Executor executor, HttpOptions options)
       : core_(server.core()),
         options_(std::move(options)),
-        acceptor_(executor, tcp::endpoint{asio::ip::make_address(options_.address), options_.port}, true),
+        acceptor_(open_acceptor(executor, options_)),
         places_(options_.most_connections),
         session_{HttpHandler{core_, options_.anonymous}, options_.write_timeout, nullptr, 0} {
     if (options_.tls) load_certificates();

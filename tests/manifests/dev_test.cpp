@@ -1,0 +1,41 @@
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "manifest_files.hpp"
+#include "support/process.hpp"
+
+namespace hubferry::test {
+namespace {
+
+using testing::HasSubstr;
+
+// In a folder of its own: what it takes for right must not format or build the checkout.
+TEST(DevScript, AMistakeNamesItselfBeforeAnythingIsDone) {
+  TemporaryFolder folder;
+  const auto dev = folder.path() + "/dev";
+  std::filesystem::copy_file(source_root() / "dev", dev);
+  const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes{
+      {{"biuld"}, "unknown command 'biuld'"},
+      {{"build", "--sanitize=lint"}, "--sanitize takes address or thread, not 'lint'"},
+      {{"build", "--sanitize="}, "--sanitize takes address or thread, not ''"},
+      {{"test", "--sanitize=fuzz"}, "--sanitize takes address or thread, not 'fuzz'"},
+      {{"test", "Watch", "Cache"}, "test: one pattern only, not 'Watch' and 'Cache'"},
+      {{"fuzz", "soon"}, "fuzz takes a number of seconds, not 'soon'"},
+      {{"fuzz", "0"}, "fuzz takes a number of seconds, not '0'"},
+      {{"fuzz", "1", "2"}, "fuzz: unknown argument '2'"},
+      {{"fmt", "src/app"}, "fmt: unknown argument 'src/app'"},
+      {{"lint", "--fix"}, "lint: unknown argument '--fix'"},
+      {{"setup", "build"}, "setup: unknown argument 'build'"},
+  };
+  for (const auto& [arguments, expected] : mistakes) {
+    std::vector<std::string> command{dev};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    Process process{command};
+    EXPECT_EQ(process.wait(), 2) << expected;
+    EXPECT_THAT(process.err(), HasSubstr("dev: " + expected));
+  }
+}
+
+}  // namespace
+}  // namespace hubferry::test
