@@ -86,8 +86,8 @@ TEST_F(CompletionTest, BashOffersFoldersAndFormatsForASimulation) {
   CommandLine line{"hubferry", ""};
   add_sim_command(line, out);
   const auto script = bash_completion(line);
-  std::filesystem::create_directory(folder_.path() + "/charts");
-  std::ofstream{folder_.path() + "/chart"};
+  std::filesystem::create_directory(folder_.file("charts"));
+  std::ofstream{folder_.file("chart")};
   EXPECT_THAT(offers("hubferry sim --kubeconfig-dir ch", script), ElementsAre("charts"));
   EXPECT_THAT(offers("hubferry sim -o ''", script), ElementsAre("text", "json"));
   EXPECT_THAT(zsh_completion(line), HasSubstr(":FOLDER:_files -/'"));

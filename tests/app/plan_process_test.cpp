@@ -3,6 +3,7 @@
 #include "hubferry/sim/crds.hpp"
 #include "sim/served_test.hpp"
 #include "support/process.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::app {
 namespace {
@@ -25,7 +26,7 @@ class PlanProcess : public testing::Test {
   }
 
   sim::Served served_;
-  sim::Folder folder_;
+  test::TemporaryFolder folder_;
   const std::vector<std::string> move_{"--from=hub1", "--to=hub2", "--clusters=c"};
 };
 

@@ -4,6 +4,7 @@
 
 #include "manifest_files.hpp"
 #include "support/process.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -13,7 +14,7 @@ using testing::HasSubstr;
 // In a folder of its own: what it takes for right must not format or build the checkout.
 TEST(DevScript, AMistakeNamesItselfBeforeAnythingIsDone) {
   TemporaryFolder folder;
-  const auto dev = folder.path() + "/dev";
+  const auto dev = folder.file("dev");
   std::filesystem::copy_file(source_root() / "dev", dev);
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes{
       {{"biuld"}, "unknown command 'biuld'"},
