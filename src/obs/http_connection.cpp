@@ -122,7 +122,8 @@ Awaitable<bool> HttpConnection::serve_one() {
   incoming.head = message.method() == http::verb::head;
   incoming.http10 = message.version() < 11;
   incoming.accepts_gzip = accepts_gzip(joined(message, http::field::accept_encoding));
-  const bool has_body = parser.chunked() || parser.content_length().value_or(0) > 0;
+  // Any transfer coding means a body. Where one ends that is not chunked nobody can tell: what follows is no request.
+  const bool has_body = message.count(http::field::transfer_encoding) > 0 || parser.content_length().value_or(0) > 0;
   if (has_body) {
     auto answer = refusal(413, "requests must not have a body");
     co_await send(std::move(answer), incoming);

@@ -88,10 +88,14 @@ TEST(HttpServer, BodiesAreRefused) {
   ServerOnThread server{ServerOnThread::on_loopback(), echo};
   for (const std::string header :
        {"Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n", "Content-Length: 99999999999\r\n",
-        "Content-Length: 5\r\nExpect: 100-continue\r\n"}) {
+        "Content-Length: 5\r\nExpect: 100-continue\r\n",
+        // Codings that say that there is a body, but not where it ends: what follows must not pass for a request.
+        "Transfer-Encoding: gzip\r\n", "Transfer-Encoding: chunked, gzip\r\n", "Transfer-Encoding: xchunked\r\n",
+        "Transfer-Encoding:\r\n", "Transfer-Encoding: chunked\r\nConnection: upgrade\r\nUpgrade: h2c\r\n"}) {
     TcpClient client{server.port()};
-    client.send("GET /page HTTP/1.1\r\nHost: test\r\n" + header + "\r\nhello");
-    EXPECT_THAT(client.receive_all(), StartsWith("HTTP/1.1 413")) << header;
+    client.send("GET /page HTTP/1.1\r\nHost: test\r\n" + header + "\r\n" + get_page);
+    client.finish_sending();
+    EXPECT_THAT(client.receive_all(), AllOf(StartsWith("HTTP/1.1 413"), Not(HasSubstr(" 200 ")))) << header;
   }
 }
 
