@@ -135,6 +135,8 @@ Awaitable<bool> HttpConnection::serve_one() {
   HttpResponse response;
   if (!incoming.head && message.method() != http::verb::get) {
     response = refusal(405, "only GET and HEAD are answered here");
+  } else if (!incoming.http10 && message.count(http::field::host) != 1) {
+    response = refusal(400, "a request in HTTP/1.1 names one host");
   } else if (auto request = parse_target({message.target().data(), message.target().size()})) {
     request->accept = joined(message, http::field::accept);
     request->accepts_gzip = incoming.accepts_gzip;

@@ -133,6 +133,8 @@ TEST(HttpServer, GarbageIsRefused) {
       "GET /page HTTP/1.1\r\nContent-Length: x\r\n\r\n",
       "GET /page HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
       "GET /page HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "GET /page HTTP/1.1\r\n\r\n",
+      "GET /page HTTP/1.1\r\nHost: test\r\nHost: other\r\n\r\n",
       "GET /page HTTP/3.0\r\n\r\n",
       "GET page HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n",
       "GET /%zz HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n",
@@ -241,7 +243,7 @@ TEST(HttpServer, AClientThatDoesNotReadItsAnswerIsCutOff) {
 
 TEST(HttpServer, AClientThatLeavesEarlyDoesNoHarm) {
   ServerOnThread server{ServerOnThread::on_loopback(), echo};
-  for (const auto* part : {"", "G", "GET /page HTTP/1.1\r\n", "GET /large HTTP/1.1\r\n\r\n"})
+  for (const auto* part : {"", "G", "GET /page HTTP/1.1\r\n", "GET /large HTTP/1.1\r\nHost: test\r\n\r\n"})
     for (int i = 0; i < 20; ++i) TcpClient{server.port()}.send(part);
   TcpClient client{server.port()};
   EXPECT_THAT(client.get("/page"), EndsWith("hello"));
