@@ -164,6 +164,51 @@ TEST_F(LimitsTest, AConsumerThatIsCancelledAsItIsServedLeavesTheValueToTheNext) 
   });
 }
 
+// Whoever is cancelled, and whenever: what it was about to get goes to another, and nobody waits for ever.
+TEST_F(LimitsTest, NothingIsLostWhateverIsCancelledWhen) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random{seed};
+    Semaphore semaphore{3};
+    Queue<int> queue{2};
+    TokenBucket bucket{clock_, 2000, 2};
+    int pushed = 0;
+    int popped = 0;
+    // Whole milliseconds, so that much happens in one turn.
+    const auto a_moment = [&] { return random.below(4) * 1ms; };
+    auto produce = [&]() -> Awaitable<> {
+      const auto permit = co_await semaphore.acquire();
+      co_await clock_.sleep_for(a_moment());
+      co_await bucket.take();
+      if (co_await queue.push(1)) ++pushed;
+    };
+    auto consume = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(a_moment());
+      if (co_await queue.pop()) ++popped;
+    };
+    run([&]() -> Awaitable<> {
+      TaskScope unlucky{co_await asio::this_coro::executor};
+      TaskScope lucky{co_await asio::this_coro::executor};
+      TaskScope drain{co_await asio::this_coro::executor};
+      for (int i = 0; i < 30; ++i) {
+        (random.chance(0.5) ? unlucky : lucky).spawn(produce());
+        (random.chance(0.5) ? unlucky : lucky).spawn(consume());
+      }
+      co_await clock_.sleep_for(a_moment() + a_moment());
+      unlucky.stop();
+      co_await unlucky.join();
+      // Enough of either for all the lucky ones, whoever overtakes them.
+      for (int i = 0; i < 40; ++i) drain.spawn(consume());
+      for (int i = 0; i < 100; ++i) drain.spawn(produce());
+      co_await lucky.join();
+      queue.close();
+      co_await drain.join();
+    });
+    EXPECT_EQ(semaphore.free(), semaphore.total());
+    EXPECT_EQ(pushed, popped + static_cast<int>(queue.size()));
+  }
+}
+
 TEST_F(LimitsTest, ATokenBucketAllowsABurstAndThenItsRate) {
   run([&]() -> Awaitable<> {
     TokenBucket bucket{clock_, 10, 5};
