@@ -1,15 +1,18 @@
 #include "hubferry/async/shutdown.hpp"
 
+#include <pthread.h>
+
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <optional>
+#include <thread>
 
 #include "hubferry/async/clock.hpp"
 #include "hubferry/async/loops.hpp"
@@ -23,73 +26,119 @@ bool is_ignored(int signal) {
   return sigaction(signal, nullptr, &present) == 0 && present.sa_handler == SIG_IGN;
 }
 
-/// One run of run_main(): who may still end the process, and how.
-class MainRun {
+/// What the signals are answered with. All but the last on the loop of the body.
+struct SignalAnswers {
+  std::function<void(int signal)> stop;
+  std::function<void()> cancel;
+  /// Does not return.
+  std::function<void(const std::string& why, int code)> end;
+};
+
+/// Waits for signals in a thread of its own: whoever sends the second one most likely sees a loop that hangs.
+class SignalThread {
  public:
-  explicit MainRun(ShutdownPolicy policy)
-      : policy_(std::move(policy)),
-        context_(std::make_unique<asio::io_context>(1)),
-        signals_(std::in_place, *context_, SIGINT, SIGTERM),
-        deadline_(std::in_place, *context_) {
+  SignalThread(const ShutdownPolicy& policy, SignalAnswers answers) : policy_(policy), answers_(std::move(answers)) {
     // Whoever started us with nohup wants us to outlive the terminal.
-    if (!is_ignored(SIGHUP)) signals_->add(SIGHUP);
-  }
-
-  ~MainRun() {
-    LoopDestruction mark;
-    signals_.reset();
-    deadline_.reset();
-    context_.reset();
-  }
-
-  int run(std::function<Awaitable<int>(Event&)> body) {
+    if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);
     await_signal();
-    auto on_end = [this](std::exception_ptr error, int code) {
-      error_ = error;
-      code_ = code;
-      signals_->cancel();
-      deadline_->cancel();
-      context_->stop();
-    };
-    auto run_body = [&]() { return body(stop_); };
-    asio::co_spawn(*context_, std::move(run_body), asio::bind_cancellation_slot(cancel_.slot(), std::move(on_end)));
-    context_->run();
-    if (error_ && !(signalled_ && is_cancellation(error_))) std::rethrow_exception(error_);
-    return error_ ? 0 : code_;
+    thread_ = std::thread([this] {
+      pthread_setname_np(pthread_self(), "signals");
+      context_.run();
+    });
+  }
+  SignalThread(const SignalThread&) = delete;
+  SignalThread& operator=(const SignalThread&) = delete;
+  ~SignalThread() {
+    context_.stop();
+    thread_.join();
   }
 
  private:
   void await_signal() {
-    signals_->async_wait([this](error_code ec, int signal) {
+    signals_.async_wait([this](error_code ec, int signal) {
       if (!ec) on_signal(signal);
     });
   }
 
   void on_signal(int signal) {
-    const std::string name = strsignal(signal);
-    if (signalled_) {
-      policy_.say("second signal (" + name + "): ending at once");
-      std::_Exit(128 + signal);
-    }
+    if (signalled_)
+      answers_.end("second signal (" + std::string(strsignal(signal)) + "): ending at once", 128 + signal);
     signalled_ = true;
-    policy_.say("received signal (" + name + "): stopping in order, " + format_duration(policy_.grace) + " at most");
     await_signal();
-    stop_.set();
+    answers_.stop(signal);
     after(policy_.grace, [this] {
-      policy_.say("not stopped in time: cancelling what still runs");
-      cancel_.emit(asio::cancellation_type::terminal);
-      after(policy_.unwind, [this] {
-        policy_.say("something does not unwind: ending the process");
-        std::_Exit(1);
-      });
+      answers_.cancel();
+      after(policy_.unwind, [this] { answers_.end("something does not unwind: ending the process", 1); });
     });
   }
 
   void after(Duration delay, std::function<void()> action) {
-    deadline_->expires_after(delay);
-    deadline_->async_wait([action = std::move(action)](error_code ec) {
+    const TimePoint when = later(RealClock{}.now(), delay);
+    deadline_.expires_at(std::chrono::steady_clock::time_point{when.time_since_epoch()});
+    deadline_.async_wait([action = std::move(action)](error_code ec) {
       if (!ec) action();
     });
+  }
+
+  const ShutdownPolicy& policy_;
+  SignalAnswers answers_;
+  bool signalled_ = false;
+  asio::io_context context_{1};
+  asio::signal_set signals_{context_, SIGINT, SIGTERM};
+  asio::steady_timer deadline_{context_};
+  std::thread thread_;
+};
+
+/// One run of run_main(): the loop of the body, and what signals do to it.
+class MainRun {
+ public:
+  explicit MainRun(ShutdownPolicy policy)
+      : policy_(std::move(policy)), context_(std::make_unique<asio::io_context>(1)) {}
+
+  ~MainRun() {
+    LoopDestruction mark;
+    context_.reset();
+  }
+
+  int run(std::function<Awaitable<int>(Event&)> body) {
+    auto on_end = [this](std::exception_ptr error, int code) {
+      error_ = error;
+      code_ = code;
+      context_->stop();
+    };
+    auto run_body = [&]() { return body(stop_); };
+    asio::co_spawn(*context_, std::move(run_body), asio::bind_cancellation_slot(cancel_.slot(), std::move(on_end)));
+    {
+      const SignalThread signals{policy_, answers()};
+      context_->run();
+    }
+    if (error_ && !(signalled_ && is_cancellation(error_))) std::rethrow_exception(error_);
+    return error_ ? 0 : code_;
+  }
+
+ private:
+  SignalAnswers answers() {
+    auto stop = [this](int signal) {
+      policy_.say("received signal (" + std::string(strsignal(signal)) + "): stopping in order, " +
+                  format_duration(policy_.grace) + " at most");
+      signalled_ = true;
+      stop_.set();
+    };
+    auto cancel = [this] {
+      policy_.say("not stopped in time: cancelling what still runs");
+      cancel_.emit(asio::cancellation_type::terminal);
+    };
+    return {.stop = [this, stop](int signal) { asio::post(*context_, [stop, signal] { stop(signal); }); },
+            .cancel = [this, cancel] { asio::post(*context_, cancel); },
+            .end =
+                [this](const std::string& why, int code) {
+                  try {
+                    policy_.say(why);
+                  } catch (const std::exception&) {
+                    // The process ends, whether it finds words for it or not.
+                  }
+                  std::_Exit(code);
+                }};
   }
 
   ShutdownPolicy policy_;
@@ -99,8 +148,6 @@ class MainRun {
   std::exception_ptr error_;
   int code_ = 0;
   std::unique_ptr<asio::io_context> context_;
-  std::optional<asio::signal_set> signals_;
-  std::optional<asio::steady_timer> deadline_;
 };
 
 }  // namespace

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <stdexcept>
@@ -142,7 +144,8 @@ Duration parse_duration(std::string_view text) {
   while (!rest.empty()) {
     double amount = 0;
     const auto [end, ec] = std::from_chars(rest.data(), rest.data() + rest.size(), amount, std::chars_format::fixed);
-    if (ec != std::errc{} || rest.front() == '-') throw fail();
+    // Numbers, to the library, are also "nan" and "inf".
+    if (ec != std::errc{} || rest.front() == '-' || !std::isfinite(amount)) throw fail();
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
     const auto* unit = std::find_if(std::begin(units), std::end(units),
                                     [&](const Unit& candidate) { return rest.starts_with(candidate.name); });
@@ -156,7 +159,8 @@ Duration parse_duration(std::string_view text) {
 }
 
 std::string format_duration(Duration duration) {
-  if (duration < Duration{0}) return "-" + format_duration(-duration);
+  // The shortest has no positive counterpart.
+  if (duration < Duration{0}) return "-" + format_duration(-std::max(duration, -Duration::max()));
   if (duration == Duration{0}) return "0s";
   if (duration < 1s) {
     for (const auto& [name, length] : {Unit{"ms", 1ms}, Unit{"us", 1us}})
@@ -165,14 +169,15 @@ std::string format_duration(Duration duration) {
     return std::to_string(duration.count()) + "ns";
   }
   std::string text;
-  const auto hours = duration / 1h;
-  const auto minutes = duration / 1min % 60;
-  const double seconds = static_cast<double>((duration % 1min).count()) / 1e9;
+  const auto rounded = std::chrono::round<std::chrono::milliseconds>(duration);
+  const auto hours = rounded / 1h;
+  const auto minutes = rounded / 1min % 60;
+  const auto milliseconds = (rounded % 1min).count();
   if (hours > 0) text += std::to_string(hours) + "h";
   if (minutes > 0) text += std::to_string(minutes) + "m";
-  if (seconds > 0) {
+  if (milliseconds > 0) {
     char buffer[32];
-    std::snprintf(buffer, sizeof buffer, "%.3f", seconds);
+    std::snprintf(buffer, sizeof buffer, "%.3f", static_cast<double>(milliseconds) / 1e3);
     std::string digits = buffer;
     digits.erase(digits.find_last_not_of('0') + 1);
     if (digits.ends_with('.')) digits.pop_back();

@@ -4,45 +4,44 @@
 
 namespace hubferry::async {
 
-TokenBucket::TokenBucket(Clock& clock, double per_second, double burst)
-    : clock_(clock),
-      interval_(per_second > 0 ? Duration{static_cast<Duration::rep>(1e9 / per_second)} : Duration{0}),
-      allowance_(
-          Duration{static_cast<Duration::rep>(static_cast<double>(interval_.count()) * std::max(burst - 1, 0.0))}),
-      next_(clock.now()) {}
+namespace {
 
-TimePoint TokenBucket::reserve() {
-  const TimePoint now = clock_.now();
-  next_ = std::max(next_, now);
-  const TimePoint due = next_ - allowance_;
-  next_ += interval_;
-  return std::max(due, now);
+/// A rate of next to nothing, or a burst without an end, is as good as one that takes thirty years.
+Duration bounded_nanoseconds(double count) {
+  return Duration{static_cast<Duration::rep>(std::min(1e18, count))};
 }
 
-Awaitable<Duration> TokenBucket::take() {
-  if (interval_ == Duration{0}) co_return Duration{0};
-  const TimePoint start = clock_.now();
-  const TimePoint due = reserve();
-  if (due <= start) co_return Duration{0};
+}  // namespace
 
-  const TimePoint mine = next_;
-  std::exception_ptr error;
-  try {
-    co_await clock_.sleep_until(due);
-  } catch (...) {
-    error = std::current_exception();
-  }
-  if (error) {
-    if (next_ == mine) next_ -= interval_;
-    std::rethrow_exception(error);
-  }
+TokenBucket::TokenBucket(Clock& clock, double per_second, double burst)
+    : clock_(clock),
+      interval_(per_second > 0 ? bounded_nanoseconds(1e9 / per_second) : Duration{0}),
+      allowance_(bounded_nanoseconds(static_cast<double>(interval_.count()) * std::max(burst - 1, 0.0))),
+      next_(clock.now()) {}
+
+Awaitable<Duration> TokenBucket::take() {
+  if (try_take()) co_return Duration{0};
+  const TimePoint start = clock_.now();
+  struct Waiting {
+    std::size_t& count;
+    explicit Waiting(std::size_t& waiting) : count(waiting) { ++count; }
+    ~Waiting() { --count; }
+  };
+  const Waiting waiting{waiting_};
+  // Only who is first waits for the token itself: so whoever gives up on the way has taken nothing.
+  const auto turn = co_await turns_.acquire();
+  co_await clock_.sleep_until(next_ - allowance_);
+  next_ = later(next_, interval_);
   co_return clock_.now() - start;
 }
 
 bool TokenBucket::try_take() {
   if (interval_ == Duration{0}) return true;
-  if (std::max(next_, clock_.now()) - allowance_ > clock_.now()) return false;
-  reserve();
+  if (waiting_ > 0) return false;
+  const TimePoint now = clock_.now();
+  next_ = std::max(next_, now);
+  if (next_ - allowance_ > now) return false;
+  next_ = later(next_, interval_);
   return true;
 }
 

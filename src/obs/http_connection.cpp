@@ -122,7 +122,8 @@ Awaitable<bool> HttpConnection::serve_one() {
   incoming.head = message.method() == http::verb::head;
   incoming.http10 = message.version() < 11;
   incoming.accepts_gzip = accepts_gzip(joined(message, http::field::accept_encoding));
-  const bool has_body = parser.chunked() || parser.content_length().value_or(0) > 0;
+  // Any transfer coding means a body. Where one ends that is not chunked nobody can tell: what follows is no request.
+  const bool has_body = message.count(http::field::transfer_encoding) > 0 || parser.content_length().value_or(0) > 0;
   if (has_body) {
     auto answer = refusal(413, "requests must not have a body");
     co_await send(std::move(answer), incoming);
@@ -134,6 +135,8 @@ Awaitable<bool> HttpConnection::serve_one() {
   HttpResponse response;
   if (!incoming.head && message.method() != http::verb::get) {
     response = refusal(405, "only GET and HEAD are answered here");
+  } else if (!incoming.http10 && message.count(http::field::host) != 1) {
+    response = refusal(400, "a request in HTTP/1.1 names one host");
   } else if (auto request = parse_target({message.target().data(), message.target().size()})) {
     request->accept = joined(message, http::field::accept);
     request->accepts_gzip = incoming.accepts_gzip;

@@ -83,15 +83,19 @@ int closeness(std::string_view range, std::string_view type) {
 
 std::optional<HttpRequest> parse_target(std::string_view target) {
   // A proxy's form: the authority is of no interest to a server that has one name only.
-  if (target.starts_with("http://") || target.starts_with("https://")) {
-    const auto path = target.find('/', target.find("://") + 3);
-    target = path == std::string_view::npos ? std::string_view("/") : target.substr(path);
+  const auto scheme = target.substr(0, target.find("://"));
+  const bool has_authority =
+      scheme.size() < target.size() && (equal_ignoring_case(scheme, "http") || equal_ignoring_case(scheme, "https"));
+  if (has_authority) {
+    target.remove_prefix(scheme.size() + 3);
+    target.remove_prefix(std::min(target.size(), target.find_first_of("/?#")));
   }
   target = target.substr(0, target.find('#'));
-  if (!target.starts_with('/')) return std::nullopt;
+  if (!has_authority && !target.starts_with('/')) return std::nullopt;
   HttpRequest request;
   const auto question = target.find('?');
   if (!decode_into(request.path, target.substr(0, question), false)) return std::nullopt;
+  if (request.path.empty()) request.path = "/";
   if (question == std::string_view::npos) return request;
   auto rest = target.substr(question + 1);
   while (!rest.empty()) {

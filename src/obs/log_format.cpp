@@ -1,5 +1,6 @@
 #include "obs/log_format.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -11,8 +12,12 @@ namespace hubferry::obs::detail {
 
 namespace {
 
-// Container runtimes cut lines at 16 KiB, and half a line is no JSON.
+// Container runtimes cut lines at 16 KiB, and half a line is no JSON. So one text does not get all of a line, and those
+// that come when it is as good as full get what is enough for a name. All sizes are those with escapes.
 constexpr std::size_t longest_text = 8UL * 1024;
+constexpr std::size_t shortest_text = 128;
+constexpr std::size_t full_line = 12UL * 1024;
+constexpr std::size_t full_context = 2UL * 1024;
 
 /// Characters that can end a line, move a cursor or turn the reading direction.
 bool is_dangerous(char32_t code) {
@@ -40,14 +45,18 @@ void append_escape(std::string& line, char32_t code) {
 }
 
 /// With `quotable` the text stands between quotes: quote and backslash are escaped as well.
-void append_escaped(std::string& line, std::string_view text, bool quotable) {
+/// Returns how much of the text is left over when `room` bytes are used up.
+std::size_t append_escaped(std::string& line, std::string_view text, bool quotable, std::size_t room) {
+  const auto end = line.size() + room;
   while (!text.empty()) {
     std::size_t plain = 0;
+    const auto most = std::min(text.size(), end - line.size());
     const auto is_plain = [&](char c) { return c >= 0x20 && c < 0x7F && !(quotable && (c == '"' || c == '\\')); };
-    while (plain < text.size() && is_plain(text[plain])) ++plain;
+    while (plain < most && is_plain(text[plain])) ++plain;
     line += text.substr(0, plain);
     text.remove_prefix(plain);
-    if (text.empty()) return;
+    if (text.empty()) return 0;
+    const auto before = line.size();
     const auto character = first_character(text);
     if (!character.valid)
       line += "\xEF\xBF\xBD";
@@ -57,19 +66,25 @@ void append_escaped(std::string& line, std::string_view text, bool quotable) {
       (line += '\\') += text.front();
     else
       line += text.substr(0, character.bytes);
+    if (line.size() > end) {
+      line.resize(before);
+      return text.size();
+    }
     text.remove_prefix(character.bytes);
   }
+  return 0;
 }
 
-void append_limited(std::string& line, std::string_view text, bool quotable) {
-  const auto shown = cut_utf8(text, longest_text);
-  append_escaped(line, shown, quotable);
-  if (shown.size() < text.size()) line += "... (" + std::to_string(text.size() - shown.size()) + " bytes more)";
+/// `full_at`: the size from which on the line has no more room for long texts.
+void append_limited(std::string& line, std::string_view text, bool quotable, std::size_t full_at) {
+  const auto room = full_at - std::min(full_at, line.size());
+  const auto left_over = append_escaped(line, text, quotable, std::clamp(room, shortest_text, longest_text));
+  if (left_over > 0) line += "... (" + std::to_string(left_over) + " bytes more)";
 }
 
-void append_quoted(std::string& line, std::string_view text) {
+void append_quoted(std::string& line, std::string_view text, std::size_t full_at) {
   line += '"';
-  append_limited(line, text, true);
+  append_limited(line, text, true, full_at);
   line += '"';
 }
 
@@ -83,13 +98,14 @@ bool needs_quotes(std::string_view text) {
 /// Writes values of either format.
 class ValueWriter {
  public:
-  ValueWriter(std::string& line, LogFormat format) : line_(line), format_(format) {}
+  ValueWriter(std::string& line, LogFormat format, std::size_t full_at)
+      : line_(line), format_(format), full_at_(full_at) {}
 
   void operator()(std::string_view text) {
     if (format_ == LogFormat::text && !needs_quotes(text))
-      append_limited(line_, text, false);
+      append_limited(line_, text, false, full_at_);
     else
-      append_quoted(line_, text);
+      append_quoted(line_, text, full_at_);
   }
   void operator()(const std::string& text) { (*this)(std::string_view(text)); }
   void operator()(std::int64_t value) { append_number(value); }
@@ -123,6 +139,7 @@ class ValueWriter {
 
   std::string& line_;
   LogFormat format_;
+  std::size_t full_at_;
 };
 
 std::string timestamp(const async::Clock* clock) {
@@ -159,7 +176,7 @@ std::string_view colour_of(Level level) {
 }
 
 void append_json_head(std::string& line, const LogTarget::Style& style, Level level, std::string_view name,
-                      std::string_view message) {
+                      std::string_view message, std::size_t full_at) {
   line += R"({"ts":")";
   line += timestamp(style.clock);
   line += R"(","level":")";
@@ -167,14 +184,14 @@ void append_json_head(std::string& line, const LogTarget::Style& style, Level le
   line += '"';
   if (!name.empty()) {
     line += R"(,"logger":)";
-    append_quoted(line, name);
+    append_quoted(line, name, full_at);
   }
   line += R"(,"msg":)";
-  append_quoted(line, message);
+  append_quoted(line, message, full_at);
 }
 
 void append_text_head(std::string& line, const LogTarget::Style& style, Level level, std::string_view name,
-                      std::string_view message) {
+                      std::string_view message, std::size_t full_at) {
   const auto micros = timestamp(style.clock);
   line += std::string_view(micros).substr(0, micros.size() - 4);  // milliseconds are enough for a person
   line += "Z ";
@@ -183,19 +200,17 @@ void append_text_head(std::string& line, const LogTarget::Style& style, Level le
   if (style.colour) line += "\x1b[0m";
   if (!name.empty()) {
     line += ' ';
-    append_escaped(line, name, false);
+    append_limited(line, name, false, full_at);
   }
   line += ' ';
-  append_limited(line, message, false);
+  append_limited(line, message, false, full_at);
 }
 
-}  // namespace
-
-void append_field(std::string& line, LogFormat format, const Field& field) {
-  ValueWriter writer{line, format};
+void append_field(std::string& line, LogFormat format, const Field& field, std::size_t full_at) {
+  ValueWriter writer{line, format, full_at};
   if (format == LogFormat::json) {
     line += ',';
-    append_quoted(line, field.key);
+    append_quoted(line, field.key, full_at);
     line += ':';
   } else {
     line += ' ';
@@ -205,12 +220,19 @@ void append_field(std::string& line, LogFormat format, const Field& field) {
   std::visit(writer, field.value.any());
 }
 
+}  // namespace
+
+void append_context_field(std::string& fields, LogFormat format, const Field& field) {
+  append_field(fields, format, field, full_context);
+}
+
 void append_line(std::string& line, const LogTarget::Style& style, Level level, std::string_view name,
                  std::string_view message, std::string_view context_fields, std::initializer_list<Field> fields) {
   const bool json = style.format == LogFormat::json;
-  (json ? append_json_head : append_text_head)(line, style, level, name, message);
+  const auto full_head = full_line - std::min(full_line, context_fields.size());
+  (json ? append_json_head : append_text_head)(line, style, level, name, message, full_head);
   line += context_fields;
-  for (const auto& field : fields) append_field(line, style.format, field);
+  for (const auto& field : fields) append_field(line, style.format, field, full_line);
   if (json) line += '}';
   line += '\n';
 }

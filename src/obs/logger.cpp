@@ -48,7 +48,7 @@ std::optional<LogFormat> parse_log_format(std::string_view name) {
 Logger Logger::with(std::string_view key, const Value& value) const {
   if (!context_) return *this;
   auto extended = std::make_shared<detail::LogContext>(*context_);
-  detail::append_field(extended->fields, context_->target->style().format, Field{key, value});
+  detail::append_context_field(extended->fields, context_->target->style().format, Field{key, value});
   return Logger{std::move(extended)};
 }
 

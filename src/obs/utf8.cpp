@@ -64,12 +64,4 @@ std::string to_utf8(std::string_view text) {
   return result;
 }
 
-std::string_view cut_utf8(std::string_view text, std::size_t bytes) {
-  if (text.size() <= bytes) return text;
-  std::size_t end = bytes;
-  // A character has at most three continuation bytes; more of them is garbage, which may be cut anywhere.
-  for (int steps = 0; steps < 3 && end > 0 && is_continuation(text, end); ++steps) --end;
-  return text.substr(0, is_continuation(text, end) ? bytes : end);
-}
-
 }  // namespace hubferry::obs

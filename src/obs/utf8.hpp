@@ -22,7 +22,4 @@ bool is_utf8(std::string_view text);
 /// `text` with every invalid part replaced by U+FFFD.
 std::string to_utf8(std::string_view text);
 
-/// The longest beginning of `text` that has at most `bytes` bytes and does not cut a character in two.
-std::string_view cut_utf8(std::string_view text, std::size_t bytes);
-
 }  // namespace hubferry::obs

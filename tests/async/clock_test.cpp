@@ -147,13 +147,29 @@ TEST(DurationText, ReadsWhatGoUsersType) {
   EXPECT_EQ(parse_duration("5us"), 5us);
   EXPECT_EQ(parse_duration("-5s"), -5s);
   EXPECT_EQ(parse_duration("0"), 0s);
-  for (const std::string text : {"", "10", "s", "5x", "1h-3m", "--1s", "1e400s", "99999999999h", "10 s"})
+  for (const std::string text : {"", "10", "s", "5x", "1h-3m", "--1s", "1e400s", "99999999999h", "10 s", "nans",
+                                 "-nanms", "1hnans", "nan(1)s", "infs"})
     EXPECT_THROW(parse_duration(text), std::invalid_argument) << text;
 }
 
 TEST(DurationText, WritesWhatItReads) {
   for (const std::string text : {"10s", "1h30m", "250ms", "5us", "1m0.5s", "0s", "-5s", "2h", "7ns"})
     EXPECT_EQ(format_duration(parse_duration(text)), text);
+}
+
+// Sixty seconds are a minute, also when it takes rounding to get there.
+TEST(DurationText, RoundsToMillisecondsBeforeItSplits) {
+  EXPECT_EQ(format_duration(59'999'600us), "1m");
+  EXPECT_EQ(format_duration(1min + 59'999'600us), "2m");
+  EXPECT_EQ(format_duration(59min + 59'999'600us), "1h");
+  EXPECT_EQ(format_duration(1h + 100us), "1h");
+  EXPECT_EQ(format_duration(1'000'400us), "1s");
+}
+
+// What a subtraction gives for something that never happened ends up in a log line, too.
+TEST(DurationText, WritesTheShortestAndTheLongestThereIs) {
+  EXPECT_EQ(format_duration(Duration::max()), "2562047h47m16.855s");
+  EXPECT_EQ(format_duration(Duration::min()), "-2562047h47m16.855s");
 }
 
 TEST(Random, IsTheSameEverywhereForOneSeed) {

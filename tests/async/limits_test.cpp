@@ -164,6 +164,65 @@ TEST_F(LimitsTest, AConsumerThatIsCancelledAsItIsServedLeavesTheValueToTheNext) 
   });
 }
 
+/// How many are in the middle of something.
+struct Counted {
+  int& count;
+  explicit Counted(int& counter) : count(counter) { ++count; }
+  ~Counted() { --count; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+};
+
+// Whoever is cancelled, and whenever: nobody is left waiting for what is there.
+TEST_F(LimitsTest, NothingIsLostWhateverIsCancelledWhen) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random{seed};
+    Semaphore semaphore{8};
+    Queue<int> queue{2};
+    int acquiring = 0;
+    int pushing = 0;
+    int popping = 0;
+    int in_queue = 0;
+    // Whole milliseconds, so that much happens in one turn.
+    const auto a_moment = [&] { return random.below(4) * 1ms; };
+    auto acquire = [&]() -> Awaitable<Semaphore::Permit> {
+      const Counted waiting{acquiring};
+      co_return co_await semaphore.acquire();
+    };
+    auto produce = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(a_moment());
+      const auto permit = co_await acquire();
+      co_await clock_.sleep_for(a_moment());
+      const Counted waiting{pushing};
+      if (co_await queue.push(1)) ++in_queue;
+    };
+    auto consume = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(3 * a_moment());
+      const Counted waiting{popping};
+      if (co_await queue.pop()) --in_queue;
+    };
+    run([&]() -> Awaitable<> {
+      TaskScope unlucky{co_await asio::this_coro::executor};
+      TaskScope lucky{co_await asio::this_coro::executor};
+      const auto one = [&]() -> TaskScope& { return random.chance(0.5) ? unlucky : lucky; };
+      for (auto producers = random.below(30); producers > 0; --producers) one().spawn(produce());
+      for (auto consumers = random.below(30); consumers > 0; --consumers) one().spawn(consume());
+      co_await clock_.sleep_for(3 * a_moment());
+      unlucky.stop();
+      co_await unlucky.join();
+      co_await clock_.sleep_for(1s);
+      EXPECT_FALSE(acquiring > 0 && semaphore.free() > 0);
+      EXPECT_FALSE(pushing > 0 && queue.size() < 2);
+      EXPECT_FALSE(popping > 0 && queue.size() > 0);
+      queue.close();
+      co_await lucky.join();
+    });
+    EXPECT_EQ(semaphore.free(), semaphore.total());
+    EXPECT_EQ(in_queue, static_cast<int>(queue.size()));
+  }
+}
+
 TEST_F(LimitsTest, ATokenBucketAllowsABurstAndThenItsRate) {
   run([&]() -> Awaitable<> {
     TokenBucket bucket{clock_, 10, 5};
@@ -202,6 +261,56 @@ TEST_F(LimitsTest, ACancelledWaiterGivesItsTokenBack) {
   });
 }
 
+// Else those who gave up long ago would hold back all who come after them, until those give up as well.
+TEST_F(LimitsTest, ATokenBucketForgetsAWholeQueueThatGaveUp) {
+  run([&]() -> Awaitable<> {
+    TokenBucket bucket{clock_, 1, 1};
+    co_await bucket.take();
+    TaskScope scope{co_await asio::this_coro::executor};
+    auto waiter = [&]() -> Awaitable<> { co_await bucket.take(); };
+    for (int i = 0; i < 1000; ++i) scope.spawn(waiter());
+    co_await clock_.sleep_for(500ms);
+    scope.stop();
+    co_await scope.join();
+    co_await bucket.take();
+    EXPECT_EQ(clock_.now() - TimePoint{}, 1s);
+  });
+}
+
+TEST_F(LimitsTest, ThoseBehindAWaiterThatGivesUpMoveUpInOrder) {
+  run([&]() -> Awaitable<> {
+    TokenBucket bucket{clock_, 1, 1};
+    co_await bucket.take();
+    std::vector<int> order;
+    auto waiter = [&](int me) -> Awaitable<> {
+      co_await bucket.take();
+      order.push_back(me);
+    };
+    TaskScope scope{co_await asio::this_coro::executor};
+    auto* first = scope.spawn(waiter(1));
+    auto* second = scope.spawn(waiter(2));
+    scope.spawn(waiter(3));
+    scope.spawn(waiter(4));
+    co_await clock_.sleep_for(500ms);
+    scope.stop(*first);
+    scope.stop(*second);
+    co_await clock_.sleep_for(1ms);
+    EXPECT_FALSE(bucket.try_take());
+    co_await scope.join();
+    EXPECT_EQ(order, (std::vector<int>{3, 4}));
+    EXPECT_EQ(clock_.now() - TimePoint{}, 2s);
+  });
+}
+
+TEST_F(LimitsTest, ATokenBucketTakesExtremeRatesAndBursts) {
+  TokenBucket hardly_ever{clock_, 1e-300, 2};
+  EXPECT_TRUE(hardly_ever.try_take());
+  EXPECT_TRUE(hardly_ever.try_take());
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(hardly_ever.try_take());
+  TokenBucket nearly_always{clock_, 1, 1e300};
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(nearly_always.try_take());
+}
+
 TEST_F(LimitsTest, BackoffGrowsToItsMostAndStartsOverAfterCalm) {
   Backoff backoff{{.first = 1s, .most = 5s, .factor = 2, .jitter = 0, .reset_after = 2min}, clock_, random_};
   EXPECT_EQ(backoff.next(), 1s);
@@ -209,11 +318,32 @@ TEST_F(LimitsTest, BackoffGrowsToItsMostAndStartsOverAfterCalm) {
   EXPECT_EQ(backoff.next(), 4s);
   EXPECT_EQ(backoff.next(), 5s);
   EXPECT_EQ(backoff.next(), 5s);
-  loop_.run_for(2min);
+  loop_.run_for(5s + 2min);
   EXPECT_EQ(backoff.next(), 1s);
   backoff.next();
   backoff.reset();
   EXPECT_EQ(backoff.next(), 1s);
+}
+
+// The pauses themselves are no calm: nothing was tried meanwhile.
+TEST_F(LimitsTest, BackoffThatPausesForLongerThanItsCalmDoesNotStartOver) {
+  run([&]() -> Awaitable<> {
+    Backoff backoff{{.first = 1min, .most = 8min, .factor = 2, .jitter = 0, .reset_after = 2min}, clock_, random_};
+    for (int i = 0; i < 6; ++i) co_await backoff.pause();
+    EXPECT_EQ(clock_.now() - TimePoint{}, 1min + 2min + 4min + 3 * 8min);
+  });
+}
+
+TEST_F(LimitsTest, BackoffKeepsWithinTheRangeOfADuration) {
+  Backoff endless{{.first = 1s, .most = Duration::max(), .factor = 1e9, .jitter = 1, .reset_after = Duration::max()},
+                  clock_,
+                  random_};
+  Backoff none{
+      {.first = 0s, .most = 1s, .factor = 1e300, .jitter = 1, .reset_after = Duration::max()}, clock_, random_};
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_GE(endless.next(), 1s);
+    EXPECT_EQ(none.next(), 0s);
+  }
 }
 
 TEST_F(LimitsTest, BackoffSurvivesThousandsOfFailures) {

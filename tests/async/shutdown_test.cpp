@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <stdexcept>
+#include <thread>
 
 #include "hubferry/async/clock.hpp"
 
@@ -15,6 +16,11 @@ RealClock real_clock;
 
 ShutdownPolicy quick() {
   return {.grace = 50ms, .unwind = 50ms, .say = [](const std::string& text) { fprintf(stderr, "%s\n", text.c_str()); }};
+}
+
+/// What no coroutine should do: keeps its loop for longer than any test lasts.
+void hang() {
+  std::this_thread::sleep_for(20s);
 }
 
 TEST(RunMain, ReturnsTheCodeOfABodyThatEndsByItself) {
@@ -89,6 +95,38 @@ TEST(RunMainDeathTest, ASecondSignalEndsTheProcessAtOnce) {
     run_main(body, patient);
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(128 + SIGINT), "ending at once");
+}
+
+// Who wants the process to end at once most likely sees it hang.
+TEST(RunMainDeathTest, ASecondSignalEndsAProcessWhoseLoopHangs) {
+  auto run = [] {
+    auto body = [](Event&) -> Awaitable<int> {
+      kill(getpid(), SIGTERM);
+      kill(getpid(), SIGINT);
+      hang();
+      co_return 0;
+    };
+    ShutdownPolicy patient = quick();
+    patient.grace = 1h;
+    run_main(body, patient);
+  };
+  // The two may overtake each other.
+  const auto by_signal = [](int status) {
+    return testing::ExitedWithCode(128 + SIGINT)(status) || testing::ExitedWithCode(128 + SIGTERM)(status);
+  };
+  EXPECT_EXIT(run(), by_signal, "ending at once");
+}
+
+TEST(RunMainDeathTest, ALoopThatHangsIsEndedWithCodeOneWhenItsTimeIsUp) {
+  auto run = [] {
+    auto body = [](Event&) -> Awaitable<int> {
+      kill(getpid(), SIGTERM);
+      hang();
+      co_return 0;
+    };
+    run_main(body, quick());
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(1), "does not unwind");
 }
 
 TEST(RunMainDeathTest, ABodyThatDoesNotEvenUnwindIsEndedWithCodeOne) {

@@ -28,10 +28,13 @@ TEST(ParseTarget, SplitsAndDecodes) {
 TEST(ParseTarget, TakesAProxysForm) {
   EXPECT_EQ(parse_target("http://host:8080/metrics?x=1")->path, "/metrics");
   EXPECT_EQ(parse_target("http://host")->path, "/");
+  EXPECT_EQ(parse_target("HTTP://host/metrics#x")->path, "/metrics");
+  EXPECT_EQ(parse_target("http://host?x=/metrics")->path, "/");
+  EXPECT_EQ(parse_target("http://host?x=/metrics")->query_values("x"), std::vector<std::string>{"/metrics"});
 }
 
 TEST(ParseTarget, RefusesWhatIsNoPath) {
-  for (const auto* bad : {"", "*", "metrics", "host:443", "/%", "/%4", "/%zz", "/?%0", "?x"})
+  for (const auto* bad : {"", "*", "metrics", "host:443", "http", "httpx://host/", "/%", "/%4", "/%zz", "/?%0", "?x"})
     EXPECT_EQ(parse_target(bad), std::nullopt) << bad;
 }
 

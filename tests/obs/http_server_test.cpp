@@ -88,10 +88,14 @@ TEST(HttpServer, BodiesAreRefused) {
   ServerOnThread server{ServerOnThread::on_loopback(), echo};
   for (const std::string header :
        {"Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n", "Content-Length: 99999999999\r\n",
-        "Content-Length: 5\r\nExpect: 100-continue\r\n"}) {
+        "Content-Length: 5\r\nExpect: 100-continue\r\n",
+        // Codings that say that there is a body, but not where it ends: what follows must not pass for a request.
+        "Transfer-Encoding: gzip\r\n", "Transfer-Encoding: chunked, gzip\r\n", "Transfer-Encoding: xchunked\r\n",
+        "Transfer-Encoding:\r\n", "Transfer-Encoding: chunked\r\nConnection: upgrade\r\nUpgrade: h2c\r\n"}) {
     TcpClient client{server.port()};
-    client.send("GET /page HTTP/1.1\r\nHost: test\r\n" + header + "\r\nhello");
-    EXPECT_THAT(client.receive_all(), StartsWith("HTTP/1.1 413")) << header;
+    client.send("GET /page HTTP/1.1\r\nHost: test\r\n" + header + "\r\n" + get_page);
+    client.finish_sending();
+    EXPECT_THAT(client.receive_all(), AllOf(StartsWith("HTTP/1.1 413"), Not(HasSubstr(" 200 ")))) << header;
   }
 }
 
@@ -129,6 +133,8 @@ TEST(HttpServer, GarbageIsRefused) {
       "GET /page HTTP/1.1\r\nContent-Length: x\r\n\r\n",
       "GET /page HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
       "GET /page HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "GET /page HTTP/1.1\r\n\r\n",
+      "GET /page HTTP/1.1\r\nHost: test\r\nHost: other\r\n\r\n",
       "GET /page HTTP/3.0\r\n\r\n",
       "GET page HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n",
       "GET /%zz HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n",
@@ -237,7 +243,7 @@ TEST(HttpServer, AClientThatDoesNotReadItsAnswerIsCutOff) {
 
 TEST(HttpServer, AClientThatLeavesEarlyDoesNoHarm) {
   ServerOnThread server{ServerOnThread::on_loopback(), echo};
-  for (const auto* part : {"", "G", "GET /page HTTP/1.1\r\n", "GET /large HTTP/1.1\r\n\r\n"})
+  for (const auto* part : {"", "G", "GET /page HTTP/1.1\r\n", "GET /large HTTP/1.1\r\nHost: test\r\n\r\n"})
     for (int i = 0; i < 20; ++i) TcpClient{server.port()}.send(part);
   TcpClient client{server.port()};
   EXPECT_THAT(client.get("/page"), EndsWith("hello"));

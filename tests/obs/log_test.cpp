@@ -144,6 +144,22 @@ TEST_F(LogFormatTest, AHugeValueIsCutAndSaysSo) {
   EXPECT_THAT(std::string(body), testing::EndsWith("x... (91808 bytes more)"));
 }
 
+TEST_F(LogFormatTest, NoLineIsLongerThanAContainerRuntimeTakes) {
+  const std::string texts[] = {std::string(100'000, 'x'), std::string(100'000, '\x01'), std::string(100'000, '\xff'),
+                               std::string(100'000, '"')};
+  for (auto format : {LogFormat::json, LogFormat::text}) {
+    for (const auto& text : texts) {
+      LogCapture capture{{.format = format, .clock = &loop_.clock()}};
+      const auto log = capture.logger().named("kube").with("one", text).with("two", text).with("three", text);
+      log.info(text, {{"a", text}, {"b", text}, {"c", text}, {"d", text}, {"e", text}, {"f", text}, {"last", 7}});
+      const auto line = capture.lines().at(0);
+      EXPECT_LT(line.size(), 16UL * 1024);
+      EXPECT_TRUE(is_utf8(line));
+      if (format == LogFormat::json) EXPECT_EQ(parse(line).at("last"), 7);
+    }
+  }
+}
+
 TEST_F(LogFormatTest, ACutNeverSplitsACharacter) {
   auto capture = json();
   // Bytes 8191 to 8193 are one character.

@@ -12,7 +12,7 @@ struct BackoffPolicy {
   double factor = 2.0;
   /// Each delay is drawn from [delay, delay * (1 + jitter)], so that many clients do not come back in step.
   double jitter = 1.0;
-  /// After this long without a failure, start over from `first`.
+  /// After an attempt that has gone well for this long, start over from `first`. The pause before it does not count.
   Duration reset_after = 2min;
 };
 
@@ -33,7 +33,7 @@ class Backoff {
   Clock& clock_;
   Random& random_;
   unsigned failures_ = 0;
-  TimePoint last_failure_{};
+  TimePoint last_attempt_{};  // begins when the pause is over
 };
 
 }  // namespace hubferry::async

@@ -5,7 +5,9 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/post.hpp>
+#include <exception>
 #include <optional>
+#include <utility>
 
 namespace hubferry::async {
 namespace detail {
@@ -16,6 +18,7 @@ template <typename T>
 struct Crossing {
   asio::cancellation_signal signal;
   std::optional<T> result;
+  std::exception_ptr error;
 };
 
 struct Nothing {};
@@ -43,10 +46,15 @@ struct StartCrossing {
         asio::post(home, [handler = std::move(handler), error]() mutable { std::move(handler)(error); });
       };
       auto run = [crossing, make_task = std::move(make_task)]() mutable -> Awaitable<> {
-        if constexpr (std::is_same_v<T, Nothing>)
-          co_await make_task();
-        else
-          crossing->result.emplace(co_await make_task());
+        // Not left to Asio, which would hold on to it for a while: an exception then dies on either loop.
+        try {
+          if constexpr (std::is_same_v<T, Nothing>)
+            co_await make_task();
+          else
+            crossing->result.emplace(co_await make_task());
+        } catch (...) {
+          crossing->error = std::current_exception();
+        }
       };
       asio::co_spawn(target, std::move(run), asio::bind_cancellation_slot(signal.slot(), std::move(bring_home)));
     });
@@ -65,6 +73,7 @@ auto run_on(Executor target, MakeTask make_task) -> std::invoke_result_t<MakeTas
   auto crossing = std::make_shared<detail::Crossing<Stored>>();
   detail::StartCrossing<Stored, MakeTask> start{home, target, &make_task, crossing};
   co_await asio::async_initiate<const asio::deferred_t, void(std::exception_ptr)>(start, asio::deferred);
+  if (crossing->error) std::rethrow_exception(std::exchange(crossing->error, nullptr));
   if constexpr (!std::is_void_v<T>) co_return std::move(*crossing->result);
 }
 
