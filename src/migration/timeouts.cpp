@@ -42,7 +42,8 @@ std::optional<std::string> timeout_problem(const Migration& migration) {
 }
 
 async::TimePoint stage_deadline(WallTime started, Duration timeout, const async::Clock& clock) {
-  const auto gone = std::max(Duration::zero(), Duration{clock.wall_now() - started});
+  // Times before 1970 come from a status that somebody edited; the span to the earliest would not fit a Duration.
+  const auto gone = std::max(Duration::zero(), Duration{clock.wall_now() - std::max(started, WallTime{})});
   return async::later(clock.now(), timeout - gone);
 }
 

@@ -80,6 +80,7 @@ TEST(StageTimeout, IsCountedFromTheStageAndSurvivesAClockThatWasSetBack) {
   EXPECT_EQ(stage_deadline(now - 2min, 5min, loop.clock()), loop.clock().now() + 3min);
   EXPECT_EQ(stage_deadline(now - 1h, 5min, loop.clock()), loop.clock().now() - 55min);
   EXPECT_EQ(stage_deadline(now + 1h, 5min, loop.clock()), loop.clock().now() + 5min);
+  EXPECT_LT(stage_deadline(WallTime::min(), 5min, loop.clock()), loop.clock().now());
 }
 
 TEST(Ledger, ComesBackFromItsConfigMapAsItWas) {
