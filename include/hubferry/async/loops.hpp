@@ -24,7 +24,7 @@ class LoopPool {
   /// bringing a result: they touch it for a moment longer than it takes to arrive.
   void stop();
 
-  /// The loops in turn, so that connections spread evenly.
+  /// The loops in turn, so that connections spread evenly. For one thread only: that which set things up.
   Executor next();
   [[nodiscard]] std::size_t size() const { return loops_.size(); }
 
