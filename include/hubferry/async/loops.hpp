@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -24,14 +25,14 @@ class LoopPool {
   /// bringing a result: they touch it for a moment longer than it takes to arrive.
   void stop();
 
-  /// The loops in turn, so that connections spread evenly. For one thread only: that which set things up.
+  /// The loops in turn, so that connections spread evenly. From any thread.
   Executor next();
   [[nodiscard]] std::size_t size() const { return loops_.size(); }
 
  private:
   struct Loop;
   std::vector<std::unique_ptr<Loop>> loops_;
-  std::size_t turn_ = 0;
+  std::atomic<std::size_t> turn_ = 0;
 };
 
 /// True while a loop of this thread destroys what was still suspended on it: owners need not have joined then.
