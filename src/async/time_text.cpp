@@ -169,7 +169,9 @@ std::string format_duration(Duration duration) {
     return std::to_string(duration.count()) + "ns";
   }
   std::string text;
-  const auto rounded = std::chrono::round<std::chrono::milliseconds>(duration);
+  // Not std::chrono::round, which computes with the millisecond beyond: the longest has none.
+  auto rounded = std::chrono::floor<std::chrono::milliseconds>(duration);
+  if (duration - rounded >= 500us) rounded += 1ms;
   const auto hours = rounded / 1h;
   const auto minutes = rounded / 1min % 60;
   const auto milliseconds = (rounded % 1min).count();
