@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "app/commands.hpp"
-#include "app/output.hpp"
-#include "app/terminal.hpp"
+#include "app/cli/output.hpp"
+#include "app/cli/terminal.hpp"
+#include "app/commands/commands.hpp"
 
 int main(int argc, char** argv) {
   using namespace hubferry::app;

@@ -1,4 +1,4 @@
-#include "app/agent_display.hpp"
+#include "app/service/agent_display.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

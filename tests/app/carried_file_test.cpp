@@ -1,8 +1,8 @@
-#include "app/carried_file.hpp"
+#include "app/manager/carried_file.hpp"
 
 #include <gmock/gmock.h>
 
-#include "app/temporary_folder.hpp"
+#include "app/cli/temporary_folder.hpp"
 #include "hubferry/kube/config.hpp"
 
 namespace hubferry::app {

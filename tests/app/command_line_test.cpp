@@ -1,13 +1,13 @@
-#include "app/command_line.hpp"
+#include "app/cli/command_line.hpp"
 
 #include <gmock/gmock.h>
 
 #include <map>
 #include <sstream>
 
-#include "app/commands.hpp"
-#include "app/flag_values.hpp"
-#include "app/manager_options.hpp"
+#include "app/cli/flag_values.hpp"
+#include "app/commands/commands.hpp"
+#include "app/manager/manager_options.hpp"
 
 namespace hubferry::app {
 namespace {

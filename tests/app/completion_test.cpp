@@ -1,4 +1,4 @@
-#include "app/completion.hpp"
+#include "app/cli/completion.hpp"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "app/commands.hpp"
+#include "app/commands/commands.hpp"
 #include "support/process.hpp"
 #include "support/temporary_folder.hpp"
 

@@ -1,4 +1,4 @@
-#include "app/demo_progress.hpp"
+#include "app/demo/demo_progress.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,8 +1,8 @@
-#include "app/plan.hpp"
+#include "app/plan/plan.hpp"
 
 #include <gmock/gmock.h>
 
-#include "app/plan_text.hpp"
+#include "app/plan/plan_text.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/virtual_world.hpp"
 #include "hubferry/transport/hub_directory.hpp"

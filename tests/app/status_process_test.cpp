@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-#include "app/server_client.hpp"
+#include "app/cli/server_client.hpp"
 #include "hubferry/migration/resource.hpp"
 #include "migration_samples.hpp"
 #include "sim/served_test.hpp"

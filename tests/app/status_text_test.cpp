@@ -1,8 +1,8 @@
-#include "app/status_text.hpp"
+#include "app/status/status_text.hpp"
 
 #include <gmock/gmock.h>
 
-#include "app/migration_checklist.hpp"
+#include "app/status/migration_checklist.hpp"
 #include "migration_samples.hpp"
 
 namespace hubferry::app {

@@ -1,4 +1,4 @@
-#include "app/status_watch.hpp"
+#include "app/status/status_watch.hpp"
 
 #include <gmock/gmock.h>
 

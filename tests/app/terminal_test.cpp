@@ -1,13 +1,13 @@
-#include "app/terminal.hpp"
+#include "app/cli/terminal.hpp"
 
 #include <gmock/gmock.h>
 
 #include <sstream>
 
-#include "app/json_text.hpp"
-#include "app/natural_order.hpp"
-#include "app/text_table.hpp"
-#include "app/yaml_text.hpp"
+#include "app/cli/json_text.hpp"
+#include "app/cli/text_table.hpp"
+#include "app/cli/yaml_text.hpp"
+#include "app/status/natural_order.hpp"
 
 namespace hubferry::app {
 namespace {

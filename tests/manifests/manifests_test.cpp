@@ -4,7 +4,7 @@
 #include <set>
 #include <sstream>
 
-#include "app/commands.hpp"
+#include "app/commands/commands.hpp"
 #include "hubferry/sim/crds.hpp"
 #include "manifest_files.hpp"
 #include "sim/yaml.hpp"

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <set>
 
-#include "app/server_client.hpp"
+#include "app/cli/server_client.hpp"
 #include "hubferry/sim/crds.hpp"
 #include "manifest_files.hpp"
 #include "support/process.hpp"

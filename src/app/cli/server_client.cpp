@@ -1,0 +1,62 @@
+#include "app/cli/server_client.hpp"
+
+#include <stdexcept>
+
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/obs/build_info.hpp"
+
+namespace hubferry::app {
+
+namespace {
+
+kube::HttpApiOptions impatient(const kube::ClientConfig& config) {
+  kube::HttpApiOptions options;
+  options.name = config.server;
+  options.user_agent = "hubferry/" + std::string{obs::build_info().version};
+  options.connect_timeout = std::chrono::seconds{5};
+  options.request_timeout = std::chrono::seconds{15};
+  options.max_retries = 1;
+  return options;
+}
+
+}  // namespace
+
+ServerClient::ServerClient(kube::ClientConfig config) {
+  const auto options = impatient(config);
+  api_ = kube::make_http_api(std::move(config), options, loop_, env());
+}
+
+void throw_for(const kube::Error& error, const kube::Api& api) {
+  const std::string server{api.name()};
+  switch (error.kind) {
+    case kube::ErrorKind::unreachable:
+      throw std::runtime_error("cannot reach the server " + server + ": " + error.message);
+    case kube::ErrorKind::unauthorized:
+      throw std::runtime_error("the server " + server + " does not know who asks: check the kubeconfig's credentials");
+    case kube::ErrorKind::not_found:
+    case kube::ErrorKind::unsupported:
+      throw std::runtime_error("the server " + server +
+                               " knows no ManagedClusterMigrations: install their definition with "
+                               "`kubectl apply -k manifests/crds`, or choose another server with --kubeconfig");
+    default:
+      throw std::runtime_error("the server " + server + ": " + error.describe());
+  }
+}
+
+async::Awaitable<int> unless_stopped(async::Event& stop, async::Awaitable<> task) {
+  bool finished = false;
+  auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
+    auto work = [](async::Awaitable<> inner, bool& done, async::TaskScope& all) -> async::Awaitable<> {
+      co_await std::move(inner);
+      done = true;
+      all.stop();
+    };
+    scope.spawn(work(std::move(task), finished, scope));
+    co_await stop.wait();
+    scope.stop();
+  };
+  co_await async::with_scope(body);
+  co_return finished ? 0 : 130;
+}
+
+}  // namespace hubferry::app

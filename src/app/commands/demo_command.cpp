@@ -1,0 +1,301 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <ostream>
+
+#include "app/cli/flag_values.hpp"
+#include "app/cli/output.hpp"
+#include "app/cli/temporary_folder.hpp"
+#include "app/commands/commands.hpp"
+#include "app/demo/demo_progress.hpp"
+#include "app/demo/demo_stage.hpp"
+#include "app/service/observability.hpp"
+#include "hubferry/async/shutdown.hpp"
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/obs/log.hpp"
+
+namespace hubferry::app {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// A burst of events is one picture.
+constexpr auto shortest_pause = 100ms;
+constexpr int failed = 1;
+constexpr int interrupted = 130;
+constexpr const char* log_name = "manager.log";
+
+/// A file descriptor that is closed with the object.
+class LogFile {
+ public:
+  explicit LogFile(const std::filesystem::path& file)
+      : fd_(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {}
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+  ~LogFile() { ::close(fd_); }
+
+  [[nodiscard]] obs::LogSink::Options sink_options() const {
+    obs::LogSink::Options options;
+    options.format = obs::LogFormat::text;
+    options.fd = fd_;
+    return options;
+  }
+
+ private:
+  int fd_;
+};
+
+/// The play from beginning to end, told to a spectator.
+class Demo {
+ public:
+  Demo(const DemoOptions& options, const TemporaryFolder& folder, Observability& observability, kube::Env env,
+       Terminal terminal, std::ostream& out)
+      : options_(options),
+        folder_(folder),
+        observability_(observability),
+        env_(env),
+        terminal_(terminal),
+        out_(out),
+        area_(out, terminal),
+        stage_(options, loops_, env),
+        progress_(env.clock.now()),
+        migrations_(stage_.global(), migration::managed_cluster_migrations, {}, kube::object_decoder(), env) {}
+
+  /// The exit code.
+  async::Awaitable<int> run(async::Event& stop) {
+    auto life = [&](async::TaskScope& scope) -> async::Awaitable<> {
+      scope.spawn(observability_.serve());
+      scope.spawn(play(scope));
+      scope.spawn(until_unread(env_.clock, STDOUT_FILENO));
+      co_await stop.wait();
+      scope.stop();
+    };
+    co_await async::with_scope(life);
+    co_return code_;
+  }
+
+ private:
+  async::Awaitable<> play(async::TaskScope& scope) {
+    say({"Building a global hub, two hubs and " + std::to_string(options_.clusters) +
+         " clusters, simulated, on real sockets …"});
+    co_await stage_.build();
+    scope.spawn(stage_.world_run());
+    write_kubeconfigs();
+    co_await stage_.wait_ready();
+    say(introduction());
+    scope.spawn(stage_.manager_run());
+    scope.spawn(migrations_.run());
+    progress_ = DemoProgress{env_.clock.now()};
+    co_await stage_.create_migrations();
+    co_await follow();
+    co_await conclude();
+    say({""});
+    say(where_to_look());
+    if (options_.keep) co_await env_.clock.sleep_until(async::never);
+    scope.stop();
+  }
+
+  /// Until all migrations have ended.
+  async::Awaitable<> follow() {
+    const auto subscription = migrations_.subscribe(
+        [this](const kube::Key&, const auto&, const auto& now) {
+          if (now == nullptr) return;
+          const auto news = progress_.observe(view_of(*now), env_.clock.now());
+          if (!terminal_.interactive)
+            for (const auto& line : news) out_ << line << "\n";
+          changed_.notify();
+        },
+        kube::Replay::existing);
+    auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
+      auto tick = [](async::Clock& clock, async::Notify& changed) -> async::Awaitable<> {
+        for (;;) {
+          co_await clock.sleep_for(250ms);
+          changed.notify();
+        }
+      };
+      if (terminal_.interactive) scope.spawn(tick(env_.clock, changed_));
+      while (progress_.migrations() < static_cast<std::size_t>(options_.migrations) || !progress_.all_ended()) {
+        co_await changed_.wait();
+        flush(out_);
+        draw();
+        co_await env_.clock.sleep_for(shortest_pause);
+      }
+      draw();
+      scope.stop();
+    };
+    co_await async::with_scope(body);
+    area_.keep();
+  }
+
+  void draw() {
+    if (!terminal_.interactive) return;
+    terminal_ = Terminal::of(STDOUT_FILENO);  // its window may have changed
+    area_.resize(terminal_);
+    constexpr std::size_t totals = 1;
+    area_.draw(progress_.lines(env_.clock.now(), terminal_), totals);
+  }
+
+  /// What came of it, by the hubs' own word.
+  async::Awaitable<> conclude() {
+    const auto there = co_await stage_.count_available(DemoStage::target);
+    const auto here = co_await stage_.count_available(DemoStage::source);
+    const bool is_failure_wanted = !options_.fail.empty();
+    const auto& expected = is_failure_wanted ? here : there;
+    const bool is_good = expected == stage_.clusters() && progress_.all_succeeded() != is_failure_wanted;
+    code_ = is_good ? 0 : failed;
+    say({""});
+    say(progress_.summary(terminal_));
+    if (const auto failures = progress_.failures(terminal_); !failures.empty()) {
+      say({""});
+      say(failures);
+    }
+    say({""});
+    for (const auto& line : wrapped(verdict(here, there, is_good), terminal_.width))
+      say({painted(line, is_good ? Colour::green : Colour::red, terminal_.colour)});
+  }
+
+  [[nodiscard]] std::string verdict(std::size_t here, std::size_t there, bool is_good) const {
+    const auto total = std::to_string(stage_.clusters());
+    const std::string counts = std::to_string(there) + " of " + total + " clusters are Available on " +
+                               DemoStage::target + ", " + std::to_string(here) + " on " + DemoStage::source;
+    const std::string time = " after " + demo_time(progress_.took());
+    std::string text = (is_good ? "Success: " : "Failure: ") + counts + time;
+    if (is_good && options_.fail.empty()) {
+      const double rate = static_cast<double>(there) / std::chrono::duration<double>(progress_.took()).count();
+      text += ", " + std::to_string(static_cast<int>(rate * 10) / 10) + "." +
+              std::to_string(static_cast<int>(rate * 10) % 10) + " clusters a second";
+    }
+    if (is_good && options_.fail == "validating")
+      text += ": what cannot succeed was refused before anything was touched";
+    else if (is_good && !options_.fail.empty())
+      text += ": what failed in " + options_.fail + " was rolled back, and no cluster was lost";
+    return text + ".";
+  }
+
+  void write_kubeconfigs() {
+    for (const auto& server : stage_.servers()) folder_.write(server + ".kubeconfig", stage_.kubeconfig(server));
+  }
+
+  [[nodiscard]] std::vector<std::string> introduction() const {
+    std::string text = "Moving " + std::to_string(stage_.clusters()) + " clusters from " + DemoStage::source + " to " +
+                       DemoStage::target + " in " + std::to_string(options_.migrations) +
+                       (options_.migrations == 1 ? " migration." : " migrations.");
+    if (!options_.fail.empty())
+      text += "\nAs asked, something goes wrong in " + options_.fail + ": all must be as before in the end.";
+    text += "\nKubeconfigs and the manager's log, while it runs:\n" + folder_.path().string() + "\n\n";
+    return wrapped(text, terminal_.width);
+  }
+
+  [[nodiscard]] std::vector<std::string> where_to_look() const {
+    if (!options_.keep) return {"With --keep all of it stays, to look around in."};
+    const auto config = [&](const char* server) {
+      return (folder_.path() / (std::string{server} + ".kubeconfig")).string();
+    };
+    const std::string address = "http://127.0.0.1:";
+    return {"All of it goes on until Ctrl-C. To look around, in another terminal:",
+            "  export KUBECONFIG=" + config(sim::global_hub),
+            "  hubferry status",
+            "  kubectl get mcm -A",
+            "  kubectl describe mcm move-1",
+            "  kubectl --kubeconfig " + config(DemoStage::target) + " get mcl",
+            "  curl " + address + std::to_string(observability_.metrics_port()) + "/metrics",
+            "  curl '" + address + std::to_string(observability_.health_port()) + "/readyz?verbose'",
+            "  less " + (folder_.path() / log_name).string()};
+  }
+
+  void say(const std::vector<std::string>& lines) {
+    for (const auto& line : lines) out_ << line << "\n";
+    flush(out_);
+  }
+
+  DemoOptions options_;
+  const TemporaryFolder& folder_;
+  Observability& observability_;
+  kube::Env env_;
+  Terminal terminal_;
+  std::ostream& out_;
+  LiveArea area_;
+  async::LoopPool loops_{3};
+  DemoStage stage_;
+  DemoProgress progress_;
+  kube::Cache<kube::Object> migrations_;
+  async::Notify changed_;
+  int code_ = interrupted;
+};
+
+int run_demo(const DemoOptions& options, std::ostream& out) {
+  TemporaryFolder folder{"hubferry-demo-"};
+  const LogFile log_file{folder.path() / log_name};
+  obs::LogSink sink{log_file.sink_options()};
+  const auto log = sink.logger().named("demo");
+  async::RealClock clock;
+  ServingFlags serving;
+  serving.metrics_address = "127.0.0.1:0";
+  serving.health_address = "127.0.0.1:0";
+  Observability observability{clock, log, serving};
+  observability.listen();
+  auto random = async::Random::from_entropy();
+  const kube::Env env{clock, random, observability.metrics(), log};
+  const auto terminal = Terminal::of(STDOUT_FILENO);
+  const auto body = [&](async::Event& stop) -> async::Awaitable<int> {
+    Demo demo{options, folder, observability, env, terminal, out};
+    co_return co_await demo.run(stop);
+  };
+  async::ShutdownPolicy policy;
+  policy.grace = 5s;
+  // The last chance to tidy up, should somebody be in a hurry: a second signal ends the process on the spot.
+  policy.say = [&](const std::string& sentence) {
+    if (!sentence.starts_with("received")) folder.remove();
+  };
+  // What went wrong is in the log: it is all that is left behind.
+  const auto keep_log = [&] {
+    const auto kept = folder.keep(log_name);
+    return kept.empty() ? std::string{} : "The manager's log is kept: " + kept.string();
+  };
+  try {
+    const int code = async::run_main(body, policy);
+    if (code == failed) out << "\n" << keep_log() << "\n";
+    return code;
+  } catch (const OutputClosed&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw std::runtime_error(sentence_of(error) + "\n" + keep_log());
+  }
+}
+
+}  // namespace
+
+void add_demo_command(CommandLine& line, std::ostream& out) {
+  auto& command = line.add("demo", "watch a migration between simulated hubs, in one process");
+  command.describe(
+      "Builds a global hub, two hubs and managed clusters with their agents, all simulated but on real sockets, and "
+      "lets the manager's controller move the clusters. On a terminal the progress is shown in place, else as a log. "
+      "Nothing is left behind; only when it fails the manager's log, and it says where.");
+  command.exit_code("0", "all came as announced: all clusters on the target or, with --fail, all back on the source");
+  command.exit_code("1", "something did not");
+  command.exit_code("130", "Ctrl-C came first");
+  const auto options = std::make_shared<DemoOptions>();
+  command.add_integer(options->clusters, "clusters", 1, 10'000, "How many clusters move.");
+  command.add_integer(options->migrations, "migrations", 1, 100, "How many migrations share them, all at once.");
+  const std::string choices = join_choices(demo_failures());
+  command.add({.name = "fail",
+               .placeholder = "PHASE",
+               .help = "Let something go wrong in this phase: " + choices + ".",
+               .default_text = "nothing fails",
+               .apply = [options](const std::string& text) { options->fail = parse_choice(text, demo_failures()); },
+               .short_name = "",
+               .choices = demo_failures()});
+  command.add_switch(options->keep, "keep", "Leave everything running at the end, until Ctrl-C.");
+  command.add_integer(options->seed, "seed", 0, 1'000'000, "Another seed gives other clusters.");
+  command.not_from_environment({"clusters", "migrations", "fail", "keep", "seed"});
+  command.example("hubferry demo", "50 clusters in three migrations");
+  command.example("hubferry demo --fail registering", "the target refuses the clusters: see the rollback");
+  command.example("hubferry demo --clusters 500 --migrations 10 --keep", "more of it, to look around in afterwards");
+  command.on_check([options] {
+    if (options->migrations > options->clusters) throw UsageError("--migrations: each needs a cluster at least");
+  });
+  command.on_run([options, &out] { return run_demo(*options, out); });
+}
+
+}  // namespace hubferry::app

@@ -1,0 +1,189 @@
+#include <unistd.h>
+
+#include <map>
+#include <ostream>
+
+#include "app/cli/flag_values.hpp"
+#include "app/cli/input_file.hpp"
+#include "app/cli/json_text.hpp"
+#include "app/cli/server_client.hpp"
+#include "app/commands/commands.hpp"
+#include "app/manager/carried_file.hpp"
+#include "app/plan/plan_text.hpp"
+#include "hubferry/async/shutdown.hpp"
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "hubferry/transport/hub_directory.hpp"
+#include "sim/yaml.hpp"
+
+namespace hubferry::app {
+
+namespace {
+
+struct PlanOptions {
+  std::string kubeconfig;
+  std::string file;
+  std::string from;
+  std::string to;
+  std::vector<std::string> clusters;
+  std::string placement;
+  std::string carried_resources;  // a file; empty: only what moves anyway
+  std::string output = "table";
+  bool list_objects = false;
+
+  [[nodiscard]] bool is_given_by_flags() const {
+    return !from.empty() || !to.empty() || !clusters.empty() || !placement.empty();
+  }
+
+  void check() const {
+    if (!file.empty() && is_given_by_flags())
+      throw UsageError(
+          "--filename says what to plan; --from, --to, --clusters and --placement say it too: use one way");
+    if (!file.empty()) return;
+    if (from.empty() || to.empty())
+      throw UsageError("name the migration's file by -f, or both hubs by --from and --to");
+    if (clusters.empty() == placement.empty()) throw UsageError("name either --clusters or a --placement");
+  }
+};
+
+PlanRequest read_request(const PlanOptions& options) {
+  if (options.file.empty()) {
+    PlanRequest request{options.from, options.to, std::nullopt, options.placement, std::nullopt, ""};
+    if (!options.clusters.empty()) request.clusters = options.clusters;
+    return request;
+  }
+  const auto text = options.file == "-" ? read_standard_input() : read_file(options.file);
+  const auto documents = sim::parse_yaml_documents(text, options.file);
+  if (documents.size() != 1 || !documents[0].is_object())
+    throw std::runtime_error(options.file + ": it must hold one migration");
+  try {
+    return plan_request_of(documents[0].get_object());
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(options.file + ": " + error.what());
+  }
+}
+
+/// The ways to the hubs that the directory has opened, for a question that orders do not answer.
+class Connections {
+ public:
+  Connections(async::Executor loop, kube::Env env) : loop_(std::move(loop)), env_(std::move(env)) {}
+
+  transport::Connect opener() {
+    return [this](const std::string& hub, const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
+      kube::HttpApiOptions options;
+      options.name = hub;
+      std::shared_ptr<kube::Api> api = kube::make_http_api(config, options, loop_, env_);
+      apis_[hub] = api;
+      return api;
+    };
+  }
+
+  async::Awaitable<kube::Result<bool>> serves(std::string hub, kube::Resource resource) {
+    const auto known = apis_.find(hub);
+    // The global hub itself has no connection of its own; it is known to serve what it has.
+    if (known == apis_.end()) co_return true;
+    const auto api = known->second;
+    co_return co_await api->serves(resource);
+  }
+
+ private:
+  async::Executor loop_;
+  kube::Env env_;
+  std::map<std::string, std::shared_ptr<kube::Api>> apis_;
+};
+
+/// What the directory of hubs follows, asked for once: a cache would try again and again where a person needs a word.
+async::Awaitable<> check_access(kube::Api& global) {
+  kube::ListOptions one;
+  one.limit = 1;
+  const auto clusters = co_await global.list(ocm::managed_clusters, one, kube::object_decoder());
+  if (!clusters && clusters.error().kind == kube::ErrorKind::not_found)
+    throw std::runtime_error("the server " + std::string{global.name()} +
+                             " knows no ManagedClusters, so it is no global hub: choose another with --kubeconfig");
+  if (!clusters) throw_for(clusters.error(), global);
+  one.label_selector = std::string{transport::hub_kubeconfig_label} + "=true";
+  const auto secrets = co_await global.list(kube::resources::secrets, one, kube::object_decoder());
+  if (!secrets) throw_for(secrets.error(), global);
+}
+
+async::Awaitable<Plan> plan_on(ServerClient& client, PlanRequest request,
+                               std::shared_ptr<const hubagent::CarriedResources> carried) {
+  co_await check_access(client.api());
+  Connections connections{client.loop(), client.env()};
+  transport::HubDirectoryOptions options;
+  options.hub.unreachable_patience = std::chrono::seconds{5};
+  options.hub.busy_patience = std::chrono::seconds{15};
+  options.hub.carried = carried;
+  const auto& kinds = carried != nullptr ? *carried : hubagent::default_carried_resources();
+  transport::HubDirectory directory{client.api(), connections.opener(), options, client.env()};
+  Plan plan;
+  auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
+    scope.spawn(directory.run());
+    Serves serves = [&](kube::Resource resource) { return connections.serves(request.to, std::move(resource)); };
+    plan = co_await make_plan(directory, request, serves, client.env().clock, kinds);
+    scope.stop();
+  };
+  co_await async::with_scope(body);
+  co_return plan;
+}
+
+int run_plan(const PlanOptions& options, std::ostream& out) {
+  const auto request = read_request(options);
+  const auto carried = read_carried_resources(options.carried_resources);
+  ServerClient client{kube::find_config(options.kubeconfig)};
+  Plan plan;
+  const auto body = [&](async::Event& stop) -> async::Awaitable<int> {
+    auto work = [&]() -> async::Awaitable<> { plan = co_await plan_on(client, request, carried); };
+    co_return co_await unless_stopped(stop, work());
+  };
+  if (const int code = async::run_main(body, {}); code != 0) return code;
+  if (options.output == "json") {
+    out << to_indented_json(plan_json(plan));
+  } else {
+    for (const auto& line : plan_text(plan, options.list_objects, Terminal::of(STDOUT_FILENO))) out << line << "\n";
+  }
+  return plan.can_succeed() ? 0 : 1;
+}
+
+}  // namespace
+
+void add_plan_command(CommandLine& line, std::ostream& out) {
+  auto& command = line.add("plan", "show what a migration would do, without doing it");
+  command.describe(
+      "Checks both hubs and every cluster as the manager would, and lists what would be copied and what stands in the "
+      "way. Nothing is written anywhere.");
+  command.exit_code("0", "the migration can succeed");
+  command.exit_code("1", "it cannot, or nobody can tell");
+  command.exit_code("130", "Ctrl-C came first");
+  const auto options = std::make_shared<PlanOptions>();
+  command.add_text(options->kubeconfig, "kubeconfig", "FILE",
+                   "How to reach the global hub. Without it: what KUBECONFIG names, the pod's service account, "
+                   "~/.kube/config, whichever is there first.");
+  command.add({.name = "filename",
+               .placeholder = "FILE",
+               .help = "A ManagedClusterMigration, as YAML or JSON; - reads it from standard input.",
+               .default_text = "",
+               .apply = [options](const std::string& text) { options->file = text; },
+               .short_name = "f"});
+  command.add_text(options->from, "from", "HUB", "The hub that the clusters leave.");
+  command.add_text(options->to, "to", "HUB", "The hub that they come to.");
+  command.add({.name = "clusters",
+               .placeholder = "LIST",
+               .help = "The clusters, with commas between them.",
+               .default_text = "",
+               .apply = [options](const std::string& text) { options->clusters = parse_list(text); },
+               .short_name = ""});
+  command.add_text(options->placement, "placement", "NAME", "A Placement on the hub that the clusters leave.");
+  add_carried_resources_flag(command, options->carried_resources);
+  command.add_switch(options->list_objects, "objects", "List every object that would be copied, by name.");
+  command.add_choice(options->output, "output", "o", "FORMAT", {"table", "json"}, "table or json.");
+  command.not_from_environment({"filename", "from", "to", "clusters", "placement", "objects", "output"});
+  command.example("hubferry plan -f migration.yaml", "before kubectl apply -f migration.yaml");
+  command.example("hubferry plan --from hub1 --to hub2 --clusters cluster1,cluster2 --objects",
+                  "without a file, with the name of every object");
+  command.example("hubferry plan --from hub1 --to hub2 --placement leaving -o json | jq .problems", "for scripts");
+  command.on_check([options] { options->check(); });
+  command.on_run([options, &out] { return run_plan(*options, out); });
+}
+
+}  // namespace hubferry::app

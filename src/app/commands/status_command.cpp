@@ -1,0 +1,193 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "app/cli/flag_values.hpp"
+#include "app/cli/json_text.hpp"
+#include "app/cli/output.hpp"
+#include "app/cli/server_client.hpp"
+#include "app/cli/yaml_text.hpp"
+#include "app/commands/commands.hpp"
+#include "app/status/migration_checklist.hpp"
+#include "app/status/status_text.hpp"
+#include "app/status/status_watch.hpp"
+#include "hubferry/async/shutdown.hpp"
+#include "hubferry/migration/resource.hpp"
+
+namespace hubferry::app {
+
+namespace json = kube::json;
+
+namespace {
+
+struct StatusOptions {
+  std::string kubeconfig;
+  std::string context;
+  std::string ns;  // empty: all
+  bool all_namespaces = false;
+  bool watch = false;
+  std::string output = "table";
+  std::string name;  // empty: all migrations
+};
+
+/// The migrations that were asked for. Throws with a sentence when there is none of that name, or more than one.
+std::vector<kube::Object> chosen(std::vector<kube::Object> migrations, const StatusOptions& options) {
+  if (options.name.empty()) return migrations;
+  std::vector<kube::Object> found;
+  std::string places;
+  for (const auto& migration : migrations) {
+    if (migration.name() != options.name) continue;
+    places += (places.empty() ? "" : ", ") + std::string{migration.ns()};
+    found.push_back(migration);
+  }
+  if (found.empty()) {
+    std::vector<std::string> names;
+    for (const auto& migration : migrations) names.emplace_back(migration.name());
+    const auto meant = nearest(options.name, names);
+    throw std::runtime_error("there is no migration '" + options.name + "'" +
+                             (options.ns.empty() ? "" : " in namespace " + options.ns) +
+                             (meant ? " (did you mean " + *meant + "?)" : ""));
+  }
+  if (found.size() > 1)
+    throw std::runtime_error("there is a migration '" + options.name + "' in each of these namespaces: " + places +
+                             "; choose one with --namespace");
+  return found;
+}
+
+NamespaceColumn namespace_column(const StatusOptions& options) {
+  if (!options.ns.empty()) return NamespaceColumn::never;
+  return options.all_namespaces ? NamespaceColumn::always : NamespaceColumn::where_they_differ;
+}
+
+json::object as_list(const std::vector<kube::Object>& migrations) {
+  json::array items;
+  for (const auto& migration : migrations) items.emplace_back(migration.json());
+  return json::object{{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
+}
+
+async::Awaitable<std::vector<kube::Object>> read_migrations(kube::Api& api, const StatusOptions& options) {
+  kube::ListOptions list;
+  list.ns = options.ns;
+  auto answer = co_await api.list_all(migration::managed_cluster_migrations, list);
+  if (!answer) throw_for(answer.error(), api);
+  co_return chosen(std::move(*answer), options);
+}
+
+/// Prints once and ends.
+async::Awaitable<> show(kube::Api& api, const StatusOptions& options, async::Clock& clock, Terminal terminal,
+                        std::ostream& out) {
+  const bool wide = options.output == "wide";
+  if (wide) terminal.width = 0;
+  const auto migrations = co_await read_migrations(api, options);
+  const bool one = !options.name.empty();
+  if (options.output == "json" || options.output == "yaml") {
+    const auto content = in_usual_order(one ? migrations.front().json() : as_list(migrations));
+    out << (options.output == "json" ? to_indented_json(content) : to_yaml(content));
+    co_return;
+  }
+  if (one) {
+    auto view = view_of(migrations.front());
+    const auto lists = co_await api.get(kube::resources::config_maps, view.key);
+    if (lists) add_failures(view, *lists);
+    const auto most_clusters = wide ? view.failures.size() : clusters_named;
+    for (const auto& line :
+         migration_details(view, migration_checklist(view), clock.wall_now(), terminal, most_clusters))
+      out << line << "\n";
+    co_return;
+  }
+  if (migrations.empty()) {
+    out << "There are no migrations" << (options.ns.empty() ? "" : " in namespace " + options.ns) << ".\n";
+    co_return;
+  }
+  std::vector<MigrationView> views;
+  for (const auto& migration : migrations) views.push_back(view_of(migration));
+  const TableOptions table{wide, namespace_column(options)};
+  for (const auto& line : migration_table(std::move(views), table, clock.wall_now(), terminal)) out << line << "\n";
+}
+
+async::Awaitable<int> watch(ServerClient& client, const StatusOptions& options, std::ostream& out, async::Event& stop) {
+  // Mistakes are told at once; the watch below would wait for the world to become right.
+  const auto migrations = co_await read_migrations(client.api(), options);
+  StatusWatchOptions watching;
+  watching.ns = options.ns;
+  if (!options.name.empty()) watching.only = migrations.front().key();
+  watching.output = options.output;
+  watching.namespaces = namespace_column(options);
+  const auto terminal = [] { return Terminal::of(STDOUT_FILENO); };
+  StatusWatch shown{client.api(), watching, client.env(), terminal, out};
+  int code = 0;
+  auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
+    scope.spawn(until_unread(client.env().clock, STDOUT_FILENO));
+    code = co_await shown.run(stop);
+    scope.stop();
+  };
+  co_await async::with_scope(body);
+  co_return code;
+}
+
+int run_status(const StatusOptions& options, std::ostream& out) {
+  ServerClient client{kube::find_config(options.kubeconfig, options.context)};
+  const auto terminal = Terminal::of(STDOUT_FILENO);
+  const auto body = [&](async::Event& stop) -> async::Awaitable<int> {
+    if (options.watch) co_return co_await watch(client, options, out, stop);
+    co_return co_await unless_stopped(stop, show(client.api(), options, client.env().clock, terminal, out));
+  };
+  return async::run_main(body, {});
+}
+
+}  // namespace
+
+void add_status_command(CommandLine& line, std::ostream& out) {
+  auto& command = line.add("status", "show migrations: where they stand, how long it takes, what failed");
+  command.describe(
+      "Without a NAME all migrations are listed, a line each. With one, its phases with their durations, what was "
+      "done, and the clusters that failed with the reason. With --watch the picture follows the migrations until "
+      "Ctrl-C; that of one migration ends with it.");
+  command.exit_code("0", "shown; with a NAME and --watch: the migration completed");
+  command.exit_code("1", "no answer; with a NAME and --watch: the migration failed or is gone");
+  command.exit_code("130", "Ctrl-C came before the answer; with a NAME and --watch: before the migration's end");
+  const auto options = std::make_shared<StatusOptions>();
+  command.add_text(options->kubeconfig, "kubeconfig", "FILE",
+                   "How to reach the global hub. Without it: what KUBECONFIG names, the pod's service account, "
+                   "~/.kube/config, whichever is there first.");
+  command.add_text(options->context, "context", "NAME", "The kubeconfig's context to use instead of its current one.");
+  command.add({.name = "namespace",
+               .placeholder = "NAMESPACE",
+               .help = "Only migrations in this namespace.",
+               .default_text = "all",
+               .apply = [options](const std::string& text) { options->ns = parse_namespace(text); },
+               .short_name = "n"});
+  command.add({.name = "all-namespaces",
+               .placeholder = "",
+               .help = "Migrations in all namespaces, whatever --namespace says.",
+               .default_text = "false",
+               .apply = [options](const std::string& text) { options->all_namespaces = parse_switch(text); },
+               .short_name = "A"});
+  command.add({.name = "watch",
+               .placeholder = "",
+               .help = "Keep the picture up to date. On a terminal in place, else a line for each change.",
+               .default_text = "false",
+               .apply = [options](const std::string& text) { options->watch = parse_switch(text); },
+               .short_name = "w"});
+  command.add_choice(options->output, "output", "o", "FORMAT", {"table", "wide", "json", "yaml"},
+                     "table; wide: nothing is cut, more columns; json or yaml: the objects themselves.");
+  command.add_argument({.name = "NAME",
+                        .help = "The migration to show in full.",
+                        .required = false,
+                        .apply = [options](const std::string& text) {
+                          // An empty variable in a script: all migrations are not what was meant.
+                          if (text.empty()) throw std::invalid_argument("'' is no migration's name");
+                          options->name = text;
+                        }});
+  command.not_from_environment({"context", "namespace", "all-namespaces", "watch", "output"});
+  command.example("hubferry status", "all migrations");
+  command.example("hubferry status move-three --watch", "one migration, until it ends");
+  command.example("hubferry status -n default -o json | jq '.items[].status.phase'", "for scripts");
+  command.on_check([options] {
+    if (options->all_namespaces) options->ns.clear();
+  });
+  command.on_run([options, &out] { return run_status(*options, out); });
+}
+
+}  // namespace hubferry::app

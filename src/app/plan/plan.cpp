@@ -1,0 +1,248 @@
+#include "app/plan/plan.hpp"
+
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <stdexcept>
+#include <tuple>
+
+#include "app/status/natural_order.hpp"
+#include "hubferry/migration/resource.hpp"
+#include "migration/timeouts.hpp"
+
+namespace hubferry::app {
+
+namespace json = kube::json;
+
+namespace {
+
+/// Owns nothing on any hub: whatever carries a migration's mark is another's.
+hubagent::MigrationRef nobody() {
+  return {"", "plan", "00000000-0000-0000-0000-000000000000"};
+}
+
+class Planner {
+ public:
+  Planner(transport::Hubs& hubs, PlanRequest request, Serves serves, async::Clock& clock,
+          const hubagent::CarriedResources& carried)
+      : hubs_(hubs), serves_(std::move(serves)), clock_(clock), carried_(carried) {
+    plan_.request = std::move(request);
+  }
+
+  async::Awaitable<Plan> run() {
+    check_request();
+    if (!plan_.problems.empty()) co_return std::move(plan_);
+    const bool is_source_there = co_await check_hub(plan_.request.from);
+    const bool is_target_there = co_await check_hub(plan_.request.to);
+    if (plan_.request.clusters) take_names(*plan_.request.clusters);
+    if (is_source_there) co_await look_at_source();
+    if (is_target_there) co_await look_at_target();
+    if (plan_.problems.empty() && plan_.clusters.empty())
+      add({plan_.request.from, "", "NoClusters", "placement " + plan_.request.placement + " chooses no cluster"});
+    std::sort(plan_.problems.begin(), plan_.problems.end(), [](const PlanProblem& one, const PlanProblem& other) {
+      if (one.cluster != other.cluster) return comes_before(one.cluster, other.cluster);
+      return std::tie(one.hub, one.reason, one.message) < std::tie(other.hub, other.reason, other.message);
+    });
+    co_return std::move(plan_);
+  }
+
+ private:
+  void add(PlanProblem problem) { plan_.problems.push_back(std::move(problem)); }
+
+  void check_request() {
+    const auto& request = plan_.request;
+    const auto refuse = [&](std::string message) { add({"", "", "Invalid", std::move(message)}); };
+    if (request.from.empty()) refuse("the hub that clusters leave (from) is not named");
+    if (request.to.empty()) refuse("the hub that clusters come to (to) is not named");
+    if (!request.from.empty() && request.from == request.to) refuse("both hubs are " + request.from);
+    if (request.clusters.has_value() == !request.placement.empty())
+      refuse("name either clusters or a placement, one of the two");
+    if (request.clusters && request.clusters->empty()) refuse("the list of clusters is empty");
+    if (!request.timeout_problem.empty()) refuse(request.timeout_problem);
+  }
+
+  /// Tells whether it is worth asking.
+  async::Awaitable<bool> check_hub(std::string name) {
+    const auto hub = co_await hubs_.find(name);
+    std::string wrong;
+    if (!hub.exists)
+      wrong = "the global hub has no ManagedCluster " + name;
+    else if (!hub.is_hub)
+      wrong = "ManagedCluster " + name + " is no hub";
+    else if (!hub.available)
+      wrong = "hub " + name + " is not Available";
+    const bool fine = wrong.empty();
+    if (!fine) add({name, "", "HubClusterInvalid", wrong});
+    co_return fine;
+  }
+
+  /// Names that are given twice count once.
+  void take_names(hubagent::ClusterNames names) {
+    std::sort(names.begin(), names.end(), comes_before);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    for (auto& name : names) plan_.clusters.push_back({std::move(name), {}});
+  }
+
+  [[nodiscard]] hubagent::ClusterNames names() const {
+    hubagent::ClusterNames all;
+    for (const auto& cluster : plan_.clusters) all.push_back(cluster.name);
+    return all;
+  }
+
+  async::Awaitable<> look_at_source() {
+    const auto& hub = plan_.request.from;
+    auto source = hubs_.source(hub);
+    if (!source) {
+      add({hub, "", "HubClusterInvalid", source.error().message});
+      co_return;
+    }
+    if (!plan_.request.clusters) co_await resolve_placement(**source);
+    if (plan_.clusters.empty()) co_return;
+    auto leaving = co_await (*source)->validate(nobody(), names());
+    take(hub, leaving);
+    if (leaving) co_await collect(**source, leaving->done);
+  }
+
+  async::Awaitable<> look_at_target() {
+    const auto& hub = plan_.request.to;
+    auto target = hubs_.target(hub);
+    if (!target) {
+      add({hub, "", "HubClusterInvalid", target.error().message});
+      co_return;
+    }
+    if (plan_.clusters.empty()) co_return;
+    auto coming = co_await (*target)->validate(nobody(), names());
+    take(hub, coming);
+    co_await check_kinds();
+  }
+
+  async::Awaitable<> resolve_placement(hubagent::Source& source) {
+    const auto& request = plan_.request;
+    auto resolved = co_await source.resolve_placement(request.placement);
+    if (resolved) {
+      take_names(*resolved);
+      co_return;
+    }
+    const auto& error = resolved.error();
+    add({request.from, "", error.reason.empty() ? "Error" : error.reason, error.message});
+  }
+
+  void take(const std::string& hub, const kube::Result<hubagent::Outcome>& outcome) {
+    if (!outcome) {
+      add({hub, "", outcome.error().reason.empty() ? "Error" : outcome.error().reason, outcome.error().message});
+      return;
+    }
+    for (const auto& failure : outcome->failed) add({hub, failure.cluster, failure.reason, failure.message});
+  }
+
+  async::Awaitable<> collect(hubagent::Source& source, hubagent::ClusterNames names) {
+    const auto start = clock_.now();
+    hubagent::BundleSink note = [this](hubagent::Bundle bundle) -> async::Awaitable<> {
+      for (const auto& cluster : bundle.clusters) take(cluster);
+      co_return;
+    };
+    auto collected = co_await source.collect(nobody(), std::move(names), note);
+    plan_.reading = clock_.now() - start;
+    take(plan_.request.from, collected);
+  }
+
+  void take(const hubagent::ClusterResources& resources) {
+    const auto is_it = [&](const PlannedCluster& cluster) { return cluster.name == resources.cluster; };
+    const auto cluster = std::find_if(plan_.clusters.begin(), plan_.clusters.end(), is_it);
+    if (cluster == plan_.clusters.end()) return;
+    for (const auto& carried : resources.objects) {
+      const auto text = [&](std::initializer_list<std::string_view> path) {
+        return std::string{kube::string_at(carried.object, path)};
+      };
+      cluster->objects.push_back({text({"apiVersion"}), text({"kind"}), text({"metadata", "namespace"}),
+                                  text({"metadata", "name"}), json::serialize(carried.object).size(),
+                                  carried.with_status});
+    }
+  }
+
+  /// Only the kinds that would come matter, however few others the target serves.
+  async::Awaitable<> check_kinds() {
+    for (const auto& kind : carried_) {
+      std::size_t objects = 0;
+      for (const auto& cluster : plan_.clusters)
+        objects += static_cast<std::size_t>(
+            std::count_if(cluster.objects.begin(), cluster.objects.end(), [&](const PlannedObject& object) {
+              return object.kind == kind.resource.kind && object.api_version == kind.resource.api_version();
+            }));
+      if (objects == 0) continue;
+      auto served = co_await serves_(kind.resource);
+      if (!served)
+        add({plan_.request.to, "", "Error", served.error().message});
+      else if (!*served)
+        add({plan_.request.to, "", "KindNotServed",
+             "hub " + plan_.request.to + " does not serve " + kind.resource.display_name() + ", of which " +
+                 std::to_string(objects) + " would come: install what brings it"});
+    }
+  }
+
+  transport::Hubs& hubs_;
+  Serves serves_;
+  async::Clock& clock_;
+  const hubagent::CarriedResources& carried_;
+  Plan plan_;
+};
+
+}  // namespace
+
+PlanRequest plan_request_of(const json::object& object) {
+  const auto& kind = migration::managed_cluster_migrations;
+  if (kube::string_at(object, {"kind"}) != kind.kind || kube::string_at(object, {"apiVersion"}) != kind.api_version())
+    throw std::runtime_error("it holds no " + kind.kind + " of " + kind.api_version());
+  PlanRequest request;
+  request.from = kube::string_at(object, {"spec", "from"});
+  request.to = kube::string_at(object, {"spec", "to"});
+  request.placement = kube::string_at(object, {"spec", "includedManagedClustersPlacementRef"});
+  const migration::Migration whole{phase::KubeResource{kube::Object{object}}};
+  if (const auto problem = migration::timeout_problem(whole))
+    request.timeout_problem = *problem;
+  else if (kube::find(object, {"spec", "supportedConfigs", "stageTimeout"}) != nullptr)
+    request.stage_timeout = migration::stage_timeout(whole, migration::phases::registering);
+  const auto* listed = kube::find(object, {"spec", "includedManagedClusters"});
+  if (listed == nullptr) return request;
+  if (!listed->is_array()) throw std::runtime_error("spec.includedManagedClusters is no list");
+  request.clusters.emplace();
+  for (const auto& name : listed->get_array()) {
+    if (!name.is_string()) throw std::runtime_error("spec.includedManagedClusters holds something that is no name");
+    request.clusters->emplace_back(name.get_string());
+  }
+  return request;
+}
+
+std::size_t Plan::objects() const {
+  std::size_t count = 0;
+  for (const auto& cluster : clusters) count += cluster.objects.size();
+  return count;
+}
+
+std::size_t Plan::bytes() const {
+  std::size_t sum = 0;
+  for (const auto& cluster : clusters)
+    for (const auto& object : cluster.objects) sum += object.bytes;
+  return sum;
+}
+
+std::map<std::string, std::size_t> Plan::kinds() const {
+  std::map<std::string, std::size_t> counts;
+  for (const auto& cluster : clusters)
+    for (const auto& object : cluster.objects) ++counts[object.kind + " (" + object.api_version + ")"];
+  return counts;
+}
+
+std::vector<const PlanProblem*> Plan::problems_of(const std::string& cluster) const {
+  std::vector<const PlanProblem*> found;
+  for (const auto& problem : problems)
+    if (problem.cluster == cluster) found.push_back(&problem);
+  return found;
+}
+
+async::Awaitable<Plan> make_plan(transport::Hubs& hubs, PlanRequest request, Serves target_serves, async::Clock& clock,
+                                 const hubagent::CarriedResources& carried) {
+  Planner planner{hubs, std::move(request), std::move(target_serves), clock, carried};
+  co_return co_await planner.run();
+}
+
+}  // namespace hubferry::app

@@ -1,0 +1,183 @@
+#include "app/plan/plan_text.hpp"
+
+#include <array>
+#include <cstdio>
+
+#include "app/cli/text_table.hpp"
+#include "app/status/migration_view.hpp"
+#include "hubferry/migration/resource.hpp"
+#include "migration/timeouts.hpp"
+
+namespace hubferry::app {
+
+namespace json = kube::json;
+
+namespace {
+
+constexpr std::size_t readable_width = 100;  // where no terminal says how wide it is
+
+/// When the manager stops waiting for clusters.
+async::Duration registering_timeout(const Plan& plan) {
+  return plan.request.stage_timeout.value_or(migration::default_timeout(migration::phases::registering));
+}
+
+std::string plural(std::size_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::string where_from(const PlanRequest& request) {
+  return request.placement.empty() ? "" : " (chosen by placement " + request.placement + ")";
+}
+
+json::object to_json(const PlanProblem& problem) {
+  json::object out;
+  if (!problem.hub.empty()) out["hub"] = problem.hub;
+  if (!problem.cluster.empty()) out["cluster"] = problem.cluster;
+  out["reason"] = problem.reason;
+  out["message"] = problem.message;
+  return out;
+}
+
+json::object to_json(const PlannedObject& object) {
+  json::object out{{"apiVersion", object.api_version}, {"kind", object.kind}};
+  if (!object.ns.empty()) out["namespace"] = object.ns;
+  out["name"] = object.name;
+  out["bytes"] = object.bytes;
+  if (object.with_status) out["withStatus"] = true;
+  return out;
+}
+
+std::string seconds_text(async::Duration duration) {
+  return duration < std::chrono::seconds{1} ? "less than 1s" : "about " + short_duration(duration);
+}
+
+void add_clusters(std::vector<std::string>& lines, const Plan& plan, const Terminal& terminal) {
+  TextTable table{{"CLUSTER", "OBJECTS", "SIZE", "VERDICT"}};
+  for (const auto& cluster : plan.clusters) {
+    std::size_t bytes = 0;
+    for (const auto& object : cluster.objects) bytes += object.bytes;
+    const auto problems = plan.problems_of(cluster.name);
+    const bool is_fine = problems.empty();
+    std::string verdict = "can move";
+    if (!is_fine) verdict = problems.front()->reason;
+    for (std::size_t index = 1; index < problems.size(); ++index) verdict += ", " + problems[index]->reason;
+    table.add({cluster.name,
+               cluster.objects.empty() ? "" : std::to_string(cluster.objects.size()),
+               cluster.objects.empty() ? "" : size_text(bytes),
+               {verdict, is_fine ? Colour::green : Colour::red}});
+  }
+  lines.emplace_back();
+  for (auto& line : table.lines(terminal)) lines.push_back(std::move(line));
+}
+
+/// Every one, with all its words.
+void add_problems(std::vector<std::string>& lines, const Plan& plan, const Terminal& terminal) {
+  if (plan.problems.empty()) return;
+  lines.emplace_back();
+  lines.push_back(painted("Problems", Colour::bold, terminal.colour));
+  for (const auto& problem : plan.problems) {
+    std::string who = problem.cluster;
+    if (!problem.hub.empty()) who += who.empty() ? problem.hub : " (" + problem.hub + ")";
+    const auto text = fitted((who.empty() ? "" : who + ": ") + problem.reason + ": " + problem.message, 0);
+    for (const auto& line : wrapped(text, terminal.width, "  ", "    "))
+      lines.push_back(painted(line, Colour::red, terminal.colour));
+  }
+}
+
+void add_times(std::vector<std::string>& lines, const Plan& plan, const Terminal& terminal) {
+  const auto seconds_read = seconds_text(plan.reading);
+  const auto& own = plan.request.stage_timeout;
+  const std::string text = "reading all this took " +
+                           seconds_read.substr(plan.reading < std::chrono::seconds{1} ? 0 : 6) +
+                           "; copying and comparing it takes " + seconds_text(writing_time(plan)) +
+                           ". Then each cluster is without a hub until its agent has registered on " + plan.request.to +
+                           ": seconds to minutes, by the agents' own clocks. What has not arrived after " +
+                           async::format_duration(registering_timeout(plan)) + " is brought back" +
+                           (own ? ", as spec.supportedConfigs.stageTimeout says."
+                                : ", unless spec.supportedConfigs.stageTimeout says otherwise.");
+  lines.emplace_back();
+  for (auto& line : wrapped(text, terminal.width == 0 ? readable_width : terminal.width, "Time: ", "      "))
+    lines.push_back(std::move(line));
+}
+
+void add_kinds(std::vector<std::string>& lines, const Plan& plan) {
+  lines.emplace_back();
+  lines.push_back("Would be copied: " + plural(plan.objects(), "object") + ", " + size_text(plan.bytes()));
+  for (const auto& [kind, count] : plan.kinds()) lines.push_back("  " + std::to_string(count) + " " + kind);
+}
+
+void add_objects(std::vector<std::string>& lines, const Plan& plan, const Terminal& terminal) {
+  TextTable table{{"CLUSTER", "KIND", "NAME", "SIZE"}};
+  for (const auto& cluster : plan.clusters)
+    for (const auto& object : cluster.objects)
+      table.add({cluster.name, object.kind + (object.with_status ? " with status" : ""), object.name,
+                 size_text(object.bytes)});
+  lines.emplace_back();
+  for (auto& line : table.lines(terminal)) lines.push_back(std::move(line));
+}
+
+}  // namespace
+
+std::string size_text(std::size_t bytes) {
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  std::array<char, 32> text{};
+  const double kibibytes = static_cast<double>(bytes) / 1024;
+  if (kibibytes < 1024)
+    std::snprintf(text.data(), text.size(), "%.1f KiB", kibibytes);
+  else
+    std::snprintf(text.data(), text.size(), "%.1f MiB", kibibytes / 1024);
+  return text.data();
+}
+
+async::Duration writing_time(const Plan& plan) {
+  // Every object is created and later compared with what was sent: a write and a read for each read of now.
+  return plan.reading * 2;
+}
+
+std::vector<std::string> plan_text(const Plan& plan, bool list_objects, const Terminal& terminal) {
+  std::vector<std::string> lines;
+  const auto& request = plan.request;
+  lines.push_back(painted("Plan: " + request.from + " -> " + request.to + ", " +
+                              plural(plan.clusters.size(), "cluster") + where_from(request),
+                          Colour::bold, terminal.colour));
+  if (!plan.clusters.empty()) add_clusters(lines, plan, terminal);
+  if (plan.objects() > 0) {
+    add_kinds(lines, plan);
+    if (list_objects) add_objects(lines, plan, terminal);
+    add_times(lines, plan, terminal);
+  }
+  add_problems(lines, plan, terminal);
+  lines.emplace_back();
+  if (plan.can_succeed())
+    lines.push_back(painted("This migration can succeed. Nothing was changed.", Colour::green, terminal.colour));
+  else
+    lines.push_back(
+        painted("This migration cannot succeed: " + plural(plan.problems.size(), "problem") + ". Nothing was changed.",
+                Colour::red, terminal.colour));
+  return lines;
+}
+
+json::object plan_json(const Plan& plan) {
+  json::array clusters;
+  for (const auto& cluster : plan.clusters) {
+    json::array objects;
+    for (const auto& object : cluster.objects) objects.push_back(to_json(object));
+    json::array problems;
+    for (const auto* problem : plan.problems_of(cluster.name)) problems.push_back(to_json(*problem));
+    clusters.push_back(
+        json::object{{"name", cluster.name}, {"objects", std::move(objects)}, {"problems", std::move(problems)}});
+  }
+  json::array problems;
+  for (const auto& problem : plan.problems) problems.push_back(to_json(problem));
+  const auto seconds = [](async::Duration duration) { return std::chrono::duration<double>(duration).count(); };
+  return {{"possible", plan.can_succeed()},
+          {"from", plan.request.from},
+          {"to", plan.request.to},
+          {"problems", std::move(problems)},
+          {"clusters", std::move(clusters)},
+          {"estimate", json::object{{"readingSeconds", seconds(plan.reading)},
+                                    {"copyingSeconds", seconds(writing_time(plan))},
+                                    {"registeringTimeoutSeconds", seconds(registering_timeout(plan))}}}};
+}
+
+}  // namespace hubferry::app

@@ -1,0 +1,84 @@
+#include "app/status/migration_checklist.hpp"
+
+#include <sstream>
+
+#include "hubferry/phase/render.hpp"
+#include "migration/phases.hpp"
+
+namespace hubferry::app {
+
+namespace {
+
+/// For a definition that is only looked at: nothing is ever asked of it.
+class NoServer final : public kube::Api {
+ public:
+  kube::Awaitable<kube::Result<kube::Object>> call(kube::Request) override { co_return kube::Error{}; }
+  kube::Awaitable<kube::Result<kube::ListPage>> list(kube::Resource, kube::ListOptions, const kube::Decoder&) override {
+    co_return kube::Error{};
+  }
+  kube::Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource, kube::WatchOptions,
+                                                                          const kube::Decoder&) override {
+    co_return kube::Error{};
+  }
+  kube::Awaitable<kube::Result<kube::json::value>> get_path(std::string) override { co_return kube::Error{}; }
+  [[nodiscard]] std::string_view name() const override { return "none"; }
+};
+
+/// The controller's phases and steps.
+struct Steps {
+  NoServer server;
+  async::RealClock clock;
+  phase::KubeStore store{server, migration::managed_cluster_migrations};
+  migration::Definition definition;
+
+  Steps() { migration::define(definition, store, clock); }
+};
+
+/// A status is written when a step has ended. What runs meanwhile is the first step that has not; beside each other,
+/// all of them.
+void mark_running(const phase::HandlerNode& handler, phase::State& state) {
+  for (const auto& component : handler.components) {
+    auto& known = state.components[component.name()];
+    if (known.completed()) continue;
+    if (known.never_ran()) known.start_time = async::WallTime{};
+    mark_running(component, known);
+    if (handler.kind == phase::HandlerKind::serial) break;
+  }
+}
+
+phase::States states_with_running_step(const MigrationView& migration, const migration::Definition& definition) {
+  auto states = migration.states;
+  const auto* handler = definition.handler_for(migration.phase);
+  if (handler == nullptr || migration.has_ended()) return states;
+  auto& present = states[migration.phase];
+  // Thousands of steps are counted, not listed.
+  if (present.summary == nullptr && !present.completed()) mark_running(*handler, present);
+  return states;
+}
+
+/// A phase that was not entered is still to come: unless it belongs to a failure, was passed by, or all is over.
+bool is_to_come(const std::string& line, const MigrationView& migration) {
+  const auto is_line_of = [&](const char* phase) { return line.starts_with(std::string{"[ ] "} + phase); };
+  if (is_line_of(migration::phases::rollbacking) || migration.has_ended()) return false;
+  return migration.phase.empty() || !is_line_of(migration::phases::pending);
+}
+
+}  // namespace
+
+std::string migration_checklist(const MigrationView& migration, bool brief) {
+  static const Steps steps;
+  const auto states = states_with_running_step(migration, steps.definition);
+  std::istringstream lines{phase::render_checklist(steps.definition, {migration.phase, states})};
+  std::string text;
+  bool unfolded = false;
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_phase = line.starts_with('[');
+    const char mark = is_phase ? line[1] : ' ';
+    const bool is_pointless = is_phase && mark == ' ' && !is_to_come(line, migration);
+    if (is_phase) unfolded = !is_pointless && mark != ' ' && !(brief && mark == 'x');
+    if (is_phase ? !is_pointless : unfolded) text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace hubferry::app

@@ -1,0 +1,156 @@
+#include "app/status/status_watch.hpp"
+
+#include <boost/json/serialize.hpp>
+#include <ostream>
+
+#include "app/cli/json_text.hpp"
+#include "app/cli/output.hpp"
+#include "app/cli/yaml_text.hpp"
+#include "app/status/migration_checklist.hpp"
+#include "hubferry/migration/resource.hpp"
+
+namespace hubferry::app {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+kube::CacheOptions cache_options(const StatusWatchOptions& options) {
+  kube::CacheOptions cache;
+  cache.ns = options.only ? options.only->ns : options.ns;
+  if (options.only) cache.field_selector = "metadata.name=" + options.only->name;
+  return cache;
+}
+
+constexpr int exit_code_when_stopped = 130;
+
+/// A burst of events is one picture.
+constexpr auto pause_between_drawings = 50ms;
+
+}  // namespace
+
+StatusWatch::StatusWatch(kube::Api& api, StatusWatchOptions options, kube::Env env, std::function<Terminal()> terminal,
+                         std::ostream& out)
+    : api_(api),
+      options_(std::move(options)),
+      env_(env),
+      terminal_(std::move(terminal)),
+      out_(out),
+      in_place_(terminal_().interactive && (options_.output == "table" || options_.output == "wide")),
+      area_(out, terminal_()),
+      migrations_(api, migration::managed_cluster_migrations, cache_options(options_), kube::object_decoder(), env) {}
+
+async::Awaitable<int> StatusWatch::run(async::Event& stop) {
+  auto body = [this, &stop](async::TaskScope& scope) -> async::Awaitable<> {
+    scope.spawn(migrations_.run());
+    scope.spawn(follow(scope));
+    if (in_place_) scope.spawn(tick());
+    co_await stop.wait();
+    scope.stop();
+  };
+  co_await async::with_scope(body);
+  if (is_drawn_) leave_picture();
+  // Who asked for the end of one migration, and stopped before it, does not know how it ends.
+  if (options_.only && !over_) co_return exit_code_when_stopped;
+  co_return code_;
+}
+
+async::Awaitable<> StatusWatch::follow(async::TaskScope& scope) {
+  co_await migrations_.wait_synced();
+  const auto subscription = migrations_.subscribe(
+      [this](const kube::Key& key, const auto&, const auto& now) { on_change(key, now); }, kube::Replay::existing);
+  changed_.notify();
+  for (;;) {
+    co_await changed_.wait();
+    flush(out_);
+    if (in_place_) {
+      co_await read_failures();
+      draw();
+    }
+    if (over_) break;
+    co_await env_.clock.sleep_for(pause_between_drawings);
+  }
+  scope.stop();
+}
+
+async::Awaitable<> StatusWatch::tick() {
+  for (;;) {
+    co_await env_.clock.sleep_for(1s);
+    changed_.notify();
+  }
+}
+
+void StatusWatch::on_change(const kube::Key& key, const std::shared_ptr<const kube::Object>& now) {
+  if (!in_place_) print_change(key, now.get());
+  if (options_.only && key == *options_.only) {
+    const auto view = now != nullptr ? view_of(*now) : MigrationView{};
+    over_ = now == nullptr || view.has_ended();
+    code_ = over_ && !view.has_succeeded() ? 1 : 0;
+  }
+  changed_.notify();
+}
+
+void StatusWatch::print_change(const kube::Key& key, const kube::Object* now) {
+  auto text = change_text(key, now);
+  if (text.empty() || printed_[key] == text) return;
+  if (options_.output == "json" || options_.output == "yaml")
+    out_ << text;
+  else
+    out_ << async::format_time(env_.clock.wall_now()) << " " << text << "\n";
+  printed_[key] = std::move(text);
+  out_.flush();  // whether somebody still reads is looked at elsewhere: a cache's handler is no place to fail
+}
+
+std::string StatusWatch::change_text(const kube::Key& key, const kube::Object* now) const {
+  const bool is_whole = options_.output == "json" || options_.output == "yaml";
+  if (!is_whole) return now != nullptr ? migration_line(view_of(*now)) : kube::to_string(key) + " is gone";
+  if (now == nullptr) return "";
+  const auto object = in_usual_order(now->json());
+  return options_.output == "json" ? kube::json::serialize(object) + "\n" : "---\n" + to_yaml(object);
+}
+
+async::Awaitable<> StatusWatch::read_failures() {
+  if (!options_.only) co_return;
+  const auto migration = migrations_.get(*options_.only);
+  if (migration == nullptr) co_return;
+  const auto failed = view_of(*migration).clusters.failed + view_of(*migration).clusters.rolled_back;
+  if (failed == failed_known_ || failed == 0) co_return;
+  auto lists = co_await api_.get(kube::resources::config_maps, *options_.only);
+  if (!lists) co_return;
+  lists_ = *lists;
+  failed_known_ = failed;
+}
+
+void StatusWatch::draw() {
+  const auto screen = terminal_();
+  area_.resize(screen);
+  area_.draw(picture(screen, false));
+  is_drawn_ = true;
+}
+
+std::vector<std::string> StatusWatch::picture(const Terminal& screen, bool at_the_end) const {
+  const auto now = env_.clock.wall_now();
+  if (options_.only) {
+    const auto migration = migrations_.get(*options_.only);
+    if (migration == nullptr) return {"The migration " + kube::to_string(*options_.only) + " is gone."};
+    auto view = view_of(*migration);
+    add_failures(view, lists_);
+    const auto most_clusters = at_the_end ? view.failures.size() : clusters_named;
+    return migration_details(view, migration_checklist(view, !at_the_end), now, screen, most_clusters);
+  }
+  std::vector<MigrationView> views;
+  migrations_.for_each([&](const kube::Key&, const auto& migration) { views.push_back(view_of(*migration)); });
+  if (views.empty()) return {"There are no migrations yet."};
+  return migration_table(std::move(views), {options_.output == "wide", options_.namespaces}, now, screen);
+}
+
+void StatusWatch::leave_picture() {
+  auto paper = terminal_();
+  paper.width = 0;
+  paper.height = 0;
+  area_.erase();
+  for (const auto& line : picture(paper, true)) out_ << line << "\n";
+  flush(out_);
+}
+
+}  // namespace hubferry::app
