@@ -33,7 +33,7 @@ bool is_only_by_name(const CarriedKind& kind) {
 std::vector<kube::Resource> admitted_kinds(const CarriedResources& table) {
   std::vector<kube::Resource> kinds;
   const auto add = [&](const kube::Resource& resource) {
-    if (may_travel(resource) && std::ranges::find(kinds, resource) == kinds.end()) kinds.push_back(resource);
+    if (may_be_copied(resource) && std::ranges::find(kinds, resource) == kinds.end()) kinds.push_back(resource);
   };
   for (const auto& kind : table) {
     add(kind.resource);

@@ -1,8 +1,8 @@
 #include <set>
 
 #include "hubagent/arrival.hpp"
-#include "hubagent/source_orders.hpp"
-#include "hubagent/target_orders.hpp"
+#include "hubagent/source_operations.hpp"
+#include "hubagent/target_operations.hpp"
 #include "hubferry/async/task_scope.hpp"
 
 namespace hubferry::hubagent {
@@ -14,7 +14,7 @@ struct Wait {
   Hub& hub;
   MigrationRef migration;
   async::WallTime since;
-  Target::OnArrival on_arrival;
+  TargetHub::OnArrival on_arrival;
   WorkRule rule = WorkRule::none;
   std::optional<Error> error;
 };
@@ -59,7 +59,7 @@ Awaitable<> run_one(Wait& wait, std::string cluster, async::TaskScope& scope) {
 }  // namespace
 
 Awaitable<Result<>> await_arrivals(Hub& hub, MigrationRef migration, ClusterNames clusters, async::WallTime since,
-                                   Target::OnArrival on_arrival) {
+                                   TargetHub::OnArrival on_arrival) {
   auto visible = co_await see_clusters(hub);
   if (!visible) co_return visible.error();
   auto rule = co_await work_rule(hub);

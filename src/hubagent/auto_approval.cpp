@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "hubagent/marks.hpp"
-#include "hubagent/target_orders.hpp"
+#include "hubagent/target_operations.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {

@@ -46,8 +46,8 @@ Awaitable<Result<std::optional<Object>>> remove_once(const Hub& hub, Resource re
 
 Patience::Patience(const Hub& hub)
     : clock_(hub.env().clock),
-      busy_(hub.options().busy_patience),
-      unreachable_(hub.options().unreachable_patience),
+      busy_(hub.options().busy_timeout),
+      unreachable_(hub.options().unreachable_timeout),
       backoff_({}, hub.env().clock, hub.env().random) {}
 
 Awaitable<bool> Patience::again(Error error) {

@@ -70,7 +70,7 @@ const CarriedResources& default_carried_resources() {
   return table;
 }
 
-bool may_travel(const kube::Resource& resource) {
+bool may_be_copied(const kube::Resource& resource) {
   return resource.group != "rbac.authorization.k8s.io" && resource != kube::resources::namespaces;
 }
 

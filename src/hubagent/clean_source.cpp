@@ -1,5 +1,5 @@
 #include "hubagent/pause.hpp"
-#include "hubagent/source_orders.hpp"
+#include "hubagent/source_operations.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {

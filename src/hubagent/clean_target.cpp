@@ -1,8 +1,8 @@
 #include "hubagent/marks.hpp"
 #include "hubagent/pause.hpp"
 #include "hubagent/restore_marks.hpp"
-#include "hubagent/source_orders.hpp"
-#include "hubagent/target_orders.hpp"
+#include "hubagent/source_operations.hpp"
+#include "hubagent/target_operations.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {

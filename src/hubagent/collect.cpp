@@ -5,7 +5,7 @@
 #include "hubagent/clean_object.hpp"
 #include "hubagent/references.hpp"
 #include "hubagent/selection.hpp"
-#include "hubagent/source_orders.hpp"
+#include "hubagent/source_operations.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {

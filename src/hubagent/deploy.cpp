@@ -4,7 +4,7 @@
 #include "hubagent/marks.hpp"
 #include "hubagent/pause.hpp"
 #include "hubagent/restore_marks.hpp"
-#include "hubagent/target_orders.hpp"
+#include "hubagent/target_operations.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 

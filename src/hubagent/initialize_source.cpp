@@ -1,6 +1,6 @@
 #include "hubagent/helpers.hpp"
 #include "hubagent/pause.hpp"
-#include "hubagent/source_orders.hpp"
+#include "hubagent/source_operations.hpp"
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -120,7 +120,7 @@ Awaitable<Result<Outcome>> initialize_on_source(Hub& hub, MigrationRef migration
   co_return co_await for_each_cluster(hub, std::move(clusters), treat);
 }
 
-Awaitable<Result<>> remove_source_helpers(Hub& hub, MigrationRef migration) {
+Awaitable<Result<>> delete_source_objects(Hub& hub, MigrationRef migration) {
   auto config = co_await remove_helper(hub, migration, ocm::klusterlet_configs, config_key(migration));
   if (!config) co_return config.error();
   auto secret = co_await remove_helper(hub, migration, secrets, secret_key(migration));

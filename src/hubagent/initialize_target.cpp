@@ -1,5 +1,5 @@
 #include "hubagent/helpers.hpp"
-#include "hubagent/target_orders.hpp"
+#include "hubagent/target_operations.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {
@@ -86,7 +86,7 @@ Awaitable<Result<>> initialize_on_target(Hub& hub, MigrationRef migration, Boots
   co_return co_await approve_automatically(hub, identity.user());
 }
 
-Awaitable<Result<>> remove_target_helpers(Hub& hub, MigrationRef migration, BootstrapIdentity identity) {
+Awaitable<Result<>> delete_target_objects(Hub& hub, MigrationRef migration, BootstrapIdentity identity) {
   auto unapproved = co_await end_automatic_approval(hub, identity.user());
   if (!unapproved) co_return unapproved.error();
   for (const auto& name : {registration_name(migration), review_name(migration)}) {

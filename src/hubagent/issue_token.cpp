@@ -1,5 +1,5 @@
 #include "hubagent/helpers.hpp"
-#include "hubagent/target_orders.hpp"
+#include "hubagent/target_operations.hpp"
 
 namespace hubferry::hubagent {
 

@@ -23,7 +23,8 @@ kube::Resource read_resource(const YamlSection& section) {
   if (scope != "" && scope != "Namespaced" && scope != "Cluster")
     section.fail("scope", "must be Namespaced or Cluster");
   resource.namespaced = scope != "Cluster";
-  if (!may_travel(resource)) section.fail("resource", "is granted or created on each hub by itself: it cannot travel");
+  if (!may_be_copied(resource))
+    section.fail("resource", "is granted or created on each hub by itself: it cannot travel");
   return resource;
 }
 

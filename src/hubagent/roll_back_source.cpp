@@ -1,7 +1,7 @@
 #include "hubagent/heartbeats.hpp"
 #include "hubagent/marks.hpp"
 #include "hubagent/pause.hpp"
-#include "hubagent/source_orders.hpp"
+#include "hubagent/source_operations.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/ocm/resources.hpp"
 

@@ -1,4 +1,4 @@
-#include "hubagent/source_orders.hpp"
+#include "hubagent/source_operations.hpp"
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/ocm/resources.hpp"
 

@@ -1,11 +1,11 @@
-#include "hubagent/source_orders.hpp"
+#include "hubagent/source_operations.hpp"
 #include "hubferry/hubagent/agents.hpp"
 
 namespace hubferry::hubagent {
 
 namespace {
 
-class SourceAgent final : public Source {
+class SourceAgent final : public SourceHub {
  public:
   explicit SourceAgent(std::shared_ptr<Hub> hub) : hub_(std::move(hub)) {}
 
@@ -22,8 +22,8 @@ class SourceAgent final : public Source {
   Awaitable<Result<Outcome>> collect(MigrationRef, ClusterNames clusters, BundleSink sink) override {
     return hubagent::collect(*hub_, std::move(clusters), std::move(sink));
   }
-  Awaitable<Result<Outcome>> release(MigrationRef migration, ClusterNames clusters) override {
-    return release_clusters(*hub_, std::move(migration), std::move(clusters));
+  Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) override {
+    return detach_clusters(*hub_, std::move(migration), std::move(clusters));
   }
   Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) override {
     return clean_on_source(*hub_, std::move(migration), std::move(clusters));
@@ -31,8 +31,8 @@ class SourceAgent final : public Source {
   Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) override {
     return roll_back_on_source(*hub_, std::move(migration), stage, std::move(clusters));
   }
-  Awaitable<Result<>> remove_helpers(MigrationRef migration) override {
-    return remove_source_helpers(*hub_, std::move(migration));
+  Awaitable<Result<>> delete_migration_objects(MigrationRef migration) override {
+    return delete_source_objects(*hub_, std::move(migration));
   }
 
  private:
@@ -41,7 +41,7 @@ class SourceAgent final : public Source {
 
 }  // namespace
 
-std::shared_ptr<Source> make_source_agent(std::shared_ptr<Hub> hub) {
+std::shared_ptr<SourceHub> make_source_hub(std::shared_ptr<Hub> hub) {
   return std::make_shared<SourceAgent>(std::move(hub));
 }
 

@@ -1,11 +1,11 @@
-#include "hubagent/target_orders.hpp"
+#include "hubagent/target_operations.hpp"
 #include "hubferry/hubagent/agents.hpp"
 
 namespace hubferry::hubagent {
 
 namespace {
 
-class TargetAgent final : public Target {
+class TargetAgent final : public TargetHub {
  public:
   explicit TargetAgent(std::shared_ptr<Hub> hub) : hub_(std::move(hub)) {}
 
@@ -38,8 +38,8 @@ class TargetAgent final : public Target {
   Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) override {
     return roll_back_on_target(*hub_, std::move(migration), stage, std::move(clusters));
   }
-  Awaitable<Result<>> remove_helpers(MigrationRef migration, BootstrapIdentity identity) override {
-    return remove_target_helpers(*hub_, std::move(migration), std::move(identity));
+  Awaitable<Result<>> delete_migration_objects(MigrationRef migration, BootstrapIdentity identity) override {
+    return delete_target_objects(*hub_, std::move(migration), std::move(identity));
   }
 
  private:
@@ -54,7 +54,7 @@ ClusterNames names_of(const Bundle& bundle) {
   return names;
 }
 
-std::shared_ptr<Target> make_target_agent(std::shared_ptr<Hub> hub) {
+std::shared_ptr<TargetHub> make_target_hub(std::shared_ptr<Hub> hub) {
   return std::make_shared<TargetAgent>(std::move(hub));
 }
 

@@ -1,7 +1,7 @@
 #include "hubagent/marks.hpp"
 #include "hubagent/selection.hpp"
-#include "hubagent/source_orders.hpp"
-#include "hubagent/target_orders.hpp"
+#include "hubagent/source_operations.hpp"
+#include "hubagent/target_operations.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {

@@ -3,7 +3,7 @@
 #include "hubagent/allow_list.hpp"
 #include "hubagent/difference.hpp"
 #include "hubagent/marks.hpp"
-#include "hubagent/target_orders.hpp"
+#include "hubagent/target_operations.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 
 namespace hubferry::hubagent {

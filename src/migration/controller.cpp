@@ -24,7 +24,7 @@ const Migration* address(const std::optional<Migration>& migration) {
 }  // namespace
 
 struct Controller::State {
-  State(kube::Api& global, transport::Hubs& hubs, ControllerOptions options, kube::Env given)
+  State(kube::Api& global, hubs::Hubs& hubs, ControllerOptions options, kube::Env given)
       : api(global),
         env{given.clock, given.random, given.metrics, given.log.named("migration")},
         cache(global, managed_cluster_migrations, cache_options(options), kube::object_decoder(), env),
@@ -128,7 +128,7 @@ struct Controller::State {
   std::optional<phase::Driver> driver;
 };
 
-Controller::Controller(kube::Api& global, transport::Hubs& hubs, ControllerOptions options, kube::Env env)
+Controller::Controller(kube::Api& global, hubs::Hubs& hubs, ControllerOptions options, kube::Env env)
     : state_(std::make_unique<State>(global, hubs, std::move(options), std::move(env))) {}
 
 Controller::~Controller() = default;

@@ -20,7 +20,7 @@ Awaitable<kube::Result<>> create_credential(Step& step, Credential credential);
 Awaitable<kube::Result<obs::Secret>> make_bootstrap_kubeconfig(Step& step, Credential credential);
 
 /// Takes the ManagedServiceAccount away, and its token. Nothing to do for the other way: the target's helpers go with
-/// Target::remove_helpers. Where it is gone, or not ours, nothing happens.
+/// TargetHub::delete_migration_objects. Where it is gone, or not ours, nothing happens.
 Awaitable<kube::Result<>> delete_credential(Step& step, Credential credential);
 
 /// The ManagedServiceAccount of a migration.

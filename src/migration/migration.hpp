@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "hubferry/hubagent/migration_ref.hpp"
-#include "hubferry/hubagent/target.hpp"
+#include "hubferry/hubagent/target_hub.hpp"
 #include "hubferry/migration/resource.hpp"
 #include "hubferry/phase/kube_store.hpp"
 

@@ -7,10 +7,10 @@ namespace hubferry::migration {
 
 using hubagent::Outcome;
 
-/// `order(hub)` is called with the hub's Source or Target, for each attempt.
+/// `order(hub)` is called with the hub's SourceHub or TargetHub, for each attempt.
 template <typename Order>
-auto ask_source(Step& step, Order order) -> std::invoke_result_t<Order&, hubagent::Source&> {
-  auto attempt = [&step, &order]() -> std::invoke_result_t<Order&, hubagent::Source&> {
+auto ask_source(Step& step, Order order) -> std::invoke_result_t<Order&, hubagent::SourceHub&> {
+  auto attempt = [&step, &order]() -> std::invoke_result_t<Order&, hubagent::SourceHub&> {
     auto found = step.source();
     if (!found) co_return found.error();
     const auto& source = *found;
@@ -20,8 +20,8 @@ auto ask_source(Step& step, Order order) -> std::invoke_result_t<Order&, hubagen
 }
 
 template <typename Order>
-auto ask_target(Step& step, Order order) -> std::invoke_result_t<Order&, hubagent::Target&> {
-  auto attempt = [&step, &order]() -> std::invoke_result_t<Order&, hubagent::Target&> {
+auto ask_target(Step& step, Order order) -> std::invoke_result_t<Order&, hubagent::TargetHub&> {
+  auto attempt = [&step, &order]() -> std::invoke_result_t<Order&, hubagent::TargetHub&> {
     auto found = step.target();
     if (!found) co_return found.error();
     const auto& target = *found;

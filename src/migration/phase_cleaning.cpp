@@ -21,7 +21,7 @@ ClusterNames candidates(const Ledger& ledger) {
 /// The lists were taken away, and with them who arrived: the target knows.
 Awaitable<> recover_arrivals(Step& step, Ledger& ledger, WallTime since) {
   if (!ledger.success.empty()) co_return;
-  auto order = [&](hubagent::Target& target) { return target.arrived(step.migration.ref(), ledger.all, since); };
+  auto order = [&](hubagent::TargetHub& target) { return target.arrived(step.migration.ref(), ledger.all, since); };
   auto arrived = co_await ask_target(step, order);
   if (!arrived) co_return;
   for (const auto& cluster : *arrived) ledger.succeed(cluster);
@@ -30,7 +30,7 @@ Awaitable<> recover_arrivals(Step& step, Ledger& ledger, WallTime since) {
 /// Which of them are Available on the target now. One that is not for a moment gets a third of the time to return.
 Awaitable<std::set<std::string>> see_present(Step& step, const ClusterNames& clusters, WallTime since) {
   std::set<std::string> present;
-  auto look = [&](hubagent::Target& target) {
+  auto look = [&](hubagent::TargetHub& target) {
     return target.await_arrivals(step.migration.ref(), clusters, since,
                                  [&](const std::string& cluster) { present.insert(cluster); });
   };
@@ -57,7 +57,8 @@ hubagent::Bundle failed_part(hubagent::Bundle bundle, const Outcome& outcome) {
 
 /// What somebody changed on the source after it was sent is sent once more: up to its end there, the source's word
 /// counts.
-Awaitable<kube::Result<Outcome>> verify_or_send_again(Step& step, hubagent::Target& target, hubagent::Bundle bundle) {
+Awaitable<kube::Result<Outcome>> verify_or_send_again(Step& step, hubagent::TargetHub& target,
+                                                      hubagent::Bundle bundle) {
   const auto ref = step.migration.ref();
   auto verified = co_await target.verify(ref, bundle);
   if (!verified || verified->failed.empty()) co_return verified;
@@ -161,7 +162,7 @@ Awaitable<ReconcileState> clean_target(Step& step) {
   if (!ledger) co_return note_and_go_on(step, sentence_of(ledger.error()));
   const auto clusters = ledger->to_clean();
   if (clusters.empty()) co_return phase::done();
-  auto order = [&](hubagent::Target& target) { return target.clean(step.migration.ref(), clusters); };
+  auto order = [&](hubagent::TargetHub& target) { return target.clean(step.migration.ref(), clusters); };
   Step in_part = step.share(0.5);
   auto outcome = co_await ask_target(in_part, order);
   if (!outcome) co_return note_and_go_on(step, could_not_ask(step.target_name(), outcome.error()));
@@ -175,7 +176,7 @@ Awaitable<ReconcileState> clean_source(Step& step) {
   if (!ledger) co_return note_and_go_on(step, sentence_of(ledger.error()));
   const auto clusters = ledger->to_clean();
   if (clusters.empty()) co_return phase::done();
-  auto order = [&](hubagent::Source& source) { return source.clean(step.migration.ref(), clusters); };
+  auto order = [&](hubagent::SourceHub& source) { return source.clean(step.migration.ref(), clusters); };
   Step in_part = step.share(0.8);
   auto outcome = co_await ask_source(in_part, order);
   if (!outcome) co_return note_and_go_on(step, could_not_ask(step.source_name(), outcome.error()));
@@ -187,19 +188,19 @@ Awaitable<ReconcileState> clean_source(Step& step) {
   co_return note_and_go_on(step, "on " + step.source_name() + ": " + some_failures(failures));
 }
 
-Awaitable<ReconcileState> remove_source_helpers(Step& step) {
-  auto order = [&](hubagent::Source& source) { return source.remove_helpers(step.migration.ref()); };
+Awaitable<ReconcileState> delete_source_objects(Step& step) {
+  auto order = [&](hubagent::SourceHub& source) { return source.delete_migration_objects(step.migration.ref()); };
   Step in_part = step.share(0.5);
   auto removed = co_await ask_source(in_part, order);
   if (removed) co_return phase::done();
   co_return note_and_go_on(step, could_not_ask(step.source_name(), removed.error()));
 }
 
-Awaitable<ReconcileState> remove_target_helpers(Step& step) {
+Awaitable<ReconcileState> delete_target_objects(Step& step) {
   const auto credential = step.migration.credential();
   if (!credential) co_return phase::done();
-  auto order = [&](hubagent::Target& target) {
-    return target.remove_helpers(step.migration.ref(), credential->identity);
+  auto order = [&](hubagent::TargetHub& target) {
+    return target.delete_migration_objects(step.migration.ref(), credential->identity);
   };
   Step in_part = step.share(0.5);
   auto removed = co_await ask_target(in_part, order);
@@ -245,8 +246,8 @@ Handler cleaning_phase() {
       {step({.name = "verify", .description = "proof of arrival and content", .checkpoint = true}, verify),
        step({.name = "target", .description = "take the marks of the move off"}, clean_target),
        step({.name = "source", .description = "remove the clusters from the source"}, clean_source),
-       step({.name = "source-helpers", .description = "the migration's own objects there"}, remove_source_helpers),
-       step({.name = "target-helpers", .description = "and on the target"}, remove_target_helpers),
+       step({.name = "source-helpers", .description = "the migration's own objects there"}, delete_source_objects),
+       step({.name = "target-helpers", .description = "and on the target"}, delete_target_objects),
        step({.name = "credential", .description = "the credential, last"}, remove_credential),
        step({.name = "conclusion", .description = "how it ended"}, conclude_cleaning)});
 }

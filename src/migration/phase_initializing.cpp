@@ -29,7 +29,7 @@ Awaitable<ReconcileState> create(Step& step) {
 
 Awaitable<ReconcileState> prepare_target(Step& step) {
   const auto identity = step.migration.credential()->identity;
-  auto order = [&](hubagent::Target& target) { return target.initialize(step.migration.ref(), identity); };
+  auto order = [&](hubagent::TargetHub& target) { return target.initialize(step.migration.ref(), identity); };
   auto prepared = co_await ask_target(step, order);
   if (!prepared)
     co_return fail_stage(step, reason_of(prepared.error()),
@@ -45,7 +45,7 @@ Awaitable<ReconcileState> prepare_source(Step& step) {
   if (!kubeconfig)
     co_return fail_stage(step, reason_of(kubeconfig.error()),
                          "no credential for " + step.target_name() + ": " + sentence_of(kubeconfig.error()));
-  auto order = [&](hubagent::Source& source) {
+  auto order = [&](hubagent::SourceHub& source) {
     return source.initialize(step.migration.ref(), ledger->all, *kubeconfig);
   };
   auto prepared = co_await ask_source(step, order);

@@ -39,8 +39,8 @@ constexpr auto release_again = std::chrono::seconds{15};
 /// Tells the source to let go, and tells it again after each third of the time for those that have not arrived.
 Awaitable<> let_go(Step& step, Crossing& crossing) {
   for (;;) {
-    auto order = [&](hubagent::Source& source) {
-      return source.release(step.migration.ref(), crossing.ledger.under_way());
+    auto order = [&](hubagent::SourceHub& source) {
+      return source.detach(step.migration.ref(), crossing.ledger.under_way());
     };
     auto released = co_await ask_source(step, order);
     crossing.release_problems.clear();
@@ -61,7 +61,7 @@ Awaitable<> let_go(Step& step, Crossing& crossing) {
 /// Ends when all have arrived.
 Awaitable<> see_arrive(Step& step, Crossing& crossing) {
   async::Backoff backoff{{}, step.clock(), step->env.random};
-  hubagent::Target::OnArrival on_arrival = [&](const std::string& cluster) { crossing.arrive(step, cluster); };
+  hubagent::TargetHub::OnArrival on_arrival = [&](const std::string& cluster) { crossing.arrive(step, cluster); };
   for (;;) {
     auto found = step.target();
     kube::Result<> seen = found ? kube::Result<>{} : kube::Result<>{found.error()};

@@ -66,7 +66,7 @@ Awaitable<> look_for_late_arrivals(Step& step, Ledger& ledger) {
   const auto plan = plan_rollback(step.migration, ledger, ledger.to_roll_back());
   const auto found = plan.find(Stage::registering);
   if (!since || found == plan.end()) co_return;
-  auto order = [&](hubagent::Target& target) { return target.arrived(step.migration.ref(), found->second, *since); };
+  auto order = [&](hubagent::TargetHub& target) { return target.arrived(step.migration.ref(), found->second, *since); };
   Step briefly = step.until(async::later(step.clock().now(), step.answer_time()));
   auto arrived = co_await ask_target(briefly, order);
   if (!arrived) {
@@ -95,8 +95,8 @@ Awaitable<kube::Result<>> withdraw(Step& step) {
   if (!credential) co_return kube::Result<>{};
   auto deleting = [&] { return delete_credential(step, *credential); };
   auto deleted = co_await ask(step, deleting);
-  auto order = [&](hubagent::Target& target) {
-    return target.remove_helpers(step.migration.ref(), credential->identity);
+  auto order = [&](hubagent::TargetHub& target) {
+    return target.delete_migration_objects(step.migration.ref(), credential->identity);
   };
   auto removed = co_await ask_target(step, order);
   if (!deleted) co_return deleted.error();
@@ -114,7 +114,7 @@ Awaitable<ReconcileState> withdraw_credential(Step& step) {
 
 /// Who is back, when the order itself did not end: those that could be migrated again.
 Awaitable<> see_who_is_back(Step& step, const ClusterNames& clusters, std::set<std::string>& back) {
-  auto order = [&](hubagent::Source& source) { return source.validate(step.migration.ref(), clusters); };
+  auto order = [&](hubagent::SourceHub& source) { return source.validate(step.migration.ref(), clusters); };
   auto seen = co_await ask_source(step, order);
   if (seen) back.insert(seen->done.begin(), seen->done.end());
 }
@@ -129,7 +129,7 @@ Awaitable<ReconcileState> restore_source(Step& step) {
   std::set<std::string> back;
   for (const auto& [stage, clusters] : plan_rollback(step.migration, *ledger, ledger->to_roll_back())) {
     bool in_hand = false;  // the source has the order, and waits for clusters
-    auto order = [&](hubagent::Source& source) -> Awaitable<kube::Result<Outcome>> {
+    auto order = [&](hubagent::SourceHub& source) -> Awaitable<kube::Result<Outcome>> {
       in_hand = true;
       auto answer = co_await source.roll_back(step.migration.ref(), stage, clusters);
       in_hand = false;
@@ -157,7 +157,7 @@ Awaitable<ReconcileState> restore_source(Step& step) {
 /// What the source has lost meanwhile is nowhere but on the target: no cluster is removed there unless the source says
 /// that it has it. Takes the others out of `clusters`; returns a sentence about them, or nothing.
 Awaitable<std::string> spare_what_the_source_lacks(Step& step, ClusterNames& clusters) {
-  auto order = [&](hubagent::Source& source) { return source.validate(step.migration.ref(), clusters); };
+  auto order = [&](hubagent::SourceHub& source) { return source.validate(step.migration.ref(), clusters); };
   Step briefly = step.until(async::later(step.clock().now(), step.answer_time()));
   auto seen = co_await ask_source(briefly, order);
   if (!seen) {
@@ -184,7 +184,7 @@ Awaitable<ReconcileState> restore_target(Step& step) {
   for (auto [stage, clusters] : plan_rollback(step.migration, *ledger, ledger->to_undo())) {
     if (stage != Stage::initializing) problem += co_await spare_what_the_source_lacks(step, clusters);
     if (clusters.empty()) continue;
-    auto order = [&](hubagent::Target& target) { return target.roll_back(step.migration.ref(), stage, clusters); };
+    auto order = [&](hubagent::TargetHub& target) { return target.roll_back(step.migration.ref(), stage, clusters); };
     auto outcome = co_await ask_target(step, order);
     if (!outcome) {
       problem += could_not_ask(step.target_name(), outcome.error()) + ". ";
@@ -203,7 +203,7 @@ Awaitable<ReconcileState> restore_target(Step& step) {
 
 Awaitable<ReconcileState> take_back_source_helpers(Step& step) {
   if (!step.migration.rollback_stage()) co_return phase::done();
-  auto order = [&](hubagent::Source& source) { return source.remove_helpers(step.migration.ref()); };
+  auto order = [&](hubagent::SourceHub& source) { return source.delete_migration_objects(step.migration.ref()); };
   auto removed = co_await ask_source(step, order);
   if (removed) co_return phase::done();
   co_return note_and_go_on(step, could_not_ask(step.source_name(), removed.error()));

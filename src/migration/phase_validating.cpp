@@ -17,7 +17,7 @@ Awaitable<ReconcileState> check_request(Step& step) {
   co_return co_await reject(step, problems.front().reason, joined(problems));
 }
 
-Awaitable<kube::Result<transport::HubInfo>> look_up(Step& step, std::string hub) {
+Awaitable<kube::Result<hubs::HubInfo>> look_up(Step& step, std::string hub) {
   co_return co_await step->hubs.find(std::move(hub));
 }
 
@@ -36,7 +36,7 @@ Awaitable<ReconcileState> check_hubs(Step& step) {
 
 Awaitable<kube::Result<ClusterNames>> find_clusters(Step& step) {
   if (auto listed = step.migration.listed_clusters()) co_return std::move(*listed);
-  auto resolve = [&](hubagent::Source& source) { return source.resolve_placement(*step.migration.placement()); };
+  auto resolve = [&](hubagent::SourceHub& source) { return source.resolve_placement(*step.migration.placement()); };
   auto resolved = co_await ask_source(step, resolve);
   if (!resolved) co_return resolved.error();
   std::ranges::sort(*resolved);
@@ -79,8 +79,8 @@ struct Answers {
 };
 
 Awaitable<> ask_both(Step& step, const ClusterNames& clusters, Answers& answers) {
-  auto check_source = [&](hubagent::Source& source) { return source.validate(step.migration.ref(), clusters); };
-  auto check_target = [&](hubagent::Target& target) { return target.validate(step.migration.ref(), clusters); };
+  auto check_source = [&](hubagent::SourceHub& source) { return source.validate(step.migration.ref(), clusters); };
+  auto check_target = [&](hubagent::TargetHub& target) { return target.validate(step.migration.ref(), clusters); };
   auto from_source = [&]() -> Awaitable<> { answers.source.emplace(co_await ask_source(step, check_source)); };
   auto from_target = [&]() -> Awaitable<> { answers.target.emplace(co_await ask_target(step, check_target)); };
   auto both = [&](async::TaskScope& scope) -> Awaitable<> {

@@ -84,11 +84,11 @@ Step Step::for_as_long_as_it_takes() const {
   return longer;
 }
 
-kube::Result<std::shared_ptr<hubagent::Source>> Step::source() const {
+kube::Result<std::shared_ptr<hubagent::SourceHub>> Step::source() const {
   return context_->hubs.source(migration.from());
 }
 
-kube::Result<std::shared_ptr<hubagent::Target>> Step::target() const {
+kube::Result<std::shared_ptr<hubagent::TargetHub>> Step::target() const {
   return context_->hubs.target(migration.to());
 }
 

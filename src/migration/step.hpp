@@ -17,7 +17,7 @@ using phase::ReconcileState;
 /// What the handlers of all migrations share.
 struct Services {
   kube::Api& global;
-  transport::Hubs& hubs;
+  hubs::Hubs& hubs;
   phase::KubeStore& store;
   Admission& admission;
   Reporter& reporter;
@@ -64,8 +64,8 @@ class Step {
   /// "hub 'hub1'": how messages call the two.
   [[nodiscard]] std::string source_name() const { return "hub '" + migration.from() + "'"; }
   [[nodiscard]] std::string target_name() const { return "hub '" + migration.to() + "'"; }
-  [[nodiscard]] kube::Result<std::shared_ptr<hubagent::Source>> source() const;
-  [[nodiscard]] kube::Result<std::shared_ptr<hubagent::Target>> target() const;
+  [[nodiscard]] kube::Result<std::shared_ptr<hubagent::SourceHub>> source() const;
+  [[nodiscard]] kube::Result<std::shared_ptr<hubagent::TargetHub>> target() const;
 
   /// Sets the condition by which this phase reports, or another.
   void report(kube::ConditionStatus status, std::string_view reason, std::string_view message);

@@ -40,7 +40,7 @@ std::vector<Problem> request_problems(const Migration& migration) {
   return problems;
 }
 
-std::optional<Problem> hub_problem(const transport::HubInfo& hub) {
+std::optional<Problem> hub_problem(const hubs::HubInfo& hub) {
   const auto name = "hub '" + hub.name + "' ";
   if (!hub.exists) return Problem{bad_hub, name + "does not exist: the global hub has no ManagedCluster of that name"};
   if (!hub.is_hub) return Problem{bad_hub, name + "is a cluster, but no hub"};

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "hubferry/transport/hubs.hpp"
+#include "hubferry/hubs/hubs.hpp"
 #include "migration/ledger.hpp"
 
 /// The rules of Validating that need nobody else. Functions of their arguments only.
@@ -15,7 +15,7 @@ struct Problem {
 std::vector<Problem> request_problems(const Migration& migration);
 
 /// Why this cannot be one of the two hubs.
-std::optional<Problem> hub_problem(const transport::HubInfo& hub);
+std::optional<Problem> hub_problem(const hubs::HubInfo& hub);
 
 /// The sentences, one after the other.
 std::string joined(const std::vector<Problem>& problems);

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "app/plan/plan_text.hpp"
+#include "hubferry/hubs/hub_directory.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/virtual_world.hpp"
-#include "hubferry/transport/hub_directory.hpp"
 #include "migration_samples.hpp"
 
 namespace hubferry::app {
@@ -34,12 +34,12 @@ class PlanTest : public testing::Test {
   Plan plan(PlanRequest request) {
     Plan made;
     auto work = [&]() -> async::Awaitable<> {
-      transport::Connect connect = [this](const std::string&, const kube::ClientConfig& config) {
+      hubs::Connect connect = [this](const std::string&, const kube::ClientConfig& config) {
         return world_.network().connect(config);
       };
-      transport::HubDirectoryOptions options;
+      hubs::HubDirectoryOptions options;
       options.hub.carried = carried_;
-      transport::HubDirectory directory{world_.api("global"), connect, options, world_.env()};
+      hubs::HubDirectory directory{world_.api("global"), connect, options, world_.env()};
       auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
         scope.spawn(directory.run());
         Serves serves = [&](kube::Resource resource) -> async::Awaitable<kube::Result<bool>> {

@@ -79,12 +79,12 @@ TEST_F(CleanTest, HelpersGoAndNothingElse) {
     CO_ASSERT_TRUE(begun);
     EXPECT_THAT(differences(before, content_of(hub1_->server)),
                 UnorderedElementsAre("+KlusterletConfig migration-move", "+Secret multicluster-engine/bootstrap-move"));
-    auto others = co_await hub1_->source->remove_helpers(other_);
+    auto others = co_await hub1_->source->delete_migration_objects(other_);
     EXPECT_TRUE(others);
     EXPECT_TRUE(exists(*hub1_, ocm::klusterlet_configs, {{}, "migration-move"}));
-    auto removed = co_await hub1_->source->remove_helpers(migration_);
+    auto removed = co_await hub1_->source->delete_migration_objects(migration_);
     EXPECT_TRUE(removed);
-    auto again = co_await hub1_->source->remove_helpers(migration_);
+    auto again = co_await hub1_->source->delete_migration_objects(migration_);
     EXPECT_TRUE(again);
   });
   EXPECT_THAT(differences(before, content_of(hub1_->server)), IsEmpty());

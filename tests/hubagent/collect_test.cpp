@@ -84,8 +84,8 @@ TEST_F(CollectTest, ObjectsAreCleanedTheSameWayAtAnyTime) {
     co_await put_machinery(*hub1_, "c1");
     auto before = co_await collected(*hub1_, {"c1"});
     auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
-    auto released = co_await hub1_->source->release(migration_, {"c1"});
-    CO_ASSERT_TRUE(begun && released);
+    auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+    CO_ASSERT_TRUE(begun && detached);
     // As the hub does when the cluster stays away.
     co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"},
                    R"({"spec": {"taints": [{"key": "mine", "effect": "NoSelect"},

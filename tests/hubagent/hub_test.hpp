@@ -36,14 +36,14 @@ struct TestHub {
       : server(sim::Options{.name = name, .seed = 1, .latency = {}}, env),
         api(std::make_shared<InterruptingApi>(server.api())),
         hub(std::make_shared<Hub>(name, api, HubOptions{}, env)),
-        source(make_source_agent(hub)),
-        target(make_target_agent(hub)) {}
+        source(make_source_hub(hub)),
+        target(make_target_hub(hub)) {}
 
   sim::Server server;
   std::shared_ptr<InterruptingApi> api;
   std::shared_ptr<Hub> hub;
-  std::shared_ptr<Source> source;
-  std::shared_ptr<Target> target;
+  std::shared_ptr<SourceHub> source;
+  std::shared_ptr<TargetHub> target;
 };
 
 /// Two hubs on virtual time, without anybody who does anything on them but the agents under test.

@@ -77,12 +77,12 @@ TEST_F(InitializeSourceTest, AClusterInOtherHandsOrGoneFailsAloneAndIsNotTouched
     EXPECT_THAT(outcome->done, ElementsAre("c1"));
     EXPECT_THAT(reasons_of(*outcome), ElementsAre("c2: ClusterConflict", "gone: ClusterNotFound"));
     EXPECT_EQ(cluster(*hub1_, "c2").annotation(klusterlet_config_annotation), "migration-other");
-    auto released = co_await hub1_->source->release(migration_, {"c1", "c2", "gone"});
-    CO_ASSERT_TRUE(released);
-    EXPECT_THAT(released->done, ElementsAre("c1"));
-    EXPECT_THAT(reasons_of(*released), ElementsAre("c2: ClusterConflict", "gone: ClusterNotFound"));
+    auto detached = co_await hub1_->source->detach(migration_, {"c1", "c2", "gone"});
+    CO_ASSERT_TRUE(detached);
+    EXPECT_THAT(detached->done, ElementsAre("c1"));
+    EXPECT_THAT(reasons_of(*detached), ElementsAre("c2: ClusterConflict", "gone: ClusterNotFound"));
     const auto version = hub1_->server.resource_version();
-    auto again = co_await hub1_->source->release(migration_, {"c1"});
+    auto again = co_await hub1_->source->detach(migration_, {"c1"});
     EXPECT_TRUE(again && again->failed.empty());
     EXPECT_EQ(hub1_->server.resource_version(), version) << "let go once is enough";
   });
@@ -99,11 +99,11 @@ TEST_F(InitializeSourceTest, AClusterWhoseAgentDoesNotKnowTheWayYetIsNotLetGo) {
     json::object work{{"metadata", json::object{{"name", "c1-klusterlet"}, {"namespace", "c1"}}},
                       {"spec", json::object{{"workload", json::object{{"manifests", json::array{}}}}}}};
     co_await put(*hub1_, ocm::manifest_works, work);
-    auto released = co_await hub1_->source->release(migration_, {"c1", "c2"});
-    CO_ASSERT_TRUE(released);
-    EXPECT_THAT(released->done, ElementsAre("c2"));
-    CO_ASSERT_EQ(released->failed.size(), 1U);
-    EXPECT_THAT(released->failed[0].message, HasSubstr("has not applied ManifestWork c1-klusterlet"));
+    auto detached = co_await hub1_->source->detach(migration_, {"c1", "c2"});
+    CO_ASSERT_TRUE(detached);
+    EXPECT_THAT(detached->done, ElementsAre("c2"));
+    CO_ASSERT_EQ(detached->failed.size(), 1U);
+    EXPECT_THAT(detached->failed[0].message, HasSubstr("has not applied ManifestWork c1-klusterlet"));
   });
   EXPECT_EQ(cluster(*hub1_, "c1")->at("spec").at("hubAcceptsClient"), true);
 }
@@ -160,11 +160,11 @@ TEST_F(InitializeSourceTest, AMissingEngineNamespaceIsMadeAndGoesWithItsLastUser
       auto begun = co_await hub1_->source->initialize(migration, {}, kubeconfig_);
       CO_ASSERT_TRUE(begun);
     }
-    auto first = co_await hub1_->source->remove_helpers(migration_);
+    auto first = co_await hub1_->source->delete_migration_objects(migration_);
     CO_ASSERT_TRUE(first);
     co_await clock_.sleep_for(1s);
     EXPECT_TRUE(exists(*hub1_, kube::resources::secrets, {engine_namespace, "bootstrap-other"}));
-    auto second = co_await hub1_->source->remove_helpers(other_);
+    auto second = co_await hub1_->source->delete_migration_objects(other_);
     CO_ASSERT_TRUE(second);
     co_await clock_.sleep_for(1s);
     EXPECT_FALSE(exists(*hub1_, kube::resources::namespaces, {{}, engine_namespace}));

@@ -44,9 +44,9 @@ TEST_F(InitializeTargetTest, GrantsWhatRegistrationNeedsAndTakesItAwayAgain) {
     auto again = co_await hub2_->target->initialize(migration_, identity_);
     CO_ASSERT_TRUE(again);
     EXPECT_EQ(hub2_->server.resource_version(), version) << "a second time writes nothing";
-    auto removed = co_await hub2_->target->remove_helpers(migration_, identity_);
+    auto removed = co_await hub2_->target->delete_migration_objects(migration_, identity_);
     CO_ASSERT_TRUE(removed);
-    auto twice = co_await hub2_->target->remove_helpers(migration_, identity_);
+    auto twice = co_await hub2_->target->delete_migration_objects(migration_, identity_);
     EXPECT_TRUE(twice);
   });
   EXPECT_THAT(differences(before, content_of(hub2_->server)), IsEmpty());
@@ -70,11 +70,11 @@ TEST_F(InitializeTargetTest, TheGateGoesBackToWhatItWasWithTheLastUser) {
         auto begun = co_await hub2_->target->initialize(migration, identity);
         CO_ASSERT_TRUE(begun);
       }
-      auto first = co_await hub2_->target->remove_helpers(migration_, identity_);
+      auto first = co_await hub2_->target->delete_migration_objects(migration_, identity_);
       CO_ASSERT_TRUE(first);
       EXPECT_THAT(users(), HasSubstr("feature:\"ManagedClusterAutoApproval\",mode:\"Enable\""));
       EXPECT_THAT(users(), HasSubstr(second.user()));
-      auto last = co_await hub2_->target->remove_helpers(other_, second);
+      auto last = co_await hub2_->target->delete_migration_objects(other_, second);
       CO_ASSERT_TRUE(last);
       EXPECT_THAT(differences(before, content_of(hub2_->server)), IsEmpty());
     });
@@ -117,7 +117,7 @@ TEST_F(InitializeTargetTest, OwnObjectsThatDifferAreCorrectedAndOthersAreLeft) {
     auto foreign = co_await hub2_->target->initialize(migration_, identity_);
     CO_ASSERT_TRUE(!foreign);
     EXPECT_THAT(foreign.error().message, HasSubstr("somebody else"));
-    auto removed = co_await hub2_->target->remove_helpers(migration_, identity_);
+    auto removed = co_await hub2_->target->delete_migration_objects(migration_, identity_);
     CO_ASSERT_TRUE(removed);
     EXPECT_TRUE(exists(*hub2_, cluster_roles, {{}, review})) << "not ours any more";
   });
@@ -132,7 +132,7 @@ TEST_F(InitializeTargetTest, ATokenIsOfTheAccountAndGoesWithIt) {
     auto again = co_await hub2_->target->issue_token(migration_, identity_);
     EXPECT_TRUE(again);
     EXPECT_TRUE(exists(*hub2_, kube::resources::service_accounts, {identity_.ns, "move"}));
-    auto removed = co_await hub2_->target->remove_helpers(migration_, identity_);
+    auto removed = co_await hub2_->target->delete_migration_objects(migration_, identity_);
     CO_ASSERT_TRUE(removed);
   });
   EXPECT_THAT(differences(before, content_of(hub2_->server)), IsEmpty());
@@ -146,7 +146,7 @@ TEST_F(InitializeTargetTest, AnAccountOfOthersIsNeitherUsedNorRemoved) {
     auto token = co_await hub2_->target->issue_token(migration_, identity_);
     CO_ASSERT_TRUE(!token);
     EXPECT_THAT(token.error().message, HasSubstr("belongs to somebody else"));
-    auto removed = co_await hub2_->target->remove_helpers(migration_, identity_);
+    auto removed = co_await hub2_->target->delete_migration_objects(migration_, identity_);
     EXPECT_TRUE(removed);
     EXPECT_TRUE(exists(*hub2_, kube::resources::service_accounts, {identity_.ns, "move"}));
   });

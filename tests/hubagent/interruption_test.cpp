@@ -106,7 +106,7 @@ TEST_F(InterruptionTest, CleaningOnTheSource) {
       },
       [&]() -> Awaitable<bool> {
         auto outcome = co_await hub1_->source->clean(migration_, names_);
-        auto helpers = co_await hub1_->source->remove_helpers(migration_);
+        auto helpers = co_await hub1_->source->delete_migration_objects(migration_);
         co_return all_done(outcome) && helpers.has_value();
       });
 }
@@ -120,7 +120,7 @@ TEST_F(InterruptionTest, RollingBackOnTheSource) {
       },
       [&]() -> Awaitable<bool> {
         auto outcome = co_await hub1_->source->roll_back(migration_, Stage::deploying, names_);
-        auto helpers = co_await hub1_->source->remove_helpers(migration_);
+        auto helpers = co_await hub1_->source->delete_migration_objects(migration_);
         co_return all_done(outcome) && helpers.has_value();
       });
 }
@@ -131,7 +131,7 @@ TEST_F(InterruptionTest, BringingReleasedClustersBack) {
       [&]() -> Awaitable<> {
         co_await two_clusters();
         co_await hub1_->source->initialize(migration_, names_, kubeconfig_);
-        co_await hub1_->source->release(migration_, names_);
+        co_await hub1_->source->detach(migration_, names_);
       },
       [&]() -> Awaitable<bool> {
         bool good = false;
@@ -163,7 +163,7 @@ TEST_F(InterruptionTest, InitializingAndUndoingOnTheTarget) {
         co_await hub2_->target->initialize(migration_, identity_);
       },
       [&]() -> Awaitable<bool> {
-        auto removed = co_await hub2_->target->remove_helpers(migration_, identity_);
+        auto removed = co_await hub2_->target->delete_migration_objects(migration_, identity_);
         co_return removed.has_value();
       });
 }

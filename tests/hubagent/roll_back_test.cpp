@@ -41,7 +41,7 @@ TEST_F(RollBackTest, TheSourceIsAsBefore) {
       auto undone = co_await hub1_->source->roll_back(migration_, stage, {"c1", "c2", "gone"});
       CO_ASSERT_TRUE(undone);
       EXPECT_TRUE(undone->failed.empty()) << "one that is gone needs no way back";
-      auto removed = co_await hub1_->source->remove_helpers(migration_);
+      auto removed = co_await hub1_->source->delete_migration_objects(migration_);
       CO_ASSERT_TRUE(removed);
       EXPECT_THAT(differences(before, content_of(hub1_->server)), IsEmpty());
       const auto version = hub1_->server.resource_version();
@@ -58,8 +58,8 @@ TEST_F(RollBackTest, AReleasedClusterIsBackWhenItsHeartBeatsAgain) {
     co_await put_cluster(*hub1_, "c1");
     co_await put_lease("c1");
     auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
-    auto released = co_await hub1_->source->release(migration_, {"c1"});
-    CO_ASSERT_TRUE(begun && released);
+    auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+    CO_ASSERT_TRUE(begun && detached);
     std::optional<async::TimePoint> back;
     auto undo = [&]() -> Awaitable<> {
       auto undone = co_await hub1_->source->roll_back(migration_, Stage::registering, {"c1"});
@@ -90,8 +90,8 @@ TEST_F(RollBackTest, AReleasedClusterMustAlsoBeAvailableAndMayBeGone) {
     co_await put_cluster(*hub1_, "c1");
     co_await put_lease("c1");
     auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
-    auto released = co_await hub1_->source->release(migration_, {"c1"});
-    CO_ASSERT_TRUE(begun && released);
+    auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+    CO_ASSERT_TRUE(begun && detached);
     auto away = managed_cluster("c1", "Unknown");
     json::object status;
     status["status"] = away.at("status");
@@ -128,8 +128,8 @@ TEST_F(RollBackTest, AnotherMigrationsClusterIsLeftInItsHands) {
     co_await put_cluster(*hub1_, "c1");
     co_await put_machinery(*hub1_, "c1");
     auto begun = co_await hub1_->source->initialize(other_, {"c1"}, kubeconfig_);
-    auto released = co_await hub1_->source->release(other_, {"c1"});
-    CO_ASSERT_TRUE(begun && released);
+    auto detached = co_await hub1_->source->detach(other_, {"c1"});
+    CO_ASSERT_TRUE(begun && detached);
     const auto before = content_of(hub1_->server);
     auto undone = co_await hub1_->source->roll_back(migration_, Stage::registering, {"c1"});
     EXPECT_TRUE(undone && undone->failed.empty());
@@ -225,8 +225,8 @@ TEST_F(RollBackTest, AWholeMigrationThereAndBackLeavesNoTrace) {
     CO_ASSERT_TRUE(token && granted && begun);
     auto bundle = co_await collected(*hub1_, names);
     auto deployed = co_await hub2_->target->deploy(migration_, bundle);
-    auto released = co_await hub1_->source->release(migration_, names);
-    CO_ASSERT_TRUE(deployed && released);
+    auto detached = co_await hub1_->source->detach(migration_, names);
+    CO_ASSERT_TRUE(deployed && detached);
     auto undo = [&]() -> Awaitable<> {
       auto undone = co_await hub1_->source->roll_back(migration_, Stage::registering, names);
       EXPECT_TRUE(undone && undone->failed.empty());
@@ -244,8 +244,8 @@ TEST_F(RollBackTest, AWholeMigrationThereAndBackLeavesNoTrace) {
       EXPECT_TRUE(undone && undone->failed.empty());
     };
     co_await async::with_scope(both);
-    auto helpers = co_await hub1_->source->remove_helpers(migration_);
-    auto grants = co_await hub2_->target->remove_helpers(migration_, identity_);
+    auto helpers = co_await hub1_->source->delete_migration_objects(migration_);
+    auto grants = co_await hub2_->target->delete_migration_objects(migration_, identity_);
     CO_ASSERT_TRUE(helpers && grants);
     EXPECT_THAT(differences(source_before, content_of(hub1_->server)),
                 UnorderedElementsAre("~Lease c1/managed-cluster-lease", "~Lease c2/managed-cluster-lease"));

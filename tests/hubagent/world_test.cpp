@@ -46,8 +46,8 @@ class WorldTest : public testing::Test {
   sim::VirtualWorld world_;
   std::shared_ptr<Hub> hub1_ = make_hub("hub1");
   std::shared_ptr<Hub> hub2_ = make_hub("hub2");
-  std::shared_ptr<Source> source_ = make_source_agent(hub1_);
-  std::shared_ptr<Target> target_ = make_target_agent(hub2_);
+  std::shared_ptr<SourceHub> source_ = make_source_hub(hub1_);
+  std::shared_ptr<TargetHub> target_ = make_target_hub(hub2_);
 };
 
 // Initialize, deploy and roll back, on hubs whose own controllers are at work all the time: both are as before.
@@ -92,8 +92,8 @@ TEST_F(WorldTest, ThereAndBackLeavesNothingBehind) {
     auto back = co_await source_->roll_back(migration_, Stage::deploying, names);
     CO_ASSERT_TRUE(back);
     EXPECT_TRUE(back->failed.empty());
-    auto source_helpers = co_await source_->remove_helpers(migration_);
-    auto target_helpers = co_await target_->remove_helpers(migration_, identity_);
+    auto source_helpers = co_await source_->delete_migration_objects(migration_);
+    auto target_helpers = co_await target_->delete_migration_objects(migration_, identity_);
     CO_ASSERT_TRUE(source_helpers && target_helpers);
     co_await world_.world().wait_settled();
   };
@@ -158,8 +158,8 @@ TEST_F(LivingWorldTest, ClustersMoveAndTheSourceForgetsThem) {
     const ClusterNames names = world_.world().clusters();
     co_await prepare(names);
     const auto since = world_.clock().wall_now();
-    auto released = co_await source_->release(migration_, names);
-    CO_ASSERT_TRUE(released);
+    auto detached = co_await source_->detach(migration_, names);
+    CO_ASSERT_TRUE(detached);
     std::set<std::string> arrived;
     auto on_arrival = [&](const std::string& name) { arrived.insert(name); };
     auto waited = co_await target_->await_arrivals(migration_, names, since, on_arrival);
@@ -193,10 +193,10 @@ TEST_F(LivingWorldTest, ClustersThatWereLetGoComeBack) {
   auto test = [&]() -> Awaitable<> {
     const ClusterNames names = world_.world().clusters();
     co_await prepare(names);
-    auto released = co_await source_->release(migration_, names);
-    CO_ASSERT_TRUE(released);
+    auto detached = co_await source_->detach(migration_, names);
+    CO_ASSERT_TRUE(detached);
     co_await world_.clock().sleep_for(5s);
-    auto withdrawn = co_await target_->remove_helpers(migration_, identity_);
+    auto withdrawn = co_await target_->delete_migration_objects(migration_, identity_);
     CO_ASSERT_TRUE(withdrawn);
     auto undo = [&]() -> Awaitable<> {
       auto undone = co_await target_->roll_back(migration_, Stage::registering, names);
@@ -208,7 +208,7 @@ TEST_F(LivingWorldTest, ClustersThatWereLetGoComeBack) {
       EXPECT_TRUE(back && back->failed.empty());
     };
     co_await async::with_scope(both);
-    auto helpers = co_await source_->remove_helpers(migration_);
+    auto helpers = co_await source_->delete_migration_objects(migration_);
     EXPECT_TRUE(helpers);
     EXPECT_EQ(world_.world().agents().joined_at(world_.world().admin_config("hub1").server), 30U);
     EXPECT_EQ(world_.server("hub2").count(ocm::managed_clusters), 0U);

@@ -3,12 +3,12 @@
 
 #include <set>
 
+#include "hubferry/hubs/hub_directory.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/migration/controller.hpp"
 #include "hubferry/migration/resource.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/virtual_world.hpp"
-#include "hubferry/transport/hub_directory.hpp"
 #include "manifest_files.hpp"
 
 namespace hubferry::test {
@@ -92,11 +92,10 @@ class RightsTest : public testing::Test {
 
   /// The manager, until `name` is in `wanted`.
   void run_manager_until(const std::string& name, const std::string& wanted) {
-    transport::Connect connect = [this](const std::string& hub,
-                                        const kube::ClientConfig&) -> std::shared_ptr<kube::Api> {
+    hubs::Connect connect = [this](const std::string& hub, const kube::ClientConfig&) -> std::shared_ptr<kube::Api> {
       return world_.server(hub).api_as(on_hub);
     };
-    transport::HubDirectory hubs{*global_, connect, {}, world_.env()};
+    hubs::HubDirectory hubs{*global_, connect, {}, world_.env()};
     migration::Controller controller{*global_, hubs, {}, world_.env()};
     async::TaskScope scope{world_.loop().executor()};
     scope.spawn(hubs.run());

@@ -122,9 +122,9 @@ Awaitable<> FakeHubs::fleet() {
   co_await async::with_scope(body);
 }
 
-Awaitable<transport::HubInfo> FakeHubs::find(std::string name) {
+Awaitable<hubs::HubInfo> FakeHubs::find(std::string name) {
   co_await clock.sleep_for(moment);
-  transport::HubInfo info;
+  hubs::HubInfo info;
   info.name = name;
   const auto found = hubs_.find(name);
   if (found == hubs_.end()) co_return info;
@@ -136,7 +136,7 @@ Awaitable<transport::HubInfo> FakeHubs::find(std::string name) {
   co_return info;
 }
 
-class FakeSource final : public hubagent::Source {
+class FakeSource final : public hubagent::SourceHub {
  public:
   FakeSource(FakeHubs& world, FakeHub& hub) : world_(world), hub_(hub) {}
 
@@ -194,8 +194,8 @@ class FakeSource final : public hubagent::Source {
     co_return outcome;
   }
 
-  Awaitable<kube::Result<Outcome>> release(MigrationRef migration, ClusterNames clusters) override {
-    return each("source.release", clusters, [this, migration](const std::string& name) -> std::string {
+  Awaitable<kube::Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) override {
+    return each("source.detach", clusters, [this, migration](const std::string& name) -> std::string {
       const auto found = hub_.clusters.find(name);
       if (found == hub_.clusters.end() || found->second.migrating != migration.uid) return "ClusterNotFound";
       found->second.accepted = false;
@@ -234,8 +234,8 @@ class FakeSource final : public hubagent::Source {
     co_return outcome;
   }
 
-  Awaitable<kube::Result<>> remove_helpers(MigrationRef migration) override {
-    auto begun = co_await world_.begin(hub_, "source.remove_helpers");
+  Awaitable<kube::Result<>> delete_migration_objects(MigrationRef migration) override {
+    auto begun = co_await world_.begin(hub_, "source.delete_migration_objects");
     if (begun) hub_.kubeconfigs.erase(migration.uid);
     if (world_.on_order) world_.on_order();
     co_return begun;
@@ -267,7 +267,7 @@ class FakeSource final : public hubagent::Source {
   FakeHub& hub_;
 };
 
-class FakeTarget final : public hubagent::Target {
+class FakeTarget final : public hubagent::TargetHub {
  public:
   FakeTarget(FakeHubs& world, FakeHub& hub) : world_(world), hub_(hub) {}
 
@@ -403,8 +403,8 @@ class FakeTarget final : public hubagent::Target {
     co_return outcome;
   }
 
-  Awaitable<kube::Result<>> remove_helpers(MigrationRef migration, BootstrapIdentity identity) override {
-    auto begun = co_await world_.begin(hub_, "target.remove_helpers");
+  Awaitable<kube::Result<>> delete_migration_objects(MigrationRef migration, BootstrapIdentity identity) override {
+    auto begun = co_await world_.begin(hub_, "target.delete_migration_objects");
     if (begun) {
       hub_.rights.erase(migration.uid);
       hub_.accounts.erase(identity.user());
@@ -433,14 +433,14 @@ FakeHub& FakeHubs::add(const std::string& name) {
   return *hub;
 }
 
-kube::Result<std::shared_ptr<hubagent::Source>> FakeHubs::source(const std::string& hub) {
+kube::Result<std::shared_ptr<hubagent::SourceHub>> FakeHubs::source(const std::string& hub) {
   const auto found = sources_.find(hub);
   if (found == sources_.end())
     return kube::Error{kube::ErrorKind::not_found, 404, "NotFound", "there is no hub " + hub, {}};
   return found->second;
 }
 
-kube::Result<std::shared_ptr<hubagent::Target>> FakeHubs::target(const std::string& hub) {
+kube::Result<std::shared_ptr<hubagent::TargetHub>> FakeHubs::target(const std::string& hub) {
   const auto found = targets_.find(hub);
   if (found == targets_.end())
     return kube::Error{kube::ErrorKind::not_found, 404, "NotFound", "there is no hub " + hub, {}};

@@ -9,7 +9,7 @@
 #include "hubferry/async/clock.hpp"
 #include "hubferry/async/event.hpp"
 #include "hubferry/async/task_scope.hpp"
-#include "hubferry/transport/hubs.hpp"
+#include "hubferry/hubs/hubs.hpp"
 
 namespace hubferry::migration::test {
 
@@ -47,7 +47,7 @@ struct FakeHub {
   std::set<std::string> accounts;                       // users with a token, on a target
 };
 
-/// How orders go wrong: by order ("source.release"), or by order and cluster ("source.release c1").
+/// How orders go wrong: by order ("source.detach"), or by order and cluster ("source.detach c1").
 struct FakeFault {
   std::optional<kube::Error> error = {};
   bool hang = false;
@@ -58,7 +58,7 @@ struct FakeFault {
 /// do: let go by the source, they knock at the target with what the source gave them, and are Available after a while;
 /// they return when they are accepted again and the target does not want them any more.
 /// On virtual time. fleet() must run beside the orders.
-class FakeHubs final : public transport::Hubs {
+class FakeHubs final : public hubs::Hubs {
  public:
   explicit FakeHubs(async::Clock& clock);
   ~FakeHubs() override;
@@ -70,9 +70,9 @@ class FakeHubs final : public transport::Hubs {
   /// The clusters' agents, until cancelled.
   Awaitable<> fleet();
 
-  Awaitable<transport::HubInfo> find(std::string hub) override;
-  kube::Result<std::shared_ptr<hubagent::Source>> source(const std::string& hub) override;
-  kube::Result<std::shared_ptr<hubagent::Target>> target(const std::string& hub) override;
+  Awaitable<hubs::HubInfo> find(std::string hub) override;
+  kube::Result<std::shared_ptr<hubagent::SourceHub>> source(const std::string& hub) override;
+  kube::Result<std::shared_ptr<hubagent::TargetHub>> target(const std::string& hub) override;
 
   static kube::Error unreachable(const std::string& hub);
   static kube::Error forbidden();
@@ -81,7 +81,7 @@ class FakeHubs final : public transport::Hubs {
   std::map<std::string, FakeFault> faults;
   Duration travel_time = 20s;                    // from being let go to being Available elsewhere
   std::map<std::string, Duration> travel_times;  // of single clusters; never arrives: 1000h
-  std::vector<std::string> orders;               // "hub1 source.release", in the order of their arrival
+  std::vector<std::string> orders;               // "hub1 source.detach", in the order of their arrival
   /// Called with the number of each order's beginning and end: for tests that end the world there.
   std::function<void()> on_order;
 
@@ -100,8 +100,8 @@ class FakeHubs final : public transport::Hubs {
   void changed();
 
   std::map<std::string, std::unique_ptr<FakeHub>> hubs_;
-  std::map<std::string, std::shared_ptr<hubagent::Source>> sources_;
-  std::map<std::string, std::shared_ptr<hubagent::Target>> targets_;
+  std::map<std::string, std::shared_ptr<hubagent::SourceHub>> sources_;
+  std::map<std::string, std::shared_ptr<hubagent::TargetHub>> targets_;
   async::WaitList changes_;
   async::TaskScope* fleet_scope_ = nullptr;
   std::set<std::string> travelling_;

@@ -70,7 +70,7 @@ TEST_F(MigrationTest, NamesThatAreGivenTwiceCountOnce) {
 TEST_F(MigrationTest, TheCredentialIsRemovedAfterEverythingElse) {
   given("m1", {"a"});
   live_until("m1", "Completed");
-  EXPECT_EQ(hubs.orders.back(), "hub2 target.remove_helpers");
+  EXPECT_EQ(hubs.orders.back(), "hub2 target.delete_migration_objects");
 }
 
 TEST_F(MigrationTest, TheTargetIsPreparedBeforeTheSource) {

@@ -96,7 +96,7 @@ TEST_F(StagesTest, WhenNoClusterCanBeDeployedAllGoBack) {
   live_until("m1", "Failed");
   EXPECT_THAT(condition("m1", "ResourceDeployed"), HasSubstr("False Error: no cluster's resources reached"));
   expect_moved("m1", {}, {"a", "b", "c"});
-  EXPECT_EQ(hubs.count("hub1 source.release"), 0u);
+  EXPECT_EQ(hubs.count("hub1 source.detach"), 0u);
 }
 
 TEST_F(StagesTest, AHubThatIsAwayForAMinuteDelaysOnly) {
@@ -127,7 +127,7 @@ TEST_F(StagesTest, WhoDoesNotArriveIsBroughtBackAndTheOthersStay) {
   EXPECT_EQ(hubs.hub("hub2").clusters.count("b"), 0u);
   EXPECT_TRUE(hubs.hub("hub1").clusters.at("b").accepted);
   // Let go at the start and after each third.
-  EXPECT_EQ(hubs.count("hub1 source.release"), 3u);
+  EXPECT_EQ(hubs.count("hub1 source.detach"), 3u);
 }
 
 TEST_F(StagesTest, WhoArrivesLateStaysAndTheMigrationIsCompleted) {
@@ -167,7 +167,7 @@ TEST_F(StagesTest, TheCredentialIsWithdrawnBeforeTheSourceIsRestored) {
   given("m1", {"a"});
   live_until("m1", "Failed");
   const auto at = [&](const char* order) { return std::ranges::find(hubs.orders, order) - hubs.orders.begin(); };
-  EXPECT_LT(at("hub2 target.remove_helpers"), at("hub1 source.roll_back"));
+  EXPECT_LT(at("hub2 target.delete_migration_objects"), at("hub1 source.roll_back"));
 }
 
 TEST_F(StagesTest, ARollbackThatFailsForOneClusterTellsWhichAndWhatToDo) {
@@ -223,8 +223,8 @@ TEST_P(CleaningFaultTest, IsAWarningAndTheMigrationIsCompleted) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Orders, CleaningFaultTest,
-                         testing::Values("target.clean", "source.clean", "source.remove_helpers",
-                                         "target.remove_helpers"));
+                         testing::Values("target.clean", "source.clean", "source.delete_migration_objects",
+                                         "target.delete_migration_objects"));
 
 TEST_F(CleaningTest, ATimeoutIsAWarningToo) {
   given("m1", {"a"});

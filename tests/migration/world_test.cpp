@@ -2,13 +2,13 @@
 
 #include <boost/json/serialize.hpp>
 
+#include "hubferry/hubs/hub_directory.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/migration/controller.hpp"
 #include "hubferry/migration/resource.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/fleet_agents.hpp"
 #include "hubferry/sim/virtual_world.hpp"
-#include "hubferry/transport/hub_directory.hpp"
 #include "snapshot.hpp"
 
 /// Real agents on simulated hubs with real klusterlets, on virtual time: nothing of ours is replaced.
@@ -101,7 +101,7 @@ class WholeWorld {
       co_await scope.join();
     }
 
-    transport::HubDirectory hubs;
+    hubs::HubDirectory hubs;
     Controller controller;
     async::TaskScope scope;
   };

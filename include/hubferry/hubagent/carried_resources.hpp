@@ -55,6 +55,6 @@ const CarriedResources& default_carried_resources();
 CarriedResources parse_carried_resources(std::string_view text, const std::string& source);
 
 /// What must not travel whatever a configuration says: rights are granted on each hub by itself.
-bool may_travel(const kube::Resource& resource);
+bool may_be_copied(const kube::Resource& resource);
 
 }  // namespace hubferry::hubagent

@@ -17,9 +17,9 @@ struct HubOptions {
   std::size_t clusters_in_flight = 50;
   /// How long a call is repeated while the server says "not now". Below a third of a stage, after which a migration
   /// asks again anyway; then the cluster fails, so that one sick webhook does not hold all the others up.
-  async::Duration busy_patience = std::chrono::seconds{90};
+  async::Duration busy_timeout = std::chrono::seconds{90};
   /// The same while nobody answers; then the order fails, since the hub is gone.
-  async::Duration unreachable_patience = std::chrono::seconds{30};
+  async::Duration unreachable_timeout = std::chrono::seconds{30};
   /// Null: default_carried_resources().
   std::shared_ptr<const CarriedResources> carried;
 };

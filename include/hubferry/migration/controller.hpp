@@ -3,10 +3,10 @@
 #include <memory>
 #include <string>
 
+#include "hubferry/hubs/hubs.hpp"
 #include "hubferry/kube/api.hpp"
 #include "hubferry/kube/env.hpp"
 #include "hubferry/phase/definition.hpp"
-#include "hubferry/transport/hubs.hpp"
 
 namespace hubferry::migration {
 
@@ -26,7 +26,7 @@ struct ControllerOptions {
 /// Lifetime: `global`, `hubs` and the references in `env` outlive it. Executor: one loop, that of `hubs`.
 class Controller {
  public:
-  Controller(kube::Api& global, transport::Hubs& hubs, ControllerOptions options, kube::Env env);
+  Controller(kube::Api& global, hubs::Hubs& hubs, ControllerOptions options, kube::Env env);
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
   ~Controller();

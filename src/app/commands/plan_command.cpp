@@ -12,8 +12,8 @@
 #include "app/plan/plan_text.hpp"
 #include "hubferry/async/shutdown.hpp"
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/hubs/hub_directory.hpp"
 #include "hubferry/ocm/resources.hpp"
-#include "hubferry/transport/hub_directory.hpp"
 #include "sim/yaml.hpp"
 
 namespace hubferry::app {
@@ -68,7 +68,7 @@ class Connections {
  public:
   Connections(async::Executor loop, kube::Env env) : loop_(std::move(loop)), env_(std::move(env)) {}
 
-  transport::Connect opener() {
+  hubs::Connect opener() {
     return [this](const std::string& hub, const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
       kube::HttpApiOptions options;
       options.name = hub;
@@ -101,7 +101,7 @@ async::Awaitable<> check_access(kube::Api& global) {
     throw std::runtime_error("the server " + std::string{global.name()} +
                              " knows no ManagedClusters, so it is no global hub: choose another with --kubeconfig");
   if (!clusters) throw_for(clusters.error(), global);
-  one.label_selector = std::string{transport::hub_kubeconfig_label} + "=true";
+  one.label_selector = std::string{hubs::hub_kubeconfig_label} + "=true";
   const auto secrets = co_await global.list(kube::resources::secrets, one, kube::object_decoder());
   if (!secrets) throw_for(secrets.error(), global);
 }
@@ -110,12 +110,12 @@ async::Awaitable<Plan> plan_on(ServerClient& client, PlanRequest request,
                                std::shared_ptr<const hubagent::CarriedResources> carried) {
   co_await check_access(client.api());
   Connections connections{client.loop(), client.env()};
-  transport::HubDirectoryOptions options;
-  options.hub.unreachable_patience = std::chrono::seconds{5};
-  options.hub.busy_patience = std::chrono::seconds{15};
+  hubs::HubDirectoryOptions options;
+  options.hub.unreachable_timeout = std::chrono::seconds{5};
+  options.hub.busy_timeout = std::chrono::seconds{15};
   options.hub.carried = carried;
   const auto& kinds = carried != nullptr ? *carried : hubagent::default_carried_resources();
-  transport::HubDirectory directory{client.api(), connections.opener(), options, client.env()};
+  hubs::HubDirectory directory{client.api(), connections.opener(), options, client.env()};
   Plan plan;
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
     scope.spawn(directory.run());

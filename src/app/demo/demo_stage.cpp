@@ -118,10 +118,10 @@ async::Awaitable<> DemoStage::wait_ready() {
 }
 
 async::Awaitable<> DemoStage::manager_run() {
-  transport::Connect opener = [this](const std::string& hub, const kube::ClientConfig& config) {
+  hubs::Connect opener = [this](const std::string& hub, const kube::ClientConfig& config) {
     return connect(hub, config);
   };
-  transport::HubDirectory directory{*global_, opener, {}, env_};
+  hubs::HubDirectory directory{*global_, opener, {}, env_};
   migration::ControllerOptions options;
   options.instance = "demo";
   options.progress_interval = 250ms;

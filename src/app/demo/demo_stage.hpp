@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "hubferry/async/loops.hpp"
+#include "hubferry/hubs/hub_directory.hpp"
 #include "hubferry/kube/cache.hpp"
 #include "hubferry/kube/http_api.hpp"
 #include "hubferry/migration/controller.hpp"
 #include "hubferry/migration/resource.hpp"
 #include "hubferry/sim/world.hpp"
-#include "hubferry/transport/hub_directory.hpp"
 
 namespace hubferry::app {
 

@@ -4,10 +4,10 @@
 
 #include "app/service/host_name.hpp"
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/hubs/hub_directory.hpp"
 #include "hubferry/kube/http_api.hpp"
 #include "hubferry/migration/controller.hpp"
 #include "hubferry/obs/build_info.hpp"
-#include "hubferry/transport/hub_directory.hpp"
 
 namespace hubferry::app {
 
@@ -24,15 +24,15 @@ std::string listed(const std::vector<std::string>& names) {
 }
 
 /// The way to a hub: its connections live on one of the loops.
-transport::Connect connecting(const ControllerSurroundings& around) {
+hubs::Connect connecting(const ControllerSurroundings& around) {
   return [around](const std::string& hub, const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
     kube::HttpApiOptions client = client_options(around.options, hub);
     return kube::make_http_api(config, client, around.loops.next(), around.env);
   };
 }
 
-transport::HubDirectoryOptions directory_options(const ControllerSurroundings& around) {
-  transport::HubDirectoryOptions options;
+hubs::HubDirectoryOptions directory_options(const ControllerSurroundings& around) {
+  hubs::HubDirectoryOptions options;
   options.hub.clusters_in_flight = static_cast<std::size_t>(around.options.clusters_in_flight_per_hub);
   options.hub.carried = around.carried;
   options.global_server = around.global_config.server;
@@ -49,7 +49,7 @@ migration::ControllerOptions migration_options(const ManagerOptions& options) {
 }
 
 async::Awaitable<> run_migrations(ControllerSurroundings around) {
-  transport::HubDirectory hubs{around.global, connecting(around), directory_options(around), around.env};
+  hubs::HubDirectory hubs{around.global, connecting(around), directory_options(around), around.env};
   migration::Controller controller{around.global, hubs, migration_options(around.options), around.env};
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
     // The controller ends before the hubs go: its last orders need them.

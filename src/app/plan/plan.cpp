@@ -22,7 +22,7 @@ hubagent::MigrationRef nobody() {
 
 class Planner {
  public:
-  Planner(transport::Hubs& hubs, PlanRequest request, Serves serves, async::Clock& clock,
+  Planner(hubs::Hubs& hubs, PlanRequest request, Serves serves, async::Clock& clock,
           const hubagent::CarriedResources& carried)
       : hubs_(hubs), serves_(std::move(serves)), clock_(clock), carried_(carried) {
     plan_.request = std::move(request);
@@ -115,7 +115,7 @@ class Planner {
     co_await check_kinds();
   }
 
-  async::Awaitable<> resolve_placement(hubagent::Source& source) {
+  async::Awaitable<> resolve_placement(hubagent::SourceHub& source) {
     const auto& request = plan_.request;
     auto resolved = co_await source.resolve_placement(request.placement);
     if (resolved) {
@@ -134,7 +134,7 @@ class Planner {
     for (const auto& failure : outcome->failed) add({hub, failure.cluster, failure.reason, failure.message});
   }
 
-  async::Awaitable<> collect(hubagent::Source& source, hubagent::ClusterNames names) {
+  async::Awaitable<> collect(hubagent::SourceHub& source, hubagent::ClusterNames names) {
     const auto start = clock_.now();
     hubagent::BundleSink note = [this](hubagent::Bundle bundle) -> async::Awaitable<> {
       for (const auto& cluster : bundle.clusters) take(cluster);
@@ -179,7 +179,7 @@ class Planner {
     }
   }
 
-  transport::Hubs& hubs_;
+  hubs::Hubs& hubs_;
   Serves serves_;
   async::Clock& clock_;
   const hubagent::CarriedResources& carried_;
@@ -239,7 +239,7 @@ std::vector<const PlanProblem*> Plan::problems_of(const std::string& cluster) co
   return found;
 }
 
-async::Awaitable<Plan> make_plan(transport::Hubs& hubs, PlanRequest request, Serves target_serves, async::Clock& clock,
+async::Awaitable<Plan> make_plan(hubs::Hubs& hubs, PlanRequest request, Serves target_serves, async::Clock& clock,
                                  const hubagent::CarriedResources& carried) {
   Planner planner{hubs, std::move(request), std::move(target_serves), clock, carried};
   co_return co_await planner.run();

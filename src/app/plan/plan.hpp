@@ -8,9 +8,9 @@
 
 #include "hubferry/async/clock.hpp"
 #include "hubferry/hubagent/carried_resources.hpp"
+#include "hubferry/hubs/hubs.hpp"
 #include "hubferry/kube/error.hpp"
 #include "hubferry/kube/resource.hpp"
-#include "hubferry/transport/hubs.hpp"
 
 namespace hubferry::app {
 
@@ -74,7 +74,7 @@ using Serves = std::function<async::Awaitable<kube::Result<bool>>(kube::Resource
 /// Finds out what a migration would do, as the controller would, and changes nothing: both hubs are only read.
 /// Problems are part of the plan, all at once: what is wrong with one hub keeps nobody from looking at the other.
 /// `carried`: the kinds that `hubs` copy. Cancellation: terminal.
-async::Awaitable<Plan> make_plan(transport::Hubs& hubs, PlanRequest request, Serves target_serves, async::Clock& clock,
+async::Awaitable<Plan> make_plan(hubs::Hubs& hubs, PlanRequest request, Serves target_serves, async::Clock& clock,
                                  const hubagent::CarriedResources& carried);
 
 }  // namespace hubferry::app

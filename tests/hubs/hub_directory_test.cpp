@@ -1,4 +1,4 @@
-#include "hubferry/transport/hub_directory.hpp"
+#include "hubferry/hubs/hub_directory.hpp"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include "hubferry/sim/virtual_world.hpp"
 #include "support/coroutine_test.hpp"
 
-namespace hubferry::transport {
+namespace hubferry::hubs {
 namespace {
 
 namespace json = kube::json;
@@ -220,7 +220,7 @@ TEST_F(HubDirectoryTest, OrdersUnderWayEndWithTheDirectory) {
   auto test = [&]() -> Awaitable<> {
     EXPECT_FALSE(second.source("hub1")) << "nobody has looked yet";
     std::optional<kube::Result<>> waited;
-    std::shared_ptr<hubagent::Target> target;
+    std::shared_ptr<hubagent::TargetHub> target;
     auto wait = [&]() -> Awaitable<> {
       waited = co_await target->await_arrivals(migration, {"c"}, world_.clock().wall_now(), [](const std::string&) {});
     };
@@ -248,4 +248,4 @@ TEST_F(HubDirectoryTest, OrdersUnderWayEndWithTheDirectory) {
 }
 
 }  // namespace
-}  // namespace hubferry::transport
+}  // namespace hubferry::hubs

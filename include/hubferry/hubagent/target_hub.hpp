@@ -17,11 +17,11 @@ struct BootstrapIdentity {
   [[nodiscard]] std::string user() const { return "system:serviceaccount:" + ns + ":" + name; }
 };
 
-/// What can be asked of the hub that clusters come to. The rules of Source hold: idempotent, parallel within the hub's
-/// bound, errors are the hub's, failures the clusters', cancellation is terminal.
-class Target {
+/// What can be asked of the hub that clusters come to. The rules of SourceHub hold: idempotent, parallel within the
+/// hub's bound, errors are the hub's, failures the clusters', cancellation is terminal.
+class TargetHub {
  public:
-  virtual ~Target() = default;
+  virtual ~TargetHub() = default;
 
   /// No cluster of that name exists here (other than by this migration), nor a namespace of that name with anything in
   /// it that the move would overwrite.
@@ -60,7 +60,8 @@ class Target {
                                                             ClusterNames clusters) = 0;
 
   /// Takes away the identity's rights, its automatic approval, and its ServiceAccount where it was ours.
-  virtual async::Awaitable<kube::Result<>> remove_helpers(MigrationRef migration, BootstrapIdentity identity) = 0;
+  virtual async::Awaitable<kube::Result<>> delete_migration_objects(MigrationRef migration,
+                                                                    BootstrapIdentity identity) = 0;
 };
 
 }  // namespace hubferry::hubagent

@@ -1,6 +1,6 @@
 #include "hubagent/arrival.hpp"
 #include "hubagent/marks.hpp"
-#include "hubagent/source_orders.hpp"
+#include "hubagent/source_operations.hpp"
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -32,7 +32,7 @@ Awaitable<Result<>> await_the_way(Hub& hub, MigrationRef migration, std::string 
   auto& clock = hub.env().clock;
   std::exception_ptr error;
   try {
-    co_return co_await async::with_deadline(clock, clock.now() + hub.options().busy_patience,
+    co_return co_await async::with_deadline(clock, clock.now() + hub.options().busy_timeout,
                                             await_klusterlet_work(hub, cluster, shown));
   } catch (...) {
     error = std::current_exception();
@@ -77,7 +77,7 @@ Awaitable<Result<>> release_one(Hub& hub, bool works_served, MigrationRef migrat
 
 }  // namespace
 
-Awaitable<Result<Outcome>> release_clusters(Hub& hub, MigrationRef migration, ClusterNames clusters) {
+Awaitable<Result<Outcome>> detach_clusters(Hub& hub, MigrationRef migration, ClusterNames clusters) {
   auto served = co_await serves(hub, ocm::manifest_works);
   if (!served) co_return served.error();
   auto treat = [&](std::string cluster, Slot slot) {

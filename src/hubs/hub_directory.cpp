@@ -1,10 +1,10 @@
-#include "hubferry/transport/hub_directory.hpp"
+#include "hubferry/hubs/hub_directory.hpp"
 
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/ocm/resources.hpp"
-#include "transport/connections.hpp"
+#include "hubs/connections.hpp"
 
-namespace hubferry::transport {
+namespace hubferry::hubs {
 
 namespace {
 
@@ -54,7 +54,7 @@ class HubDirectory::State {
       : global(api),
         connect(std::move(how)),
         options(std::move(given)),
-        env{surroundings.clock, surroundings.random, surroundings.metrics, surroundings.log.named("transport")},
+        env{surroundings.clock, surroundings.random, surroundings.metrics, surroundings.log.named("hubs")},
         clusters(global, ocm::managed_clusters, {}, ocm::managed_cluster_decoder(), env),
         secrets(global, kube::resources::secrets, kubeconfig_secrets(), kube::object_decoder(), env),
         connections(std::make_shared<Connections>()),
@@ -241,14 +241,14 @@ async::Awaitable<HubInfo> HubDirectory::find(std::string hub) {
   co_return info;
 }
 
-kube::Result<std::shared_ptr<hubagent::Source>> HubDirectory::source(const std::string& hub) {
+kube::Result<std::shared_ptr<hubagent::SourceHub>> HubDirectory::source(const std::string& hub) {
   if (auto error = state_->objection(hub)) return *error;
   return make_connected_source(state_->connections, hub);
 }
 
-kube::Result<std::shared_ptr<hubagent::Target>> HubDirectory::target(const std::string& hub) {
+kube::Result<std::shared_ptr<hubagent::TargetHub>> HubDirectory::target(const std::string& hub) {
   if (auto error = state_->objection(hub)) return *error;
   return make_connected_target(state_->connections, hub);
 }
 
-}  // namespace hubferry::transport
+}  // namespace hubferry::hubs

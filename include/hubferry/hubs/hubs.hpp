@@ -3,10 +3,10 @@
 #include <memory>
 #include <string>
 
-#include "hubferry/hubagent/source.hpp"
-#include "hubferry/hubagent/target.hpp"
+#include "hubferry/hubagent/source_hub.hpp"
+#include "hubferry/hubagent/target_hub.hpp"
 
-namespace hubferry::transport {
+namespace hubferry::hubs {
 
 /// What the global hub knows of a hub.
 struct HubInfo {
@@ -30,8 +30,8 @@ class Hubs {
   virtual async::Awaitable<HubInfo> find(std::string hub) = 0;
   /// Errors: not_found for no such hub; unreachable for one without a usable way to it. The message says what is
   /// missing, for people.
-  virtual kube::Result<std::shared_ptr<hubagent::Source>> source(const std::string& hub) = 0;
-  virtual kube::Result<std::shared_ptr<hubagent::Target>> target(const std::string& hub) = 0;
+  virtual kube::Result<std::shared_ptr<hubagent::SourceHub>> source(const std::string& hub) = 0;
+  virtual kube::Result<std::shared_ptr<hubagent::TargetHub>> target(const std::string& hub) = 0;
 };
 
-}  // namespace hubferry::transport
+}  // namespace hubferry::hubs

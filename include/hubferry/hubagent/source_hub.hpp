@@ -13,9 +13,9 @@ namespace hubferry::hubagent {
 /// same answer. Orders treat clusters in parallel, bounded per hub over all migrations.
 /// Errors: the hub as a whole could not be asked (unreachable, forbidden). What concerns one cluster is in the Outcome.
 /// Cancellation: terminal, at any point; a repeated order completes what was begun.
-class Source {
+class SourceHub {
  public:
-  virtual ~Source() = default;
+  virtual ~SourceHub() = default;
 
   /// The clusters that a Placement selected, sorted, without duplicates. Invalid or not_found where there is none.
   virtual async::Awaitable<kube::Result<ClusterNames>> resolve_placement(std::string placement) = 0;
@@ -34,7 +34,7 @@ class Source {
 
   /// Lets the clusters go: hubAcceptsClient false. Where agents are told of the target by a ManifestWork, each cluster
   /// is let go only when its agent has applied that.
-  virtual async::Awaitable<kube::Result<Outcome>> release(MigrationRef migration, ClusterNames clusters) = 0;
+  virtual async::Awaitable<kube::Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) = 0;
 
   /// Removes clusters that arrived and were verified: nothing is deprovisioned. Ends when they are gone.
   virtual async::Awaitable<kube::Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) = 0;
@@ -44,7 +44,7 @@ class Source {
                                                             ClusterNames clusters) = 0;
 
   /// Takes away the migration's own objects: Secret, KlusterletConfig.
-  virtual async::Awaitable<kube::Result<>> remove_helpers(MigrationRef migration) = 0;
+  virtual async::Awaitable<kube::Result<>> delete_migration_objects(MigrationRef migration) = 0;
 };
 
 }  // namespace hubferry::hubagent

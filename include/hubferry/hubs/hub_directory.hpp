@@ -5,10 +5,10 @@
 #include <string>
 
 #include "hubferry/hubagent/hub.hpp"
+#include "hubferry/hubs/hubs.hpp"
 #include "hubferry/kube/config.hpp"
-#include "hubferry/transport/hubs.hpp"
 
-namespace hubferry::transport {
+namespace hubferry::hubs {
 
 /// The label of the Secret in namespace H of the global hub that says how hub H is reached (key `kubeconfig`).
 inline constexpr const char* hub_kubeconfig_label = "hubferry.io/hub-kubeconfig";
@@ -48,8 +48,8 @@ class HubDirectory final : public Hubs {
   async::Awaitable<> run();
 
   async::Awaitable<HubInfo> find(std::string hub) override;
-  kube::Result<std::shared_ptr<hubagent::Source>> source(const std::string& hub) override;
-  kube::Result<std::shared_ptr<hubagent::Target>> target(const std::string& hub) override;
+  kube::Result<std::shared_ptr<hubagent::SourceHub>> source(const std::string& hub) override;
+  kube::Result<std::shared_ptr<hubagent::TargetHub>> target(const std::string& hub) override;
 
   /// True once the global hub has been looked at.
   [[nodiscard]] bool synced() const;
@@ -59,4 +59,4 @@ class HubDirectory final : public Hubs {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace hubferry::transport
+}  // namespace hubferry::hubs

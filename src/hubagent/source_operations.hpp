@@ -1,9 +1,9 @@
 #pragma once
 
 #include "hubagent/each_cluster.hpp"
-#include "hubferry/hubagent/source.hpp"
+#include "hubferry/hubagent/source_hub.hpp"
 
-/// The orders of Source, one file each. Their contract is Source's; the hub outlives them.
+/// The orders of SourceHub, one file each. Their contract is SourceHub's; the hub outlives them.
 namespace hubferry::hubagent {
 
 Awaitable<Result<ClusterNames>> resolve_placement(Hub& hub, std::string placement);
@@ -11,10 +11,10 @@ Awaitable<Result<Outcome>> validate_on_source(Hub& hub, MigrationRef migration, 
 Awaitable<Result<Outcome>> initialize_on_source(Hub& hub, MigrationRef migration, ClusterNames clusters,
                                                 obs::Secret bootstrap_kubeconfig);
 Awaitable<Result<Outcome>> collect(Hub& hub, ClusterNames clusters, BundleSink sink);
-Awaitable<Result<Outcome>> release_clusters(Hub& hub, MigrationRef migration, ClusterNames clusters);
+Awaitable<Result<Outcome>> detach_clusters(Hub& hub, MigrationRef migration, ClusterNames clusters);
 Awaitable<Result<Outcome>> clean_on_source(Hub& hub, MigrationRef migration, ClusterNames clusters);
 Awaitable<Result<Outcome>> roll_back_on_source(Hub& hub, MigrationRef migration, Stage stage, ClusterNames clusters);
-Awaitable<Result<>> remove_source_helpers(Hub& hub, MigrationRef migration);
+Awaitable<Result<>> delete_source_objects(Hub& hub, MigrationRef migration);
 
 /// Waits until the cache of clusters can be relied on. Errors: the hub's, as a live request tells them.
 Awaitable<Result<>> see_clusters(Hub& hub);

@@ -1,8 +1,8 @@
-#include "transport/connections.hpp"
+#include "hubs/connections.hpp"
 
 #include <algorithm>
 
-namespace hubferry::transport {
+namespace hubferry::hubs {
 
 void Connections::put(const std::string& hub, std::shared_ptr<Connection> connection) {
   auto& entry = entries_[hub];
@@ -61,4 +61,4 @@ Awaitable<> detail::stop_when_closed(std::shared_ptr<Connection> connection, asy
   scope.stop();
 }
 
-}  // namespace hubferry::transport
+}  // namespace hubferry::hubs

@@ -9,7 +9,7 @@
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/hubagent/agents.hpp"
 
-namespace hubferry::transport {
+namespace hubferry::hubs {
 
 using async::Awaitable;
 using kube::Error;
@@ -20,8 +20,8 @@ using kube::Result;
 struct Connection {
   Connection(std::shared_ptr<hubagent::Hub> to, obs::Gauge& answers)
       : hub(std::move(to)),
-        source(hubagent::make_source_agent(hub)),
-        target(hubagent::make_target_agent(hub)),
+        source(hubagent::make_source_hub(hub)),
+        target(hubagent::make_target_hub(hub)),
         reachable(answers) {}
 
   /// Notes what an order's end says about the hub.
@@ -30,8 +30,8 @@ struct Connection {
   }
 
   std::shared_ptr<hubagent::Hub> hub;
-  std::shared_ptr<hubagent::Source> source;
-  std::shared_ptr<hubagent::Target> target;
+  std::shared_ptr<hubagent::SourceHub> source;
+  std::shared_ptr<hubagent::TargetHub> target;
   obs::Gauge& reachable;  // did the hub answer when it was last asked?
   async::Event closed;    // another has taken its place, or none
 };
@@ -64,8 +64,8 @@ Awaitable<> stop_when_closed(std::shared_ptr<Connection> connection, async::Task
 
 /// Gives an order to a hub; again, when its connection was replaced before the order had ended.
 template <typename T>
-Awaitable<Result<T>> order(std::shared_ptr<const Connections> connections, std::string hub,
-                           std::function<Awaitable<Result<T>>(Connection&)> give) {
+Awaitable<Result<T>> on_hub(std::shared_ptr<const Connections> connections, std::string hub,
+                            std::function<Awaitable<Result<T>>(Connection&)> give) {
   while (true) {
     auto connection = connections->find(hub);
     if (!connection) co_return connection.error();
@@ -83,9 +83,9 @@ Awaitable<Result<T>> order(std::shared_ptr<const Connections> connections, std::
 }
 
 /// Agents that go by whatever connection there is at the time of each order.
-std::shared_ptr<hubagent::Source> make_connected_source(std::shared_ptr<const Connections> connections,
-                                                        std::string hub);
-std::shared_ptr<hubagent::Target> make_connected_target(std::shared_ptr<const Connections> connections,
-                                                        std::string hub);
+std::shared_ptr<hubagent::SourceHub> make_connected_source(std::shared_ptr<const Connections> connections,
+                                                           std::string hub);
+std::shared_ptr<hubagent::TargetHub> make_connected_target(std::shared_ptr<const Connections> connections,
+                                                           std::string hub);
 
-}  // namespace hubferry::transport
+}  // namespace hubferry::hubs
