@@ -4,7 +4,7 @@
 #include "hubferry/kube/cache.hpp"
 #include "hubferry/kube/work_queue.hpp"
 #include "hubferry/phase/driver.hpp"
-#include "migration/phases.hpp"
+#include "migration/definition.hpp"
 
 namespace hubferry::migration {
 

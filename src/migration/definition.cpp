@@ -1,4 +1,4 @@
-#include "migration/phases.hpp"
+#include "migration/definition.hpp"
 
 namespace hubferry::migration {
 

@@ -107,32 +107,6 @@ json::object Migration::problems(std::string_view activity) const {
   return noted != nullptr && noted->is_object() ? noted->get_object() : json::object{};
 }
 
-std::string_view to_string(hubagent::Stage stage) {
-  switch (stage) {
-    case hubagent::Stage::initializing:
-      return phases::initializing;
-    case hubagent::Stage::deploying:
-      return phases::deploying;
-    case hubagent::Stage::registering:
-      return phases::registering;
-  }
-  return phases::registering;
-}
-
-std::optional<hubagent::Stage> stage_from(std::string_view phase) {
-  for (const auto stage : {hubagent::Stage::initializing, hubagent::Stage::deploying, hubagent::Stage::registering})
-    if (to_string(stage) == phase) return stage;
-  return std::nullopt;
-}
-
-bool is_terminal(std::string_view phase) {
-  return phase == phases::completed || phase == phases::failed;
-}
-
-bool is_active(std::string_view phase) {
-  return !phase.empty() && phase != phases::pending && !is_terminal(phase);
-}
-
 bool begin_again(Migration& migration, WallTime now) {
   const bool failed = migration.phase() == phases::failed;
   const bool asked = failed && migration.asks_for_rollback() && !migration.is_being_deleted();

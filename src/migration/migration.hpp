@@ -4,7 +4,7 @@
 
 #include "hubferry/hubagent/migration_ref.hpp"
 #include "hubferry/hubagent/target_hub.hpp"
-#include "hubferry/migration/resource.hpp"
+#include "hubferry/migration/phases.hpp"
 #include "hubferry/phase/kube_store.hpp"
 
 namespace hubferry::migration {
@@ -64,13 +64,6 @@ struct Migration : phase::KubeResource {
  private:
   [[nodiscard]] std::string pinned(std::string_view field) const;
 };
-
-std::string_view to_string(hubagent::Stage stage);
-std::optional<hubagent::Stage> stage_from(std::string_view phase);
-
-/// Active: it may have touched something. Terminal: it has ended.
-bool is_active(std::string_view phase);
-bool is_terminal(std::string_view phase);
 
 /// Turns a Failed migration whose rollback is asked for once more into one that is Rollbacking, with a fresh clock. So
 /// does the deletion of one that has ended but still holds its finalizer (a Completed one is Cleaning again): nothing

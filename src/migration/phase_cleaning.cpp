@@ -1,8 +1,8 @@
 #include <set>
 
 #include "migration/credential.hpp"
+#include "migration/definition.hpp"
 #include "migration/orders.hpp"
-#include "migration/phases.hpp"
 
 namespace hubferry::migration {
 

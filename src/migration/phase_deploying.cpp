@@ -1,7 +1,7 @@
 #include <set>
 
+#include "migration/definition.hpp"
 #include "migration/orders.hpp"
-#include "migration/phases.hpp"
 
 namespace hubferry::migration {
 

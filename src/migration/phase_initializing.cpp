@@ -1,6 +1,6 @@
 #include "migration/credential.hpp"
+#include "migration/definition.hpp"
 #include "migration/orders.hpp"
-#include "migration/phases.hpp"
 
 namespace hubferry::migration {
 

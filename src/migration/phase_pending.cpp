@@ -1,5 +1,5 @@
 #include "hubferry/kube/edit.hpp"
-#include "migration/phases.hpp"
+#include "migration/definition.hpp"
 
 namespace hubferry::migration {
 

@@ -2,8 +2,8 @@
 
 #include "hubferry/async/event.hpp"
 #include "hubferry/async/task_scope.hpp"
+#include "migration/definition.hpp"
 #include "migration/orders.hpp"
-#include "migration/phases.hpp"
 
 namespace hubferry::migration {
 

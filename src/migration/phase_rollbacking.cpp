@@ -1,7 +1,7 @@
 #include "hubferry/kube/edit.hpp"
 #include "migration/credential.hpp"
+#include "migration/definition.hpp"
 #include "migration/orders.hpp"
-#include "migration/phases.hpp"
 #include "migration/rollback_plan.hpp"
 
 namespace hubferry::migration {

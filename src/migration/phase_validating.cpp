@@ -1,6 +1,6 @@
 #include "hubferry/async/task_scope.hpp"
+#include "migration/definition.hpp"
 #include "migration/orders.hpp"
-#include "migration/phases.hpp"
 #include "migration/timeouts.hpp"
 #include "migration/validation.hpp"
 

@@ -16,13 +16,6 @@ kube::EventRecorderOptions event_options(std::string instance) {
   return options;
 }
 
-const std::vector<Phase>& all_phases() {
-  static const std::vector<Phase> all{phases::pending,   phases::validating,  phases::initializing,
-                                      phases::deploying, phases::registering, phases::rollbacking,
-                                      phases::cleaning,  phases::completed,   phases::failed};
-  return all;
-}
-
 double seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -55,17 +48,18 @@ Reporter::Reporter(kube::Api& global, std::string instance, const kube::Env& env
       rollbacks_(env.metrics.counter_family("hubferry_migration_rollbacks_total",
                                             "Rollbacks, by the stage that failed and by what came of them.",
                                             {"stage", "result"})) {
-  for (const auto& phase : all_phases()) {
-    migrations_.with({phase});
-    entries_.with({phase});
-    if (is_terminal(phase)) continue;
-    for (const auto* result : {"done", "failed"}) outcomes_.with({phase, result});
-    phase_duration_.with({phase});
+  for (const auto& phase : phase_table) {
+    migrations_.with({phase.name});
+    entries_.with({phase.name});
+    if (is_terminal(phase.name)) continue;
+    for (const auto* result : {"done", "failed"}) {
+      outcomes_.with({phase.name, result});
+      if (phase.rollback_depth) rollbacks_.with({phase.name, result});
+    }
+    phase_duration_.with({phase.name});
   }
   for (const auto* result : {"completed", "failed"}) duration_.with({result});
   for (const auto* result : {"migrated", "failed", "rolled_back"}) clusters_.with({result});
-  for (const auto* stage : {phases::initializing, phases::deploying, phases::registering})
-    for (const auto* result : {"done", "failed"}) rollbacks_.with({stage, result});
 }
 
 void Reporter::see(const Migration* old, const Migration* now) {

@@ -32,16 +32,6 @@ std::string condition_message(const Migration& migration, std::string_view type)
   return condition == nullptr ? std::string{} : std::string{kube::string_at(*condition, {"message"})};
 }
 
-std::string_view condition_of(const Phase& phase) {
-  if (phase == phases::validating) return conditions::validated;
-  if (phase == phases::initializing) return conditions::initialized;
-  if (phase == phases::deploying) return conditions::deployed;
-  if (phase == phases::registering) return conditions::registered;
-  if (phase == phases::cleaning) return conditions::cleaned;
-  if (phase == phases::rollbacking) return conditions::rolled_back;
-  return conditions::started;
-}
-
 void put_counts(Migration& migration, const Ledger& ledger, bool working) {
   const auto rest = ledger.under_way().size();
   json::array failures;

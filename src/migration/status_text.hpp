@@ -14,9 +14,6 @@ void set_condition(Migration& migration, std::string_view type, kube::ConditionS
 /// The message of a condition; empty where there is none.
 std::string condition_message(const Migration& migration, std::string_view type);
 
-/// The condition by which a phase reports.
-std::string_view condition_of(const Phase& phase);
-
 /// status.clusters: counts, "migrated/total", and the first failed clusters with their errors. `working`: clusters that
 /// are neither here nor there count as migrating, else as pending.
 void put_counts(Migration& migration, const Ledger& ledger, bool working);

@@ -9,11 +9,6 @@ namespace {
 
 constexpr auto no = kube::ConditionStatus::no;
 
-/// From here on there is something to be brought to its end, deleted or not.
-bool goes_on_when_deleted(const Phase& phase) {
-  return phase == phases::rollbacking || phase == phases::cleaning;
-}
-
 bool is_undone_by_rollback(const Phase& phase) {
   return stage_from(phase).has_value();
 }
@@ -32,7 +27,7 @@ Awaitable<ReconcileState> turn_back(Step& step) {
 }
 
 Awaitable<ReconcileState> end_badly(Step& step, std::string text) {
-  if (goes_on_when_deleted(step.phase())) co_return note_and_go_on(step, text);
+  if (survives_deletion(step.phase())) co_return note_and_go_on(step, text);
   if (is_undone_by_rollback(step.phase())) co_return fail_stage(step, "Error", text);
   co_return co_await reject(step, "Error", text);
 }
@@ -64,7 +59,7 @@ WallTime Step::begun(const Migration& of) const {
 }
 
 bool Step::brings_to_an_end() const {
-  return goes_on_when_deleted(phase());
+  return survives_deletion(phase());
 }
 
 Step Step::until(TimePoint sooner) const {
@@ -125,7 +120,7 @@ Handler step(phase::Metadata metadata, std::function<Awaitable<ReconcileState>(S
     const auto began = *migration.entered(context.phase());
     Step here{context, migration};
     ReconcileState result;
-    if (migration.is_being_deleted() && !goes_on_when_deleted(context.phase())) {
+    if (migration.is_being_deleted() && !survives_deletion(context.phase())) {
       result = co_await turn_back(here);
     } else {
       result = co_await guarded(here, function);

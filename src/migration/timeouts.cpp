@@ -2,8 +2,6 @@
 
 namespace hubferry::migration {
 
-using namespace std::chrono_literals;
-
 namespace {
 
 std::string_view own_timeout(const Migration& migration) {
@@ -11,12 +9,6 @@ std::string_view own_timeout(const Migration& migration) {
 }
 
 }  // namespace
-
-Duration default_timeout(const Phase& phase) {
-  if (phase == phases::registering || phase == phases::rollbacking) return 12min;
-  if (phase == phases::cleaning) return 10min;
-  return 5min;
-}
 
 Duration stage_timeout(const Migration& migration, const Phase& phase) {
   const auto own = own_timeout(migration);

@@ -6,9 +6,6 @@
 /// How long a stage may take. Functions of their arguments only.
 namespace hubferry::migration {
 
-/// The timeout of a phase unless the migration brings its own.
-Duration default_timeout(const Phase& phase);
-
 /// `spec.supportedConfigs.stageTimeout` where it is a positive duration, else the default.
 Duration stage_timeout(const Migration& migration, const Phase& phase);
 

@@ -2,31 +2,13 @@
 
 #include "hubferry/kube/resource.hpp"
 
-/// The custom resource of a migration: its kind, and the words that people meet in it.
+/// The custom resource of a migration: its kind, its conditions, its annotations.
 namespace hubferry::migration {
 
 /// global-hub.open-cluster-management.io/v1alpha1 ManagedClusterMigration.
 extern const kube::Resource managed_cluster_migrations;
 
-/// Pending -> Validating -> Initializing -> Deploying -> Registering -> Cleaning -> Completed
-///    \___________\-> Failed    \______________\____________\-> Rollbacking -> Failed, or Cleaning for what arrived
-/// Validating leads back to Pending when a placement turns out to name a cluster of another migration.
-/// Cleaning ends in Completed, also with a warning; in Failed where some clusters did not arrive.
-namespace phases {
-
-inline constexpr const char* pending = "Pending";
-inline constexpr const char* validating = "Validating";
-inline constexpr const char* initializing = "Initializing";
-inline constexpr const char* deploying = "Deploying";
-inline constexpr const char* registering = "Registering";
-inline constexpr const char* rollbacking = "Rollbacking";
-inline constexpr const char* cleaning = "Cleaning";
-inline constexpr const char* completed = "Completed";
-inline constexpr const char* failed = "Failed";
-
-}  // namespace phases
-
-/// In the order in which they come about.
+/// The types of its conditions, in the order in which they are first set.
 namespace conditions {
 
 inline constexpr const char* started = "MigrationStarted";
@@ -42,9 +24,9 @@ inline constexpr const char* rolled_back = "ResourceRolledBack";
 
 namespace names {
 
-/// Held from the start until nothing is left to undo.
+/// On the resource from the start until nothing is left to undo.
 inline constexpr const char* finalizer = "hubferry.io/migration";
-/// "rollback" on a Failed migration: try the rollback again.
+/// "rollback" on a Failed migration retries the rollback.
 inline constexpr const char* request_annotation = "global-hub.open-cluster-management.io/migration-request";
 inline constexpr const char* rollback_request = "rollback";
 /// Where the add-on keeps the ServiceAccounts of ManagedServiceAccounts on the target.

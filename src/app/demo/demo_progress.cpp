@@ -7,11 +7,9 @@
 #include "app/cli/text_table.hpp"
 #include "app/status/natural_order.hpp"
 #include "app/status/status_text.hpp"
-#include "hubferry/migration/resource.hpp"
+#include "hubferry/migration/phases.hpp"
 
 namespace hubferry::app {
-
-namespace phases = migration::phases;
 
 namespace {
 
@@ -43,25 +41,19 @@ std::int64_t errors_of(const MigrationView& view) {
   return std::max(view.clusters.failed, view.clusters.rolled_back);
 }
 
-/// A phase that takes time, and its column's heading: so short that the table fits into 80 columns.
-struct TimedPhase {
-  std::string name;
-  std::string heading;
-};
-
-/// In the order of the table.
-const std::vector<TimedPhase>& timed_phases() {
-  static const std::vector<TimedPhase> names{{phases::validating, "VALID"},     {phases::initializing, "INIT"},
-                                             {phases::deploying, "DEPLOY"},     {phases::registering, "REGISTER"},
-                                             {phases::rollbacking, "ROLLBACK"}, {phases::cleaning, "CLEAN"}};
-  return names;
+/// The phases that take time: those with a column.
+std::vector<migration::PhaseInfo> timed_phases() {
+  std::vector<migration::PhaseInfo> timed;
+  for (const auto& phase : migration::phase_table)
+    if (!std::string_view{phase.heading}.empty()) timed.push_back(phase);
+  return timed;
 }
 
 /// What a log says beside a phase that means trouble: why, and at the end of a rollback how that went.
 std::string trouble(const MigrationView& migration, const std::string& phase_before) {
   if (!migration.is_failing()) return "";
   const auto* cause = migration.cause();
-  if (cause != nullptr && phase_before != phases::rollbacking)
+  if (cause != nullptr && phase_before != migration::phases::rollbacking)
     return ": " + cause->reason + ": " + fitted(cause->message, 0);
   const auto* news = migration.news();
   return news == nullptr ? "" : ": " + fitted(news->message, 0);
@@ -125,7 +117,7 @@ std::string DemoProgress::line(const Seen& seen, std::size_t name_width, async::
                      painted(padded(phase, 12), colour_of_phase(view.phase), terminal.colour) + "  " +
                      bar(view.clusters.migrated, view.clusters.total, bar_width(terminal)) + " " +
                      padded(std::to_string(view.clusters.migrated) + "/" + std::to_string(view.clusters.total), 9);
-  const auto registering = seen.time_in(phases::registering, now);
+  const auto registering = seen.time_in(migration::phases::registering, now);
   std::string rate = "-";
   if (registering && view.clusters.migrated > 0 && *registering > async::Duration{0})
     rate = with_decimals(static_cast<double>(view.clusters.migrated) / seconds(*registering)) + "/s";
@@ -136,7 +128,7 @@ std::string DemoProgress::line(const Seen& seen, std::size_t name_width, async::
   std::string times;
   for (const auto& phase_with_time : timed_phases())
     if (const auto time = seen.time_in(phase_with_time.name, now))
-      times += phase_with_time.name.substr(0, 3) + " " + demo_time(*time) + "  ";
+      times += std::string{phase_with_time.name, 3} + " " + demo_time(*time) + "  ";
   const std::size_t used = name_width + bar_width(terminal) + 47;  // what stands above
   while (terminal.width > 0 && !times.empty() && used + times.size() > terminal.width + 2)
     times.erase(0, times.find("  ") + 2);

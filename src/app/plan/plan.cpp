@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "app/status/natural_order.hpp"
-#include "hubferry/migration/resource.hpp"
+#include "hubferry/migration/phases.hpp"
 #include "migration/timeouts.hpp"
 
 namespace hubferry::app {

@@ -5,8 +5,7 @@
 
 #include "app/cli/text_table.hpp"
 #include "app/status/migration_view.hpp"
-#include "hubferry/migration/resource.hpp"
-#include "migration/timeouts.hpp"
+#include "hubferry/migration/phases.hpp"
 
 namespace hubferry::app {
 

@@ -1,9 +1,10 @@
 #include "app/status/migration_checklist.hpp"
 
+#include <algorithm>
 #include <sstream>
 
 #include "hubferry/phase/render.hpp"
-#include "migration/phases.hpp"
+#include "migration/definition.hpp"
 
 namespace hubferry::app {
 
@@ -56,11 +57,15 @@ phase::States states_with_running_step(const MigrationView& migration, const mig
   return states;
 }
 
-/// A phase that was not entered is still to come: unless it belongs to a failure, was passed by, or all is over.
+/// A phase that was not entered is still to come: unless it belongs to a failure, was skipped, or all is over.
 bool is_to_come(const std::string& line, const MigrationView& migration) {
-  const auto is_line_of = [&](const char* phase) { return line.starts_with(std::string{"[ ] "} + phase); };
-  if (is_line_of(migration::phases::rollbacking) || migration.has_ended()) return false;
-  return migration.phase.empty() || !is_line_of(migration::phases::pending);
+  const auto is_line_of = [&](migration::PhaseKind kind) {
+    return std::ranges::any_of(migration::phase_table, [&](const migration::PhaseInfo& phase) {
+      return phase.kind == kind && line.starts_with(std::string{"[ ] "} + phase.name);
+    });
+  };
+  if (is_line_of(migration::PhaseKind::rollback) || migration.has_ended()) return false;
+  return migration.phase.empty() || !is_line_of(migration::PhaseKind::waiting);
 }
 
 }  // namespace

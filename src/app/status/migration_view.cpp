@@ -4,14 +4,19 @@
 #include <boost/json/parse.hpp>
 
 #include "app/status/natural_order.hpp"
-#include "hubferry/migration/resource.hpp"
+#include "hubferry/migration/phases.hpp"
 
 namespace hubferry::app {
 
 namespace json = kube::json;
-namespace phases = migration::phases;
+using migration::PhaseKind;
 
 namespace {
+
+bool is_of(std::string_view phase, PhaseKind kind) {
+  const auto* known = migration::find_phase(phase);
+  return known != nullptr && known->kind == kind;
+}
 
 std::optional<async::WallTime> time_of(std::string_view text) {
   if (text.empty()) return std::nullopt;
@@ -61,23 +66,16 @@ void take_problems(const kube::Object& object, std::string_view activity, std::v
 
 }  // namespace
 
-const std::vector<std::string>& phases_in_order() {
-  static const std::vector<std::string> names{phases::pending,   phases::validating,  phases::initializing,
-                                              phases::deploying, phases::registering, phases::rollbacking,
-                                              phases::cleaning,  phases::completed,   phases::failed};
-  return names;
-}
-
 bool MigrationView::has_ended() const {
-  return phase == phases::completed || phase == phases::failed;
+  return migration::is_terminal(phase);
 }
 
 bool MigrationView::has_succeeded() const {
-  return phase == phases::completed;
+  return is_of(phase, PhaseKind::success);
 }
 
 bool MigrationView::is_failing() const {
-  return phase == phases::failed || phase == phases::rollbacking;
+  return is_of(phase, PhaseKind::failure) || is_of(phase, PhaseKind::rollback);
 }
 
 const MigrationView::Condition* MigrationView::cause() const {
@@ -99,11 +97,12 @@ const MigrationView::Condition* MigrationView::news() const {
 
 std::vector<MigrationView::Span> MigrationView::timeline() const {
   std::vector<Span> spans;
-  for (const auto& name : phases_in_order()) {
+  for (const auto& info : migration::phase_table) {
+    const std::string name = info.name;
     const auto known = states.find(name);
     const phase::State state = known == states.end() ? phase::State{} : known->second;
     Span span{name, state.start_time, state.end_time, state.failed};
-    if (name == phases::pending && (known != states.end() || name == phase)) {
+    if (info.kind == PhaseKind::waiting && (known != states.end() || name == phase)) {
       span.start = created;
       if (!span.end) span.end = started;
     }
@@ -124,7 +123,7 @@ std::vector<MigrationView::Span> MigrationView::timeline() const {
 
 std::optional<async::Duration> MigrationView::time_left(async::WallTime now) const {
   const auto settled = clusters.migrated + clusters.failed + clusters.rolled_back;
-  if (phase != phases::registering || !phase_started || clusters.migrated == 0 || settled >= clusters.total)
+  if (phase != migration::phases::registering || !phase_started || clusters.migrated == 0 || settled >= clusters.total)
     return std::nullopt;
   const auto elapsed = std::max(now - *phase_started, async::Duration{0});
   return elapsed * (clusters.total - settled) / clusters.migrated;

@@ -76,9 +76,6 @@ MigrationView view_of(const kube::Object& migration);
 /// Brings in all clusters that failed, from the data of the migration's ConfigMap: its status has only the first.
 void add_failures(MigrationView& view, const kube::Object& config_map);
 
-/// The phases in the order in which they are met; those of a failure last.
-const std::vector<std::string>& phases_in_order();
-
 /// A duration as kubectl shows ages: "45s", "3m20s", "75m", "5h10m", "3d".
 std::string short_duration(async::Duration duration);
 

@@ -5,11 +5,9 @@
 
 #include "app/cli/text_table.hpp"
 #include "app/status/natural_order.hpp"
-#include "hubferry/migration/resource.hpp"
+#include "hubferry/migration/phases.hpp"
 
 namespace hubferry::app {
-
-namespace phases = migration::phases;
 
 namespace {
 
@@ -164,11 +162,21 @@ void add_failures(std::vector<std::string>& lines, const MigrationView& migratio
 }  // namespace
 
 Colour colour_of_phase(std::string_view phase) {
-  if (phase == phases::completed) return Colour::green;
-  if (phase == phases::failed) return Colour::red;
-  if (phase == phases::rollbacking) return Colour::yellow;
-  if (phase.empty() || phase == phases::pending) return Colour::dim;
-  return Colour::blue;
+  const auto* known = migration::find_phase(phase);
+  if (known == nullptr) return phase.empty() ? Colour::dim : Colour::blue;
+  switch (known->kind) {
+    case migration::PhaseKind::waiting:
+      return Colour::dim;
+    case migration::PhaseKind::forward:
+      return Colour::blue;
+    case migration::PhaseKind::rollback:
+      return Colour::yellow;
+    case migration::PhaseKind::success:
+      return Colour::green;
+    case migration::PhaseKind::failure:
+      return Colour::red;
+  }
+  return Colour::plain;
 }
 
 std::vector<std::string> migration_table(std::vector<MigrationView> migrations, const TableOptions& options,
