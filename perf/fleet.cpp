@@ -8,7 +8,7 @@
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/sim/crds.hpp"
 #include "hubferry/sim/fleet_agents.hpp"
-#include "hubferry/sim/hub_behaviours.hpp"
+#include "hubferry/sim/hub_controllers.hpp"
 #include "report.hpp"
 
 namespace {
@@ -31,7 +31,7 @@ struct Hub {
     options.auto_approval = true;
     loop.run(set_up(network, options, env));
     options.bootstrap_kubeconfig = bootstrap.kubeconfig;
-    behaviours.emplace(server.api(), options, env);
+    controllers.emplace(server.api(), options, env);
   }
 
   static sim::Options server_options(const std::string& name, bool record) {
@@ -62,7 +62,7 @@ struct Hub {
   std::string url;
   sim::Server server;
   klusterlet::BootstrapConfig bootstrap;
-  std::optional<sim::HubBehaviours> behaviours;
+  std::optional<sim::HubControllers> controllers;
 };
 
 /// Requests of agents; the hub's own controllers are not what is measured.
@@ -106,9 +106,9 @@ int main(int argc, char** argv) {
   Hub hub1{"hub1", false, network, env, loop};
   Hub hub2{"hub2", true, network, env, loop};
   async::TaskScope scope{loop.executor()};
-  for (auto* hub : {&hub1, &hub2}) scope.spawn(hub->behaviours->run());
+  for (auto* hub : {&hub1, &hub2}) scope.spawn(hub->controllers->run());
   loop.run(hub1.add_clusters(agents));
-  loop.run(hub1.behaviours->wait_settled());
+  loop.run(hub1.controllers->wait_settled());
 
   const auto memory_before = perf::allocated_bytes();
   sim::FleetOptions options;

@@ -1,4 +1,4 @@
-// What a simulated API server costs: through its direct door on virtual time, and through HTTP on loopback.
+// What a simulated API server costs: through its direct API on virtual time, and through HTTP on loopback.
 #include <boost/asio/connect.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/io_context.hpp>
@@ -11,7 +11,7 @@
 
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/async/virtual_loop.hpp"
-#include "hubferry/sim/http_door.hpp"
+#include "hubferry/sim/http_frontend.hpp"
 #include "hubferry/sim/server.hpp"
 #include "hubferry/sim/virtual_world.hpp"
 #include "report.hpp"
@@ -162,9 +162,9 @@ void over_http(Report& report) {
   sim::HttpOptions options;
   options.tls = false;
   options.anonymous = sim::admin();
-  sim::HttpDoor door{server, context.get_executor(), options};
+  sim::HttpFrontend frontend{server, context.get_executor(), options};
   TaskScope scope{context.get_executor()};
-  scope.spawn(door.serve());
+  scope.spawn(frontend.serve());
   bool made = false;
   auto prepare = [&]() -> Awaitable<> {
     auto created = co_await server.api().create(kind, sample("c"));
@@ -184,7 +184,7 @@ void over_http(Report& report) {
   const std::string get = "GET /api/v1/namespaces/default/configmaps/c HTTP/1.1\r\nHost: sim\r\n\r\n";
   std::vector<std::thread> load;
   Stopwatch serving;
-  for (int i = 0; i < clients; ++i) load.emplace_back([&] { hammer(door.port(), get, requests); });
+  for (int i = 0; i < clients; ++i) load.emplace_back([&] { hammer(frontend.port(), get, requests); });
   for (auto& client : load) client.join();
   const double elapsed = serving.seconds();
   asio::post(context, [&] {

@@ -10,7 +10,7 @@
 #include "hubferry/async/virtual_loop.hpp"
 #include "hubferry/hubagent/agents.hpp"
 #include "hubferry/sim/crds.hpp"
-#include "hubferry/sim/hub_behaviours.hpp"
+#include "hubferry/sim/hub_controllers.hpp"
 #include "support/coroutine_test.hpp"
 
 namespace hubferry::hubagent {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "hubferry/klusterlet/hub_secret.hpp"
-#include "sim/certificates.hpp"
+#include "sim/apiserver/certificate_authority.hpp"
 
 namespace hubferry::klusterlet::test {
 namespace {

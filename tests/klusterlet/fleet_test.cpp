@@ -7,7 +7,7 @@
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/crds.hpp"
 #include "hubferry/sim/fleet_agents.hpp"
-#include "hubferry/sim/hub_behaviours.hpp"
+#include "hubferry/sim/hub_controllers.hpp"
 
 namespace hubferry::sim {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using async::Awaitable;
 
-/// A hub with all behaviours.
+/// A hub with all its controllers.
 struct FleetHub {
   FleetHub(std::string hub_name, Network& network, kube::Env env, async::VirtualLoop& loop)
       : server(named(hub_name), env) {
@@ -26,7 +26,7 @@ struct FleetHub {
     options.auto_approval = true;
     loop.run(set_up(network, options, env));
     options.bootstrap_kubeconfig = bootstrap.kubeconfig;
-    behaviours.emplace(server.api(), options, env);
+    controllers.emplace(server.api(), options, env);
   }
 
   static Options named(const std::string& name) {
@@ -54,13 +54,13 @@ struct FleetHub {
   std::string url;
   Server server;
   klusterlet::BootstrapConfig bootstrap;
-  std::optional<HubBehaviours> behaviours;
+  std::optional<HubControllers> controllers;
 };
 
 class FleetTest : public testing::Test {
  protected:
   FleetTest() {
-    for (auto* hub : {&hub1_, &hub2_}) scope_.spawn(hub->behaviours->run());
+    for (auto* hub : {&hub1_, &hub2_}) scope_.spawn(hub->controllers->run());
     loop_.run_ready();
   }
   ~FleetTest() override {

@@ -3,7 +3,7 @@
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "klusterlet_test.hpp"
-#include "sim/certificates.hpp"
+#include "sim/apiserver/certificate_authority.hpp"
 
 namespace hubferry::klusterlet::test {
 namespace {

@@ -11,7 +11,7 @@
 #include "hubferry/kube/http_api.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
-#include "hubferry/sim/hub_behaviours.hpp"
+#include "hubferry/sim/hub_controllers.hpp"
 #include "support/process.hpp"
 #include "support/real_loop.hpp"
 #include "support/tcp_client.hpp"

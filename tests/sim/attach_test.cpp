@@ -1,6 +1,6 @@
 #include <thread>
 
-#include "sim_process.hpp"
+#include "sim/sim_process.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace hubferry::test {
@@ -9,7 +9,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// The behaviours of a hub on a real kube-apiserver. It has no controller-manager: nothing is signed there, and
+/// The controllers of a hub on a real kube-apiserver. It has no controller-manager: nothing is signed there, and
 /// namespaces are not emptied.
 class AttachTest : public testing::Test {
  protected:

@@ -14,19 +14,19 @@
 #include <thread>
 
 #include "hubferry/async/task_scope.hpp"
-#include "hubferry/sim/http_door.hpp"
+#include "hubferry/sim/http_frontend.hpp"
 #include "sim/sim_test.hpp"
 
 namespace hubferry::sim {
 
-/// A server behind its HTTP door, in a thread of its own, for clients that are other programs.
+/// A server behind its HTTP frontend, in a thread of its own, for clients that are other programs.
 class Served {
  public:
   explicit Served(HttpOptions options = {}, Options server_options = {}, obs::Logger log = {})
       : server_(std::move(server_options), kube::Env{clock_, random_, metrics_, std::move(log)}),
-        door_(server_, context_.get_executor(), std::move(options)),
+        frontend_(server_, context_.get_executor(), std::move(options)),
         scope_(context_.get_executor()) {
-    scope_.spawn(door_.serve());
+    scope_.spawn(frontend_.serve());
     thread_ = std::thread{[this] { context_.run(); }};
   }
   ~Served() {
@@ -37,7 +37,7 @@ class Served {
     thread_.join();
   }
 
-  HttpDoor& door() { return door_; }
+  HttpFrontend& frontend() { return frontend_; }
   /// Only from the server's own thread: see on_loop().
   Server& server() { return server_; }
 
@@ -60,7 +60,7 @@ class Served {
 
   std::string kubeconfig_for(const User& user, bool by_certificate = false) {
     std::string text;
-    on_loop([&] { text = door_.kubeconfig_for(user, by_certificate); });
+    on_loop([&] { text = frontend_.kubeconfig_for(user, by_certificate); });
     return text;
   }
 
@@ -81,7 +81,7 @@ class Served {
   obs::Metrics metrics_;
   async::asio::io_context context_{1};
   Server server_;
-  HttpDoor door_;
+  HttpFrontend frontend_;
   async::TaskScope scope_;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-#include "sim_process.hpp"
+#include "sim/sim_process.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <sys/stat.h>

@@ -122,7 +122,7 @@ class Faults {
     std::string_view ns;
     std::string_view name;
   };
-  /// What shall happen to a request: asked once for each, by the doors.
+  /// What shall happen to a request: asked once for each, by the frontend or the direct API.
   struct Decision {
     async::Duration latency{0};
     int status = 0;  // not 0: answer this

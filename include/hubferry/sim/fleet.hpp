@@ -37,7 +37,7 @@ std::vector<std::string> fleet_names(const FleetPlan& plan);
 /// Secrets and ConfigMaps, and what belongs to its sort. The same plan, index and time give the same objects.
 std::vector<FleetObject> fleet_objects(const FleetPlan& plan, std::size_t index, async::WallTime now);
 
-/// Creates them all; objects that are there already stay as they are. The hub's behaviours add the rest (permissions,
+/// Creates them all; objects that are there already stay as they are. The hub's controllers add the rest (permissions,
 /// leases, import), and agents keep the clusters alive.
 /// Errors: throws std::runtime_error that names the first object that could not be made.
 kube::Awaitable<> create_fleet(kube::Api& hub, FleetPlan plan, kube::Env env);

@@ -34,7 +34,7 @@ struct FleetMember {
 klusterlet::HubSecret issue_hub_secret(const Network& network, const Server& hub, const std::string& cluster,
                                        const kube::ClientConfig& bootstrap);
 
-/// Thousands of managed clusters: real agents (klusterlet::Agent) in one process, on the direct doors of simulated
+/// Thousands of managed clusters: real agents (klusterlet::Agent) in one process, on the direct APIs of simulated
 /// hubs.
 ///
 ///   FleetAgents fleet{network, {}, env};

@@ -41,7 +41,7 @@ struct HubSetOptions {
 ///
 /// The hub H is on the global one (the site of that name, where there is one) a ManagedCluster H, available as long as
 /// H can be reached, with the label global-hub.open-cluster-management.io/deploy-mode, and a Secret `hub-kubeconfig` in
-/// namespace H with the label hubferry.io/hub-kubeconfig. Every site has HubBehaviours.
+/// namespace H with the label hubferry.io/hub-kubeconfig. Every site has HubControllers.
 ///
 /// Lifetime: the Apis outlive it. Executor: one loop.
 class HubSet {

@@ -12,7 +12,7 @@ namespace hubferry::sim {
 
 /// Simulated servers by their URLs: what a kubeconfig leads to, without sockets and on virtual time.
 ///
-/// connect() gives the direct door of the server behind the configuration's URL. As over HTTPS,
+/// connect() gives the direct API of the server behind the configuration's URL. As over HTTPS,
 /// - a URL that nobody has, or a CA that did not sign the server's certificate, makes every call `unreachable`;
 /// - who asks is decided at each call, from the token or the client certificate: one that is unknown, expired, revoked
 ///   (a token whose ServiceAccount is gone) or from another server's CA gives `unauthorized`.

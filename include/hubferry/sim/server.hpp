@@ -69,7 +69,7 @@ struct AdmissionReview {
 using Admission = std::function<std::optional<std::string>(const AdmissionReview&)>;
 
 /// A simulated Kubernetes API server: an in-memory store with the behaviour that controllers rely on, reached by
-/// kube::Api in the same thread (here), or over HTTP (http_door.hpp).
+/// kube::Api in the same thread (here), or over HTTP (http_frontend.hpp).
 ///
 /// It imitates: versions, optimistic concurrency, generations, generateName, the status subresource, finalizers,
 /// garbage collection by owner references, namespace deletion, selectors, consistent paging, list and watch by
@@ -108,7 +108,7 @@ class Server {
   /// Asks before each write of this kind, other than to subresources.
   void add_admission(const kube::Resource& resource, Admission admission);
 
-  /// A bearer token for the HTTP door, valid for ever.
+  /// A bearer token for the HTTP frontend, valid for ever.
   std::string add_token(User user);
 
   // For tests and reports; they bypass permissions, faults and the timeline.
@@ -123,7 +123,7 @@ class Server {
   [[nodiscard]] std::string timeline() const;
 
   [[nodiscard]] const std::string& name() const;
-  /// For the HTTP door.
+  /// For the HTTP frontend.
   [[nodiscard]] const std::shared_ptr<Core>& core() const { return core_; }
 
  private:

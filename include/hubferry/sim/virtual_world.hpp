@@ -28,7 +28,7 @@ class VirtualWorld {
     return loop_.run(std::move(task));
   }
   void run_for(async::Duration span) { loop_.run_for(span); }
-  /// Cancels what was spawned, servers' behaviours included, and waits for its end. The destructor does it too; call
+  /// Cancels what was spawned, those of the servers included, and waits for its end. The destructor does it too; call
   /// it before anything that the tasks use goes.
   void stop();
 

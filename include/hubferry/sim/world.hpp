@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hubferry/sim/fault_script.hpp"
-#include "hubferry/sim/http_door.hpp"
+#include "hubferry/sim/http_frontend.hpp"
 #include "hubferry/sim/hub_set.hpp"
 #include "hubferry/sim/network.hpp"
 #include "hubferry/sim/server.hpp"

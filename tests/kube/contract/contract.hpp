@@ -23,7 +23,7 @@ namespace asio = async::asio;
 
 /// What a backend does otherwise than a real API server, each with its reason. Nothing else may differ.
 enum class Difference {
-  /// The direct door of the simulator takes a user, not a credential: nobody can be unauthorized there.
+  /// The direct API of the simulator takes a user, not a credential: nobody can be unauthorized there.
   no_credentials,
   /// The simulator keeps built-in kinds as JSON, and checks only their names and metadata: controllers under test send
   /// what clients of a typed API would, and schemas of all kinds would double its size.

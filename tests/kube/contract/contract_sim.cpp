@@ -1,4 +1,4 @@
-// The contract on the simulated server, by both of its doors.
+// The contract on the simulated server, over HTTP and directly.
 #include "kube/contract/sim_world.hpp"
 
 namespace hubferry::contract {

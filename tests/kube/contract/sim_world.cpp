@@ -3,7 +3,7 @@
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/async/virtual_loop.hpp"
 #include "hubferry/kube/http_api.hpp"
-#include "hubferry/sim/http_door.hpp"
+#include "hubferry/sim/http_frontend.hpp"
 #include "hubferry/sim/server.hpp"
 #include "support/real_loop.hpp"
 
@@ -47,10 +47,10 @@ class DirectSimWorld final : public ContractWorld {
 class HttpSimWorld final : public ContractWorld {
  public:
   HttpSimWorld() {
-    auto wrong = door_.config_for(sim::admin());
+    auto wrong = frontend_.config_for(sim::admin());
     wrong.token = "this-token-is-wrong";
-    admin_ = make_http_api(door_.config_for(sim::admin()), {}, loop_.executor(), env());
-    nobody_ = make_http_api(door_.config_for(nobody_user), {}, loop_.executor(), env());
+    admin_ = make_http_api(frontend_.config_for(sim::admin()), {}, loop_.executor(), env());
+    nobody_ = make_http_api(frontend_.config_for(nobody_user), {}, loop_.executor(), env());
     stranger_ = make_http_api(wrong, {}, loop_.executor(), env());
   }
 
@@ -66,7 +66,7 @@ class HttpSimWorld final : public ContractWorld {
 
   void run(Awaitable<> task) override {
     auto serve_and_run = [&](async::TaskScope& scope) -> Awaitable<> {
-      scope.spawn(door_.serve());
+      scope.spawn(frontend_.serve());
       co_await std::move(task);
       scope.stop();
     };
@@ -79,7 +79,7 @@ class HttpSimWorld final : public ContractWorld {
   obs::Metrics metrics_;
   test::RealLoop loop_;
   sim::Server server_{options(), env()};
-  sim::HttpDoor door_{server_, loop_.executor(), {}};
+  sim::HttpFrontend frontend_{server_, loop_.executor(), {}};
   std::unique_ptr<Api> admin_;
   std::unique_ptr<Api> nobody_;
   std::unique_ptr<Api> stranger_;

@@ -1,0 +1,193 @@
+#include "sim/apiserver/core.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/post.hpp>
+
+#include "sim/apiserver/validation.hpp"
+
+namespace hubferry::sim {
+
+namespace {
+
+/// As RBAC has it: an apply is a patch.
+std::string_view rbac_verb(kube::Verb verb) {
+  return verb_name(verb == kube::Verb::apply ? kube::Verb::patch : verb);
+}
+
+}  // namespace
+
+Core::Core(Options options, const kube::Env& env, async::Random source)
+    : faults(source.fork()),
+      random(source),
+      options_(std::move(options)),
+      clock_(env.clock),
+      log_(env.log.named("server").with("server", options_.name)),
+      store_(options_.history) {
+  for (auto& kind : Kinds::built_in()) {
+    const bool keeps_objects = kind.stored && kind.view == nullptr;
+    if (keeps_objects)
+      kind.collection = &store_.add_collection();
+    else if (kind.view != nullptr)
+      kind.collection = kinds_.find(kind.view->stored)->collection;
+    auto added = kinds_.add(std::move(kind));
+    if (keeps_objects) stored_kinds_.push_back(std::move(added));
+  }
+  const User system{"system:apiserver", {"system:masters"}, {}};
+  for (const char* name : {"default", "kube-node-lease", "kube-public", "kube-system"}) {
+    kube::Request request;
+    request.verb = kube::Verb::create;
+    request.resource = kube::resources::namespaces;
+    request.body = json::object{{"metadata", json::object{{"name", name}}}};
+    (void)execute(system, std::move(request));
+  }
+}
+
+void Core::record(const User& user, std::string_view verb, const kube::Resource& resource,
+                  const std::string& subresource, const kube::Key& key, std::string outcome) {
+  if (!options_.record_requests) return;
+  static std::atomic<std::uint64_t> next_sequence = 0;
+  requests.push_back({clock_.now(), user.name, std::string{verb}, resource.display_name(), subresource, key,
+                      std::move(outcome), next_sequence++});
+}
+
+std::string Core::timestamp() const {
+  return async::format_time(clock_.wall_now());
+}
+
+std::string Core::manager_of(const kube::Request& request) const {
+  return request.field_manager.empty() ? options_.field_manager : request.field_manager;
+}
+
+const Kind& Core::kind_of(const Collection& collection) const {
+  return *stored_kinds_[collection.id()];
+}
+
+Outcome<const Kind*> Core::admit(const User& user, std::string_view verb, const kube::Resource& resource,
+                                 const kube::Key& key, const std::string& subresource) const {
+  const auto* kind = kinds_.find(resource);
+  if (kind == nullptr) return errors::no_such_resource();
+  if (!subresource.empty() && !(subresource == "status" && kind->status) &&
+      std::ranges::find(kind->extra_subresources, subresource) == kind->extra_subresources.end())
+    return errors::no_such_resource();
+  const RbacAuthorizer::Question question{verb,    kind->resource.group, kind->resource.plural, subresource, key.ns,
+                                          key.name};
+  if (!permissions_.allows(user, question)) {
+    std::string why = "User \"" + user.name + "\" cannot " + std::string{verb} + " resource \"" +
+                      kind->resource.plural + (subresource.empty() ? "" : "/" + subresource) + "\" in API group \"" +
+                      kind->resource.group + "\" ";
+    why += key.ns.empty() ? std::string{"at the cluster scope"} : "in the namespace \"" + key.ns + "\"";
+    return errors::forbidden(kind->resource, key.name, why);
+  }
+  return kind;
+}
+
+void Core::arrive_late(async::TimePoint when, const User& user, kube::Request request) {
+  late_.emplace(when, LateRequest{user, std::move(request)});
+}
+
+void Core::take_late_arrivals() {
+  while (!late_.empty() && late_.begin()->first <= clock_.now()) {
+    auto arrived = late_.extract(late_.begin());
+    auto& [user, request] = arrived.mapped();
+    const auto verb = rbac_verb(request.verb);
+    const auto resource = request.resource;
+    const auto subresource = request.subresource;
+    const auto key = request.key;
+    const auto outcome = execute(user, std::move(request));
+    record(user, verb, resource, subresource, key,
+           outcome ? "ok, late" : std::to_string(outcome.error().code) + " " + outcome.error().reason + ", late");
+  }
+}
+
+Outcome<kube::Object> Core::execute(const User& user, kube::Request request) {
+  take_late_arrivals();
+  const auto admitted = admit(user, rbac_verb(request.verb), request.resource, request.key, request.subresource);
+  if (!admitted) return admitted.error();
+  const Kind& kind = **admitted;
+  if (kind.resource.namespaced && request.key.ns.empty())
+    return request.verb == kube::Verb::create
+               ? errors::bad_request("an empty namespace may not be set during creation")
+               : errors::bad_request("an empty namespace may not be set when a resource name is provided");
+  if (!kind.resource.namespaced) request.key.ns.clear();
+  if (!kind.stored) {
+    if (request.verb != kube::Verb::create) return errors::method_not_allowed();
+    if (!request.body.is_object()) return errors::bad_request("the body must be an object");
+    return review(user, kind, request.body.get_object());
+  }
+  switch (request.verb) {
+    case kube::Verb::get:
+      return get(kind, request);
+    case kube::Verb::create:
+      return create(user, kind, request);
+    case kube::Verb::update:
+      return update(user, kind, request);
+    case kube::Verb::patch:
+      return patch(user, kind, request);
+    case kube::Verb::apply:
+      return apply(user, kind, request);
+    case kube::Verb::remove:
+      return remove(kind, request);
+  }
+  return errors::method_not_allowed();
+}
+
+Outcome<kube::Object> Core::get(const Kind& kind, const kube::Request& request) const {
+  const auto found = kind.collection->entries.find(request.key);
+  if (found == kind.collection->entries.end()) return errors::not_found(kind.resource, request.key.name);
+  return in_version(kind, found->second.object);
+}
+
+void Core::run_background_on(const async::Executor& executor) {
+  if (!executor_) executor_ = executor;
+  schedule();
+}
+
+void Core::later(std::function<void()> task) {
+  tasks_.push_back(std::move(task));
+  schedule();
+}
+
+void Core::schedule() {
+  if (scheduled_ || tasks_.empty() || !executor_) return;
+  scheduled_ = true;
+  async::asio::post(executor_, [self = weak_from_this()] {
+    if (const auto core = self.lock()) core->run_one_task();
+  });
+}
+
+void Core::run_one_task() {
+  scheduled_ = false;
+  if (tasks_.empty()) return;
+  auto task = std::move(tasks_.front());
+  tasks_.pop_front();
+  try {
+    task();
+  } catch (const std::exception& failure) {
+    // Whatever a client has written must not take the server along.
+    log_.error("background work failed", {{"error", failure.what()}});
+  }
+  schedule();
+}
+
+std::string Core::add_token(User user, std::optional<async::WallTime> expires, std::string account_uid) {
+  std::string token = make_token(user.name, expires, random);
+  tokens_[token] = {std::move(user), expires, std::move(account_uid)};
+  return token;
+}
+
+std::optional<User> Core::authenticate(const std::string& token) const {
+  const auto found = tokens_.find(token);
+  if (found == tokens_.end()) return std::nullopt;
+  const auto& [user, expires, account_uid] = found->second;
+  if (expires && clock_.wall_now() >= *expires) return std::nullopt;
+  if (!account_uid.empty() && !store_.exists(account_uid)) return std::nullopt;
+  return user;
+}
+
+CertificateAuthority& Core::authority() {
+  if (authority_ == nullptr) authority_ = std::make_unique<CertificateAuthority>(options_.name, clock_.wall_now());
+  return *authority_;
+}
+
+}  // namespace hubferry::sim

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hubferry/kube/object.hpp"
+#include "hubferry/kube/resource.hpp"
+#include "hubferry/sim/server.hpp"
+
+namespace hubferry::sim {
+
+/// RBAC: what the stored roles and bindings allow. Members of system:masters may do everything; everybody who is
+/// authenticated may ask what they may.
+class RbacAuthorizer {
+ public:
+  struct Question {
+    std::string_view verb;
+    std::string_view group;
+    std::string_view resource;
+    std::string_view subresource;
+    std::string_view ns;
+    std::string_view name;
+  };
+
+  [[nodiscard]] bool allows(const User& user, const Question& question) const;
+  [[nodiscard]] bool allows_path(const User& user, std::string_view verb, std::string_view path) const;
+
+  /// A role or binding was written or removed.
+  void put(const kube::Resource& resource, const kube::Object& object);
+  void erase(const kube::Resource& resource, const kube::Object& object);
+
+ private:
+  /// Cluster-wide ones have an empty namespace.
+  struct Binding {
+    std::string ns;
+    std::string name;
+    auto operator<=>(const Binding&) const = default;
+  };
+  void index(const kube::Object& binding, bool add);
+  [[nodiscard]] bool binding_allows(const Binding& binding, const Question& question) const;
+
+  std::map<Binding, kube::Object> bindings_;
+  std::map<Binding, kube::Object> roles_;
+  std::map<std::string, std::set<Binding>, std::less<>> by_subject_;  // "User/a", "Group/b"
+};
+
+}  // namespace hubferry::sim

@@ -1,0 +1,221 @@
+#include "sim/apiserver/validation.hpp"
+
+#include <algorithm>
+#include <array>
+#include <boost/json/serialize.hpp>
+
+#include "hubferry/kube/base64.hpp"
+
+namespace hubferry::sim {
+
+namespace {
+
+bool is_lower_alphanumeric(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+bool is_label(std::string_view text) {
+  return !text.empty() && text.size() <= 63 && is_lower_alphanumeric(text.front()) &&
+         is_lower_alphanumeric(text.back()) &&
+         std::ranges::all_of(text, [](char c) { return is_lower_alphanumeric(c) || c == '-'; });
+}
+
+bool is_subdomain(std::string_view text) {
+  if (text.empty() || text.size() > 253) return false;
+  while (true) {
+    const auto dot = text.find('.');
+    if (!is_label(text.substr(0, dot))) return false;
+    if (dot == std::string_view::npos) return true;
+    text.remove_prefix(dot + 1);
+  }
+}
+
+bool is_alphanumeric(char c) {
+  return is_lower_alphanumeric(c) || (c >= 'A' && c <= 'Z');
+}
+
+bool is_qualified_part(std::string_view text) {
+  return !text.empty() && text.size() <= 63 && is_alphanumeric(text.front()) && is_alphanumeric(text.back()) &&
+         std::ranges::all_of(text, [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
+}
+
+bool is_qualified(std::string_view key) {
+  const auto slash = key.find('/');
+  if (slash == std::string_view::npos) return is_qualified_part(key);
+  return is_subdomain(key.substr(0, slash)) && is_qualified_part(key.substr(slash + 1));
+}
+
+std::string quoted(std::string_view text) {
+  return json::serialize(json::value(text));
+}
+
+void check_labels(const json::object& metadata, std::vector<FieldError>& complaints) {
+  const auto* labels = metadata.if_contains("labels");
+  if (labels == nullptr || labels->is_null()) return;
+  if (!labels->is_object()) {
+    complaints.push_back({"metadata.labels", "Invalid value: must be a map of strings", "FieldValueTypeInvalid"});
+    return;
+  }
+  for (const auto& [key, value] : labels->get_object()) {
+    if (!is_qualified(key))
+      complaints.push_back({"metadata.labels",
+                            "Invalid value: " + quoted(key) +
+                                ": name part must consist of alphanumeric characters, '-', '_' or '.', and must start "
+                                "and end with an alphanumeric character",
+                            "FieldValueInvalid"});
+    if (!value.is_string() || !(value.get_string().empty() || is_qualified_part(value.get_string())))
+      complaints.push_back({"metadata.labels",
+                            "Invalid value: " + json::serialize(value) +
+                                ": a valid label must be an empty string or consist of alphanumeric characters, '-', "
+                                "'_' or '.', and must start and end with an alphanumeric character",
+                            "FieldValueInvalid"});
+  }
+}
+
+}  // namespace
+
+std::string_view verb_name(kube::Verb verb) {
+  switch (verb) {
+    case kube::Verb::get:
+      return "get";
+    case kube::Verb::create:
+      return "create";
+    case kube::Verb::update:
+      return "update";
+    case kube::Verb::patch:
+      return "patch";
+    case kube::Verb::apply:
+      return "apply";
+    case kube::Verb::remove:
+      return "delete";
+  }
+  return "get";
+}
+
+Outcome<> check_type(const kube::Resource& resource, const json::object& object) {
+  const auto version = kube::string_at(object, {"apiVersion"});
+  if (!version.empty() && version != resource.api_version())
+    return errors::bad_request("the API version in the data (" + std::string{version} +
+                               ") does not match the expected API version (" + resource.api_version() + ")");
+  const auto kind = kube::string_at(object, {"kind"});
+  if (!kind.empty() && kind != resource.kind)
+    return errors::bad_request("the kind in the data (" + std::string{kind} + ") does not match the expected kind (" +
+                               resource.kind + ")");
+  if (const auto* metadata = object.if_contains("metadata"); metadata != nullptr && !metadata->is_object())
+    return errors::bad_request("metadata must be an object");
+  return {};
+}
+
+std::vector<FieldError> check_metadata(const kube::Resource& resource, const json::object& object) {
+  std::vector<FieldError> complaints;
+  const auto& metadata = object.at("metadata").get_object();
+  const auto name = kube::string_at(metadata, {"name"});
+  const bool free_name = resource.group == "rbac.authorization.k8s.io";
+  if (name.empty()) {
+    complaints.push_back({"metadata.name", "Required value: name or generateName is required", "FieldValueRequired"});
+  } else if (resource.kind == "Namespace" && !is_label(name)) {
+    complaints.push_back({"metadata.name",
+                          "Invalid value: " + quoted(name) +
+                              ": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+                              "and must start and end with an alphanumeric character",
+                          "FieldValueInvalid"});
+  } else if (!free_name && !is_subdomain(name)) {
+    complaints.push_back({"metadata.name",
+                          "Invalid value: " + quoted(name) +
+                              ": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
+                              "'-' or '.', and must start and end with an alphanumeric character",
+                          "FieldValueInvalid"});
+  }
+  check_labels(metadata, complaints);
+  if (const auto* owners = metadata.if_contains("ownerReferences"); owners != nullptr && owners->is_array())
+    for (std::size_t i = 0; i < owners->get_array().size(); ++i) {
+      const auto& owner = owners->get_array()[i];
+      for (const char* field : {"apiVersion", "kind", "name", "uid"})
+        if (!owner.is_object() || kube::string_at(owner.get_object(), {field}).empty())
+          complaints.push_back({"metadata.ownerReferences[" + std::to_string(i) + "]." + field,
+                                "Invalid value: \"\": must not be empty", "FieldValueInvalid"});
+    }
+  if (const auto* finalizers = metadata.if_contains("finalizers"); finalizers != nullptr && finalizers->is_array())
+    for (const auto& finalizer : finalizers->get_array())
+      if (!finalizer.is_string() || !is_qualified(finalizer.get_string()))
+        complaints.push_back({"metadata.finalizers",
+                              "Invalid value: " + json::serialize(finalizer) + ": name part must be non-empty",
+                              "FieldValueInvalid"});
+  return complaints;
+}
+
+std::vector<FieldError> check_definition(const json::object& definition) {
+  std::vector<FieldError> complaints;
+  const auto* spec_value = definition.if_contains("spec");
+  const json::object none;
+  const auto& spec = spec_value != nullptr && spec_value->is_object() ? spec_value->get_object() : none;
+  const auto need = [&](std::string_view field, bool present) {
+    if (!present) complaints.push_back({std::string{field}, "Required value", "FieldValueRequired"});
+  };
+  const auto plural = kube::string_at(spec, {"names", "plural"});
+  need("spec.group", !kube::string_at(spec, {"group"}).empty());
+  need("spec.names.plural", !plural.empty());
+  need("spec.names.kind", !kube::string_at(spec, {"names", "kind"}).empty());
+  const auto scope = kube::string_at(spec, {"scope"});
+  if (scope != "Namespaced" && scope != "Cluster")
+    complaints.push_back({"spec.scope",
+                          "Unsupported value: " + quoted(scope) + ": supported values: \"Cluster\", \"Namespaced\"",
+                          "FieldValueNotSupported"});
+  const std::string expected = std::string{plural} + "." + std::string{kube::string_at(spec, {"group"})};
+  const auto name = kube::string_at(definition, {"metadata", "name"});
+  if (name != expected)
+    complaints.push_back({"metadata.name",
+                          "Invalid value: " + quoted(name) + ": must be spec.names.plural+\".\"+spec.group",
+                          "FieldValueInvalid"});
+  const auto* versions = spec.if_contains("versions");
+  int stored = 0;
+  if (versions != nullptr && versions->is_array())
+    for (const auto& version : versions->get_array()) {
+      const auto* storage = kube::find(version, {"storage"});
+      if (storage != nullptr && storage->is_bool() && storage->get_bool()) ++stored;
+      if (kube::find(version, {"schema", "openAPIV3Schema"}) == nullptr)
+        complaints.push_back(
+            {"spec.versions[0].schema.openAPIV3Schema", "Required value: schemas are required", "FieldValueRequired"});
+    }
+  if (stored != 1)
+    complaints.push_back({"spec.versions", "Invalid value: must have exactly one version marked as storage version",
+                          "FieldValueInvalid"});
+  return complaints;
+}
+
+void fold_string_data(json::object& secret) {
+  const auto* text = secret.if_contains("stringData");
+  if (text != nullptr && text->is_object()) {
+    const json::object given = text->get_object();
+    auto& data = secret["data"];
+    if (!data.is_object()) data = json::object{};
+    for (const auto& [key, value] : given)
+      if (value.is_string()) data.get_object()[key] = kube::encode_base64(value.get_string());
+  }
+  secret.erase("stringData");
+  if (!secret.contains("type")) secret["type"] = "Opaque";
+}
+
+bool is_released(const json::object& object) {
+  const auto holds = [&](std::initializer_list<std::string_view> path) {
+    const auto* list = kube::find(object, path);
+    return list != nullptr && list->is_array() && !list->get_array().empty();
+  };
+  if (holds({"metadata", "finalizers"})) return false;
+  return kube::string_at(object, {"kind"}) != "Namespace" || !holds({"spec", "finalizers"});
+}
+
+std::string make_token(const std::string& user, std::optional<async::WallTime> expires, async::Random& random) {
+  const auto part = [](std::string_view bytes) {
+    std::string text = kube::encode_base64(bytes);
+    std::erase(text, '=');
+    std::ranges::replace(text, '+', '-');
+    std::ranges::replace(text, '/', '_');
+    return text;
+  };
+  json::object claims{{"iss", "https://kubernetes.default.svc"}, {"sub", user}};
+  if (expires) claims["exp"] = std::chrono::duration_cast<std::chrono::seconds>(expires->time_since_epoch()).count();
+  return part(R"({"alg":"RS256","kid":"sim"})") + "." + part(json::serialize(claims)) + "." + part(random.suffix(32));
+}
+
+}  // namespace hubferry::sim

@@ -1,0 +1,176 @@
+#include "hubferry/sim/world.hpp"
+
+#include <stdexcept>
+
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/sim/fleet_agents.hpp"
+#include "hubferry/sim/hub_admission.hpp"
+
+namespace hubferry::sim {
+
+namespace {
+
+/// One server, its HTTP frontend, and the config of its admin.
+struct WorldServer {
+  std::string name;
+  std::unique_ptr<Server> server;
+  std::unique_ptr<HttpFrontend> frontend;
+  kube::ClientConfig admin;
+};
+
+HubSetOptions hub_options(const WorldOptions& world) {
+  HubSetOptions options;
+  options.clusters = world.clusters;
+  options.seed = world.seed;
+  options.managed_service_accounts = world.managed_service_accounts;
+  options.hub_kubeconfigs = world.hub_kubeconfigs;
+  options.auto_approval = world.auto_approval;
+  options.hub_connection_timeout = world.hub_connection_timeout;
+  return options;
+}
+
+FleetOptions agent_options(const WorldOptions& world) {
+  FleetOptions options;
+  options.connection_timeout = world.hub_connection_timeout;
+  // A few milliseconds each: so that the loop stays free for others meanwhile. Well below the life of a lease.
+  options.start_spread =
+      std::min<async::Duration>(world.clusters * std::chrono::milliseconds{10}, std::chrono::minutes{2});
+  return options;
+}
+
+}  // namespace
+
+class World::State {
+ public:
+  State(WorldOptions settings, const async::Executor& executor, kube::Env env)
+      : options(std::move(settings)), env_(std::move(env)) {
+    async::Random random{options.seed};
+    std::vector<std::string> names{global_hub};
+    names.insert(names.end(), options.hubs.begin(), options.hubs.end());
+    std::vector<HubSite> sites;
+    for (const auto& name : names) {
+      WorldServer place;
+      place.name = name;
+      Options server = options.server;
+      server.name = name;
+      server.seed = random.next();
+      place.server = std::make_unique<Server>(std::move(server), env_);
+      guard_acceptance(*place.server);
+      if (options.http) place.frontend = open_frontend(*place.server, executor);
+      network.add(place.frontend != nullptr ? place.frontend->url() : "https://" + name + ".sim", *place.server);
+      place.admin = network.config_for(*place.server, admin());
+      sites.push_back({name, &place.server->api(), place.admin});
+      places.push_back(std::move(place));
+    }
+    hubs = std::make_unique<HubSet>(std::move(sites), hub_options(options), env_);
+    // What thousands of agents have to say would drown everything else.
+    const kube::Env quiet{env_.clock, env_.random, env_.metrics, obs::Logger{}};
+    agents = std::make_unique<FleetAgents>(network, agent_options(options), quiet);
+  }
+
+  async::Awaitable<> build() {
+    co_await hubs->build();
+    if (options.agents) add_agents();
+    for (auto& place : places) options.faults.apply(place.name, place.server->faults());
+  }
+
+  async::Awaitable<> run() {
+    auto body = [this](async::TaskScope& scope) -> async::Awaitable<> {
+      for (auto& place : places)
+        if (place.frontend != nullptr) scope.spawn(place.frontend->serve());
+      scope.spawn(hubs->run());
+      // Agents of clusters that the hub has not looked at yet would be refused.
+      co_await hubs->wait_settled();
+      scope.spawn(agents->run());
+    };
+    co_await async::with_scope(body);
+  }
+
+  WorldServer& find(const std::string& name) {
+    for (auto& place : places)
+      if (place.name == name) return place;
+    throw std::out_of_range("there is no server " + name);
+  }
+
+  WorldOptions options;
+  Network network;
+  std::vector<WorldServer> places;  // the global hub first
+  std::unique_ptr<HubSet> hubs;
+  std::unique_ptr<FleetAgents> agents;
+
+ private:
+  std::unique_ptr<HttpFrontend> open_frontend(Server& server, const async::Executor& executor) {
+    HttpOptions frontend = *options.http;
+    if (frontend.port != 0) frontend.port = static_cast<std::uint16_t>(frontend.port + places.size());
+    if (!frontend.tls) frontend.anonymous = admin();
+    return std::make_unique<HttpFrontend>(server, executor, std::move(frontend));
+  }
+
+  void add_agents() {
+    const auto clusters = hubs->clusters();
+    if (clusters.empty()) return;
+    const auto& hub = *find(hubs->first_hub()).server;
+    const auto bootstrap = hubs->bootstrap_kubeconfig(hub.name());
+    const auto config = kube::parse_kubeconfig(bootstrap.reveal(), "the hub's bootstrap kubeconfig", std::nullopt);
+    for (const auto& cluster : clusters) {
+      FleetMember member;
+      member.cluster = cluster;
+      member.bootstraps.push_back({hub.name(), bootstrap, std::nullopt});
+      member.secret = issue_hub_secret(network, hub, cluster, config);
+      agents->add(std::move(member));
+    }
+  }
+
+  kube::Env env_;
+};
+
+World::World(WorldOptions options, async::Executor executor, kube::Env env)
+    : state_(std::make_unique<State>(std::move(options), executor, std::move(env))) {}
+
+World::~World() = default;
+
+async::Awaitable<> World::build() {
+  return state_->build();
+}
+
+async::Awaitable<> World::run() {
+  return state_->run();
+}
+
+Server& World::server(const std::string& name) {
+  return *state_->find(name).server;
+}
+
+Network& World::network() {
+  return state_->network;
+}
+
+HubSet& World::hubs() {
+  return *state_->hubs;
+}
+
+FleetAgents& World::agents() {
+  return *state_->agents;
+}
+
+const kube::ClientConfig& World::admin_config(const std::string& name) const {
+  return state_->find(name).admin;
+}
+
+const WorldOptions& World::options() const {
+  return state_->options;
+}
+
+std::vector<std::string> World::servers() const {
+  std::vector<std::string> names;
+  for (const auto& place : state_->places) names.push_back(place.name);
+  return names;
+}
+
+std::string World::timeline() const {
+  std::vector<const Server*> servers;
+  for (const auto& place : state_->places) servers.push_back(place.server.get());
+  return "seed " + std::to_string(state_->options.seed) + "\n" + merged_timeline(servers);
+}
+
+}  // namespace hubferry::sim

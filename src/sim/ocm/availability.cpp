@@ -1,0 +1,117 @@
+#include "hubferry/ocm/managed_cluster.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "sim/ocm/ensure.hpp"
+#include "sim/ocm/hub_controller.hpp"
+#include "sim/ocm/lease_time.hpp"
+
+namespace hubferry::sim {
+
+std::optional<async::WallTime> renew_time(const Object& lease) {
+  const auto text = lease.string_at({"spec", "renewTime"});
+  if (text.empty()) return std::nullopt;
+  try {
+    return async::parse_time(text);
+  } catch (const std::invalid_argument&) {
+    return std::nullopt;
+  }
+}
+
+namespace {
+
+std::string_view available_status(const Object& cluster) {
+  const auto* condition = kube::find_condition(cluster, ocm::names::available);
+  return condition != nullptr ? kube::string_at(*condition, {"status"}) : std::string_view{};
+}
+
+bool was_reviewed(const Object& cluster) {
+  return kube::find_condition(cluster, ocm::names::accepted) != nullptr;
+}
+
+/// Does the difference concern this controller?
+bool availability_differs(const Object& old, const Object& now) {
+  return was_reviewed(old) != was_reviewed(now) || lease_duration(old) != lease_duration(now) ||
+         old.is_being_deleted() != now.is_being_deleted() || available_status(old) != available_status(now) ||
+         old.uid() != now.uid();
+}
+
+/// Creates the lease that an agent renews, and says Unknown when it does so no more. It never says True: the agent
+/// does.
+class Availability final : public HubController {
+ public:
+  explicit Availability(HubContext& hub) : HubController(hub, "availability") {
+    follow(hub.clusters, [this](const Key& key, const auto& old, const auto& now) {
+      if (old != nullptr && now != nullptr && available_status(*old) != available_status(*now)) tell(*now);
+      if (now != nullptr && (old == nullptr || availability_differs(*old, *now))) queue_.add(key);
+    });
+    follow(hub.namespaces, [this](const Key& key, const auto& old, const auto& now) {
+      if (old == nullptr && now != nullptr) queue_.add(key);
+    });
+    follow(hub.leases, [this](const Key& key, const auto&, const auto&) { queue_.add(cluster_key(key.ns)); });
+  }
+
+ private:
+  Awaitable<Done> reconcile(Key key) override {
+    const auto cluster = hub_.clusters.get(key);
+    if (cluster == nullptr || !was_reviewed(*cluster)) co_return Done{};
+    const auto lease = hub_.leases.get(lease_key(key.name));
+    if (lease == nullptr) {
+      if (cluster->is_being_deleted()) {
+        auto lost = co_await say_unknown(*cluster);
+        co_return lost;
+      }
+      auto made = co_await create_lease(key.name);
+      co_return made;
+    }
+    const std::chrono::nanoseconds grace = lease_periods * lease_duration(*cluster);
+    const auto now = hub_.env.clock.wall_now();
+    const auto renewed = renew_time(*lease);
+    const auto expiry = renewed ? *renewed + grace : now;
+    if (now < expiry) {
+      queue_.add_after(key, expiry - now);
+      co_return Done{};
+    }
+    queue_.add_after(key, grace);
+    auto lost = co_await say_unknown(*cluster);
+    co_return lost;
+  }
+
+  Awaitable<Done> create_lease(std::string cluster) {
+    json::object lease{{"metadata", json::object{{"name", ocm::names::cluster_lease},
+                                                 {"namespace", cluster},
+                                                 {"labels", json::object{{ocm::names::cluster_name_label, cluster}}}}},
+                       {"spec", json::object{{"holderIdentity", ocm::names::cluster_lease},
+                                             {"renewTime", async::format_micro_time(hub_.env.clock.wall_now())}}}};
+    const auto space = hub_.namespaces.get(cluster_key(cluster));
+    if (space == nullptr || space->is_being_deleted()) co_return Done{};  // its arrival wakes us
+    auto made = co_await ensure_exists(hub_.api, kube::resources::leases, std::move(lease));
+    co_return made;
+  }
+
+  Awaitable<Done> say_unknown(Object cluster) {
+    if (available_status(cluster) == "Unknown") co_return Done{};
+    kube::Condition condition{ocm::names::available, kube::ConditionStatus::unknown, "ManagedClusterLeaseUpdateStopped",
+                              "Registration agent stopped updating its lease.", 0};
+    auto written = co_await hub_.set_condition(cluster, condition);
+    co_return written;
+  }
+
+  /// One event for each change, whoever made it.
+  void tell(const Object& cluster) {
+    const auto status = available_status(cluster);
+    if (status == "True")
+      hub_.tell(cluster, kube::EventType::normal, "Available", "The managed cluster is available");
+    else if (status == "False")
+      hub_.tell(cluster, kube::EventType::warning, "Unavailable", "The managed cluster is not available");
+    else if (status == "Unknown")
+      hub_.tell(cluster, kube::EventType::warning, "AvailableUnknown",
+                "The managed cluster's registration agent has stopped updating its lease");
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<HubController> make_availability(HubContext& hub) {
+  return std::make_unique<Availability>(hub);
+}
+
+}  // namespace hubferry::sim

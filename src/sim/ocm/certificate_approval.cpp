@@ -1,0 +1,109 @@
+#include "sim/ocm/certificate_request.hpp"
+#include "sim/ocm/ensure.hpp"
+#include "sim/ocm/hub_controller.hpp"
+
+namespace hubferry::sim {
+
+namespace {
+
+namespace resources = kube::resources;
+
+bool is_decided(const Object& request) {
+  const auto* conditions = request.find({"status", "conditions"});
+  if (conditions == nullptr || !conditions->is_array()) return false;
+  for (const auto& condition : conditions->get_array()) {
+    if (!condition.is_object()) continue;
+    const auto type = kube::string_at(condition.get_object(), {"type"});
+    if (type == "Approved" || type == "Denied") return true;
+  }
+  return false;
+}
+
+/// May the requester renew? Asked in the requester's own name.
+json::object renewal_review(const Object& request) {
+  json::object spec{{"user", request.string_at({"spec", "username"})},
+                    {"resourceAttributes", json::object{{"group", "register.open-cluster-management.io"},
+                                                        {"resource", "managedclusters"},
+                                                        {"verb", "renew"},
+                                                        {"subresource", "clientcertificates"}}}};
+  for (const char* field : {"uid", "groups", "extra"})
+    if (const auto* value = request.find({"spec", field})) spec[field] = *value;
+  return {{"spec", std::move(spec)}};
+}
+
+/// Approves the certificate requests of agents that may have what they ask for.
+class CertificateApproval final : public HubController {
+ public:
+  explicit CertificateApproval(HubContext& hub) : HubController(hub, "certificate-approval") {
+    follow(hub.requests, [this](const Key& key, const auto& old, const auto& now) {
+      if (old == nullptr && now != nullptr) queue_.add(key);
+    });
+    // Somebody else may be trusted now.
+    follow(hub.managers, [this](const Key&, const auto&, const auto&) {
+      hub_.requests.for_each([&](const Key& key, const auto& request) {
+        if (!is_decided(*request)) queue_.add(key);
+      });
+    });
+  }
+
+ private:
+  Awaitable<Done> reconcile(Key key) override {
+    const auto request = hub_.requests.get(key);
+    if (request == nullptr || is_decided(*request)) co_return Done{};
+    const auto agent = recognise_request(*request);
+    if (!agent) co_return Done{};
+    bool approved = false;
+    const bool renewal = request->string_at({"spec", "username"}) == agent->common_name;
+    if (renewal) {
+      auto review = co_await hub_.api.create(resources::subject_access_reviews, renewal_review(*request));
+      if (!review) co_return review.error();
+      const auto* allowed = review->find({"status", "allowed"});
+      approved = allowed != nullptr && allowed->is_bool() && allowed->get_bool();
+    } else {
+      approved = trusts(request->string_at({"spec", "username"}));
+    }
+    if (!approved) co_return Done{};
+    auto done = co_await approve(*request);
+    co_return done;
+  }
+
+  /// Is this one of the users whose first certificates need no human?
+  [[nodiscard]] bool trusts(std::string_view user) const {
+    if (!approves_automatically(hub_)) return false;
+    const auto manager = hub_.managers.get(cluster_key(hub_names::cluster_manager));
+    const auto* users = manager->find({"spec", "registrationConfiguration", "autoApproveUsers"});
+    if (users == nullptr || !users->is_array()) return false;
+    for (const auto& trusted : users->get_array())
+      if (trusted.is_string() && trusted.get_string() == user) return true;
+    return false;
+  }
+
+  Awaitable<Done> approve(Object request) {
+    const auto time = async::format_time(hub_.env.clock.wall_now());
+    kube::Mutation mutate = [time](json::object& object) {
+      if (is_decided(Object{object})) return false;
+      auto& conditions = kube::array_in(kube::object_in(object, "status"), "conditions");
+      conditions.push_back(
+          json::object{{"type", "Approved"},
+                       {"status", "True"},
+                       {"reason", "AutoApprovedByHubCSRApprovingController"},
+                       {"message", "Auto approving Managed cluster agent certificate after SubjectAccessReview."},
+                       {"lastUpdateTime", time}});
+      return true;
+    };
+    kube::EditOptions how;
+    how.subresource = "approval";
+    auto written =
+        co_await kube::edit(hub_.api, resources::certificate_signing_requests, request, std::move(mutate), how);
+    if (!written && written.error().kind != kube::ErrorKind::not_found) co_return written.error();
+    co_return Done{};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<HubController> make_certificate_approval(HubContext& hub) {
+  return std::make_unique<CertificateApproval>(hub);
+}
+
+}  // namespace hubferry::sim

@@ -1,0 +1,62 @@
+#include "hubferry/ocm/managed_cluster.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "sim/ocm/agent_permissions.hpp"
+#include "sim/ocm/cluster_names.hpp"
+#include "sim/ocm/ensure.hpp"
+#include "sim/ocm/hub_controller.hpp"
+
+namespace hubferry::sim {
+
+namespace {
+
+namespace resources = kube::resources;
+
+/// Clears up behind a ManagedCluster that is being deleted, then lets it go.
+class Deletion final : public HubController {
+ public:
+  explicit Deletion(HubContext& hub) : HubController(hub, "deletion") {
+    follow(hub.clusters, [this](const Key& key, const auto& old, const auto& now) {
+      if (now != nullptr && now->is_being_deleted() && (old == nullptr || !old->is_being_deleted())) queue_.add(key);
+    });
+    follow(hub.namespaces, [this](const Key& key, const auto&, const auto& now) {
+      if (now == nullptr) queue_.add(key);
+    });
+  }
+
+ private:
+  Awaitable<Done> reconcile(Key key) override {
+    const auto cluster = hub_.clusters.get(key);
+    if (cluster == nullptr || !cluster->is_being_deleted() || !kube::has_finalizer(*cluster, cleanup_finalizer))
+      co_return Done{};
+    const auto& name = key.name;
+    const Key role{{}, agent_permissions::role_name(name)};
+    auto bound = co_await ensure_gone(hub_.api, resources::cluster_role_bindings, role);
+    if (!bound) co_return bound.error();
+    auto allowed = co_await ensure_gone(hub_.api, resources::cluster_roles, role);
+    if (!allowed) co_return allowed.error();
+    // Nobody is left who could look after works: their permission must not hold the namespace.
+    const Key work{name, agent_permissions::work_binding_name(name)};
+    auto released =
+        co_await kube::remove_finalizer(hub_.api, resources::role_bindings, work, agent_permissions::work_finalizer);
+    if (!released) co_return released.error();
+    auto space = co_await hub_.api.get(resources::namespaces, key);
+    if (!space && space.error().kind != kube::ErrorKind::not_found) co_return space.error();
+    // A namespace without the label was there before the cluster, and belongs to somebody else.
+    if (space && space->label(ocm::names::cluster_name_label) == name) {
+      auto gone = co_await ensure_gone(hub_.api, resources::namespaces, key);
+      if (!gone) co_return gone.error();
+      co_return Done{};  // comes again when it has gone
+    }
+    auto let_go = co_await kube::remove_finalizer(hub_.api, ocm::managed_clusters, key, cleanup_finalizer);
+    if (!let_go) co_return let_go.error();
+    co_return Done{};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<HubController> make_deletion(HubContext& hub) {
+  return std::make_unique<Deletion>(hub);
+}
+
+}  // namespace hubferry::sim

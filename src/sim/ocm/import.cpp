@@ -1,0 +1,144 @@
+#include <algorithm>
+
+#include "hubferry/kube/base64.hpp"
+#include "hubferry/ocm/managed_cluster.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "sim/ocm/ensure.hpp"
+#include "sim/ocm/hub_controller.hpp"
+
+namespace hubferry::sim {
+
+namespace {
+
+constexpr const char* by_config = "klusterlet-config";
+
+std::string config_of(const Object& cluster) {
+  return std::string{cluster.annotation(ocm::names::klusterlet_config_annotation)};
+}
+
+/// The Secrets that a KlusterletConfig names, in order: both of its shapes are read.
+std::vector<std::string> secrets_of(const Object& config) {
+  std::vector<std::string> names;
+  const auto read = [&](const json::value* list) {
+    if (list == nullptr || !list->is_array()) return;
+    for (const auto& item : list->get_array()) {
+      if (!item.is_object()) continue;
+      std::string name{kube::string_at(item.get_object(), {"name"})};
+      if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+    }
+  };
+  read(config.find({"spec", "bootstrapKubeConfigs", "localSecretsConfig", "kubeConfigSecrets"}));
+  read(config.find({"spec", "multipleHubsConfig", "bootstrapKubeConfigs", "localSecretsConfig", "kubeConfigSecrets"}));
+  return names;
+}
+
+struct BootstrapSecret {
+  std::string name;
+  std::string kubeconfig;  // base64
+};
+
+json::object secret_manifest(const BootstrapSecret& secret) {
+  return {{"apiVersion", "v1"},
+          {"kind", "Secret"},
+          {"type", "Opaque"},
+          {"metadata", json::object{{"name", secret.name}, {"namespace", ocm::names::agent_namespace}}},
+          {"data", json::object{{"kubeconfig", secret.kubeconfig}}}};
+}
+
+json::object klusterlet_manifest(const std::string& cluster, const std::vector<BootstrapSecret>& secrets,
+                                 std::chrono::seconds timeout) {
+  json::object registration;
+  if (secrets.size() > 1) {
+    json::array names;
+    for (const auto& secret : secrets) names.push_back(json::object{{"name", secret.name}});
+    registration["featureGates"] = json::array{json::object{{"feature", "MultipleHubs"}, {"mode", "Enable"}}};
+    registration["bootstrapKubeConfigs"] = json::object{
+        {"type", "LocalSecrets"},
+        {"localSecretsConfig",
+         json::object{{"hubConnectionTimeoutSeconds", timeout.count()}, {"kubeConfigSecrets", std::move(names)}}}};
+  }
+  return {{"apiVersion", ocm::klusterlets.api_version()},
+          {"kind", ocm::klusterlets.kind},
+          {"metadata", json::object{{"name", "klusterlet"}}},
+          {"spec", json::object{{"clusterName", cluster},
+                                {"namespace", ocm::names::agent_namespace},
+                                {"registrationConfiguration", std::move(registration)}}}};
+}
+
+bool is_importable(const Object& cluster) {
+  return is_accepted(cluster) && !cluster.is_being_deleted() && kube::is_condition_true(cluster, ocm::names::accepted);
+}
+
+/// Hands every accepted cluster its bootstrap kubeconfigs: this hub's own, then those of its KlusterletConfig.
+class Import final : public HubController {
+ public:
+  explicit Import(HubContext& hub)
+      : HubController(hub, "import"), own_kubeconfig_(kube::encode_base64(hub.options.bootstrap_kubeconfig.reveal())) {
+    hub.clusters.add_index(by_config, [](const Object& cluster) {
+      auto config = config_of(cluster);
+      return config.empty() ? std::vector<std::string>{} : std::vector{std::move(config)};
+    });
+    follow(hub.clusters, [this](const Key& key, const auto& old, const auto& now) {
+      if (now == nullptr || !is_importable(*now)) return;
+      if (old == nullptr || !is_importable(*old) || config_of(*old) != config_of(*now)) queue_.add(key);
+    });
+    follow(hub.klusterlet_configs, [this](const Key& key, const auto&, const auto&) { add_users_of(key.name); });
+    follow(hub.engine_secrets, [this](const Key& key, const auto&, const auto&) {
+      hub_.klusterlet_configs.for_each([&](const Key& config_key, const auto& config) {
+        const auto named = secrets_of(*config);
+        if (std::ranges::find(named, key.name) != named.end()) add_users_of(config_key.name);
+      });
+    });
+    follow(hub.namespaces, [this](const Key& key, const auto& old, const auto& now) {
+      if (old == nullptr && now != nullptr) queue_.add(key);
+    });
+    follow(hub.works, [this](const Key& key, const auto&, const auto& now) {
+      if (now == nullptr && key.name == key.ns + "-klusterlet") queue_.add(cluster_key(key.ns));
+    });
+  }
+
+ private:
+  void add_users_of(const std::string& config) {
+    for (const auto& cluster : hub_.clusters.lookup(by_config, config)) queue_.add(cluster->key());
+  }
+
+  Awaitable<Done> reconcile(Key key) override {
+    const auto cluster = hub_.clusters.get(key);
+    if (cluster == nullptr || !is_importable(*cluster)) co_return Done{};
+    const auto space = hub_.namespaces.get(key);
+    if (space == nullptr || space->is_being_deleted()) co_return Done{};  // its arrival wakes us
+    const auto secrets = secrets_for(*cluster);
+    json::array manifests;
+    for (const auto& secret : secrets) manifests.push_back(secret_manifest(secret));
+    manifests.push_back(klusterlet_manifest(key.name, secrets, hub_.options.hub_connection_timeout));
+    json::object work{{"metadata", json::object{{"name", key.name + "-klusterlet"}, {"namespace", key.name}}},
+                      {"spec", json::object{{"workload", json::object{{"manifests", std::move(manifests)}}}}}};
+    auto written = co_await ensure(hub_.api, ocm::manifest_works, std::move(work));
+    if (!written) co_return written.error();
+    co_return Done{};
+  }
+
+  [[nodiscard]] std::vector<BootstrapSecret> secrets_for(const Object& cluster) const {
+    std::vector<BootstrapSecret> secrets{{ocm::names::bootstrap_secret, own_kubeconfig_}};
+    const auto config = hub_.klusterlet_configs.get(cluster_key(config_of(cluster)));
+    if (config == nullptr) return secrets;
+    for (const auto& name : secrets_of(*config)) {
+      // One that is missing is left out: its arrival wakes us.
+      const auto secret = hub_.engine_secrets.get({ocm::names::engine_namespace, name});
+      if (secret == nullptr) continue;
+      std::string kubeconfig{secret->string_at({"data", "kubeconfig"})};
+      if (!kubeconfig.empty() && name != ocm::names::bootstrap_secret) secrets.push_back({name, std::move(kubeconfig)});
+    }
+    return secrets;
+  }
+
+  std::string own_kubeconfig_;
+};
+
+}  // namespace
+
+std::unique_ptr<HubController> make_import(HubContext& hub) {
+  return std::make_unique<Import>(hub);
+}
+
+}  // namespace hubferry::sim
