@@ -10,8 +10,8 @@ void throw_timed_out() {
 
 namespace detail {
 
-Awaitable<> run_until_deadline(Clock& clock, TimePoint deadline, Awaitable<> task) {
-  if (deadline <= clock.now()) throw_timed_out();
+Awaitable<bool> finish_before(Clock& clock, TimePoint deadline, Awaitable<> task) {
+  if (deadline <= clock.now()) co_return false;
   TaskScope scope{co_await asio::this_coro::executor};
   bool finished = false;
   auto work = [&]() -> Awaitable<> {
@@ -26,7 +26,7 @@ Awaitable<> run_until_deadline(Clock& clock, TimePoint deadline, Awaitable<> tas
   scope.spawn(work());
   scope.spawn(watch());
   co_await scope.join();
-  if (!finished) throw_timed_out();
+  co_return finished;
 }
 
 }  // namespace detail

@@ -104,6 +104,51 @@ TEST_F(DeadlineTest, AnInnerDeadlineIsToldApartFromAnOuterOne) {
   EXPECT_EQ(loop_.run(with_deadline(clock_, in(1min), inner())), 7);
 }
 
+TEST_F(DeadlineTest, BeforeDeadlineReturnsTheValueOrNothing) {
+  EXPECT_EQ(loop_.run(before_deadline(clock_, in(2s), answer_after(1s))), 42);
+  EXPECT_EQ(loop_.run(before_deadline(clock_, in(1s), answer_after(1s))), 42);
+  EXPECT_EQ(loop_.run(before_deadline(clock_, never, answer_after(1h))), 42);
+  const auto start = clock_.now();
+  EXPECT_EQ(loop_.run(before_deadline(clock_, in(1s), answer_after(1h))), std::nullopt);
+  EXPECT_EQ(clock_.now() - start, 1s);
+}
+
+TEST_F(DeadlineTest, BeforeDeadlineSaysOfATaskWithoutAValueWhetherItFinished) {
+  EXPECT_TRUE(loop_.run(before_deadline(clock_, in(2s), clock_.sleep_for(1s))));
+  EXPECT_TRUE(loop_.run(before_deadline(clock_, never, clock_.sleep_for(1h))));
+  EXPECT_FALSE(loop_.run(before_deadline(clock_, in(1s), clock_.sleep_for(1h))));
+  EXPECT_FALSE(loop_.run(before_deadline(clock_, clock_.now(), clock_.sleep_for(0s))));
+}
+
+// A timeout further down is an error of the task: only our own deadline is an expected outcome.
+TEST_F(DeadlineTest, BeforeDeadlinePassesOnWhatTheTaskThrows) {
+  auto fail = [&]() -> Awaitable<> {
+    co_await clock_.sleep_for(1s);
+    throw std::runtime_error("its own");
+  };
+  EXPECT_THROW(loop_.run(before_deadline(clock_, in(1min), fail())), std::runtime_error);
+  const auto inner = error_of(before_deadline(clock_, in(1min), with_deadline(clock_, in(1s), answer_after(1h))));
+  EXPECT_TRUE(is_timeout(inner)) << describe(inner);
+}
+
+TEST_F(DeadlineTest, CancellationFromOutsidePassesThroughBeforeDeadline) {
+  bool returned = false;
+  auto test = [&]() -> Awaitable<> {
+    TaskScope scope{co_await asio::this_coro::executor};
+    auto waiting = [&]() -> Awaitable<> {
+      co_await before_deadline(clock_, in(1h), clock_.sleep_for(2h));
+      returned = true;
+    };
+    scope.spawn(waiting());
+    co_await clock_.sleep_for(1s);
+    scope.stop();
+    co_await scope.join();
+  };
+  loop_.run(test());
+  EXPECT_FALSE(returned);
+  EXPECT_EQ(clock_.now() - TimePoint{}, 1s);
+}
+
 TEST_F(DeadlineTest, ATimeNearTheEndOfTimeDoesNotOverflow) {
   EXPECT_EQ(later(never, 1h), never);
   EXPECT_EQ(later(TimePoint{}, Duration::max()), never);

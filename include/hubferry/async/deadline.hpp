@@ -12,7 +12,8 @@ namespace hubferry::async {
 [[noreturn]] void throw_timed_out();
 
 namespace detail {
-Awaitable<> run_until_deadline(Clock& clock, TimePoint deadline, Awaitable<> task);
+/// True if `task` finished, false if it was cancelled, or not even started, because of the deadline.
+Awaitable<bool> finish_before(Clock& clock, TimePoint deadline, Awaitable<> task);
 
 template <typename T>
 Awaitable<> store_result(Awaitable<T> task, std::optional<T>& result) {
@@ -27,11 +28,38 @@ template <typename T>
 Awaitable<T> with_deadline(Clock& clock, TimePoint deadline, Awaitable<T> task) {
   if (deadline == never) co_return co_await std::move(task);
   if constexpr (std::is_void_v<T>) {
-    co_await detail::run_until_deadline(clock, deadline, std::move(task));
+    if (!co_await detail::finish_before(clock, deadline, std::move(task))) throw_timed_out();
   } else {
     std::optional<T> result;
-    co_await detail::run_until_deadline(clock, deadline, detail::store_result(std::move(task), result));
+    if (!co_await detail::finish_before(clock, deadline, detail::store_result(std::move(task), result)))
+      throw_timed_out();
     co_return std::move(*result);
+  }
+}
+
+/// What before_deadline() returns: the task's value, or nothing on timeout; without a value, whether the task finished.
+template <typename T>
+using BeforeDeadline = std::conditional_t<std::is_void_v<T>, bool, std::optional<T>>;
+
+/// As with_deadline(), where a timeout is an expected outcome: it is returned, not thrown. Everything that the task
+/// itself throws is passed on, a timeout of its own included.
+///
+///   if (auto answer = co_await before_deadline(clock, deadline, ask())) use(*answer);
+///   const bool finished = co_await before_deadline(clock, deadline, event.wait());
+template <typename T>
+Awaitable<BeforeDeadline<T>> before_deadline(Clock& clock, TimePoint deadline, Awaitable<T> task) {
+  if constexpr (std::is_void_v<T>) {
+    if (deadline != never) co_return co_await detail::finish_before(clock, deadline, std::move(task));
+    co_await std::move(task);
+    co_return true;
+  } else {
+    std::optional<T> result;
+    auto run = detail::store_result(std::move(task), result);
+    if (deadline == never)
+      co_await std::move(run);
+    else
+      co_await detail::finish_before(clock, deadline, std::move(run));
+    co_return result;
   }
 }
 

@@ -16,8 +16,8 @@ void require(bool condition, const std::string& sentence) {
   if (!condition) throw std::invalid_argument("leader election: " + sentence);
 }
 
-Error timed_out() {
-  return {ErrorKind::ambiguous, 0, {}, "no answer in time", std::nullopt};
+Result<Object> timed_out() {
+  return Error{ErrorKind::ambiguous, 0, {}, "no answer in time", std::nullopt};
 }
 
 }  // namespace
@@ -78,16 +78,10 @@ void LeaderElector::report_changes() {
 
 Awaitable<> LeaderElector::read() {
   if (machine_->state() == LeaseState::leading) slow_path_.increment();
-  Result<Object> answer = timed_out();
-  std::exception_ptr interrupted;
   const auto limit = async::later(env_.clock.now(), options_.renew_deadline / 2);
-  try {
-    auto request = api_.get(resources::leases, {options_.ns, options_.name});
-    answer = co_await async::with_deadline(env_.clock, limit, std::move(request));
-  } catch (...) {
-    interrupted = std::current_exception();
-  }
-  if (interrupted && !async::is_timeout(interrupted)) std::rethrow_exception(interrupted);
+  auto request = api_.get(resources::leases, {options_.ns, options_.name});
+  auto in_time = co_await async::before_deadline(env_.clock, limit, std::move(request));
+  const Result<Object> answer = in_time ? std::move(*in_time) : timed_out();
   const auto now = env_.clock.now();
   if (answer) {
     machine_->on_read(*answer, now);
@@ -104,18 +98,12 @@ Awaitable<> LeaderElector::read() {
 
 Awaitable<> LeaderElector::write(json::object lease, bool create) {
   const auto started = env_.clock.now();
-  Result<Object> answer = timed_out();
-  std::exception_ptr interrupted;
   // Half of the deadline, so that a connection that hangs leaves time for another try.
   const auto limit = async::later(started, options_.renew_deadline / 2);
-  try {
-    auto request =
-        create ? api_.create(resources::leases, std::move(lease)) : api_.update(resources::leases, std::move(lease));
-    answer = co_await async::with_deadline(env_.clock, limit, std::move(request));
-  } catch (...) {
-    interrupted = std::current_exception();
-  }
-  if (interrupted && !async::is_timeout(interrupted)) std::rethrow_exception(interrupted);
+  auto request =
+      create ? api_.create(resources::leases, std::move(lease)) : api_.update(resources::leases, std::move(lease));
+  auto in_time = co_await async::before_deadline(env_.clock, limit, std::move(request));
+  const Result<Object> answer = in_time ? std::move(*in_time) : timed_out();
   const auto now = env_.clock.now();
   if (answer) {
     machine_->on_written(*answer, started, now);
@@ -144,15 +132,8 @@ Awaitable<> LeaderElector::acquire() {
 }
 
 Awaitable<> LeaderElector::renew() {
-  while (machine_->is_leading(env_.clock.now())) {
-    std::exception_ptr interrupted;
-    try {
-      co_await async::with_deadline(env_.clock, machine_->leads_until(), step());
-    } catch (...) {
-      interrupted = std::current_exception();
-    }
-    if (interrupted && !async::is_timeout(interrupted)) std::rethrow_exception(interrupted);
-  }
+  while (machine_->is_leading(env_.clock.now()))
+    co_await async::before_deadline(env_.clock, machine_->leads_until(), step());
   std::string why = "lost the Lease " + options_.ns + "/" + options_.name;
   if (machine_->holder() != options_.identity && !machine_->holder().empty())
     why += " to " + machine_->holder();

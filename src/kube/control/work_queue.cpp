@@ -219,13 +219,7 @@ Awaitable<> WorkQueue::run() {
   while (!shutting_down_) {
     queue_due_keys();
     update_gauges();
-    std::exception_ptr interrupted;
-    try {
-      co_await async::with_deadline(env_.clock, next_wake_up(), schedule_changed_.wait());
-    } catch (...) {
-      interrupted = std::current_exception();
-    }
-    if (interrupted && !async::is_timeout(interrupted)) std::rethrow_exception(interrupted);
+    co_await async::before_deadline(env_.clock, next_wake_up(), schedule_changed_.wait());
   }
 }
 

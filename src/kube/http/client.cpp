@@ -24,10 +24,6 @@ bool is_success(int status) {
   return status >= 200 && status < 300;
 }
 
-bool is_timeout(const boost::system::system_error& error) {
-  return error.code() == asio::error::timed_out;
-}
-
 ServerUrl read_url(const ClientConfig& config) {
   try {
     return parse_server_url(config.server);
@@ -127,28 +123,18 @@ Awaitable<Result<Client::Tried>> Client::try_until_done(const WireRequest& reque
 Awaitable<bool> Client::admit(const WireRequest& request, TimePoint deadline) {
   if (deadline <= env_.clock.now()) co_return false;
   if (rate_limit_.try_take()) co_return true;
-  try {
-    const auto waited = co_await async::with_deadline(env_.clock, deadline, rate_limit_.take());
-    metrics_.rate_limited(request.verb, waited);
-    co_return true;
-  } catch (const boost::system::system_error& error) {
-    if (!is_timeout(error)) throw;
-  }
-  co_return false;
+  const auto waited = co_await async::before_deadline(env_.clock, deadline, rate_limit_.take());
+  if (waited) metrics_.rate_limited(request.verb, *waited);
+  co_return waited.has_value();
 }
 
 Awaitable<Result<std::string>> Client::authorize(TimePoint deadline) {
   // Only a plugin can take its time; a token is at hand.
   if (!config_.exec) co_return co_await credentials_.authorization_header();
-  Result<std::string> header =
-      Error{ErrorKind::unauthorized, 0, {}, "the credential plugin did not answer in time", std::nullopt};
-  try {
-    header = co_await async::with_deadline(env_.clock, deadline, credentials_.authorization_header());
-  } catch (const boost::system::system_error& error) {
-    if (!is_timeout(error)) throw;
-  }
+  auto header = co_await async::before_deadline(env_.clock, deadline, credentials_.authorization_header());
   renew_certificate();
-  co_return header;
+  if (header) co_return std::move(*header);
+  co_return Error{ErrorKind::unauthorized, 0, {}, "the credential plugin did not answer in time", std::nullopt};
 }
 
 void Client::renew_certificate() {
@@ -190,14 +176,13 @@ Awaitable<Client::Tried> Client::attempt(const WireRequest& request, const std::
                                          TimePoint deadline, Mode mode, bool fresh_connection) {
   Tried tried;
   auto& pool = mode == Mode::stream ? watches_ : requests_;
-  try {
-    tried.stream.place = co_await pool.enter(deadline);
-  } catch (const boost::system::system_error& error) {
-    if (!is_timeout(error)) throw;
+  auto place = co_await pool.enter(deadline);
+  if (!place) {
     tried.attempt.hopeless = true;
     tried.loss = Loss{Stage::connecting, "no connection became free in time", true, false};
     co_return tried;
   }
+  tried.stream.place = std::move(*place);
 
   const TimePoint start = env_.clock.now();
   const auto tls = tls_;

@@ -9,7 +9,7 @@ namespace hubferry::kube::http {
 ConnectionPool::ConnectionPool(async::Clock& clock, std::size_t most, async::Duration idle_limit)
     : clock_(clock), idle_limit_(idle_limit), places_(std::max<std::size_t>(most, 1)) {}
 
-Awaitable<ConnectionPool::Place> ConnectionPool::enter(TimePoint deadline) {
+Awaitable<std::optional<ConnectionPool::Place>> ConnectionPool::enter(TimePoint deadline) {
   // Nobody queues: the permit is there at once, and a timer would cost more than all the rest.
   if (waiting_ == 0 && places_.free() > 0) co_return Place{co_await places_.acquire()};
 
@@ -18,7 +18,9 @@ Awaitable<ConnectionPool::Place> ConnectionPool::enter(TimePoint deadline) {
     explicit Counted(std::size_t& c) : count(c) { ++count; }
     ~Counted() { --count; }
   } counted{waiting_};
-  co_return Place{co_await async::with_deadline(clock_, deadline, places_.acquire())};
+  auto permit = co_await async::before_deadline(clock_, deadline, places_.acquire());
+  if (!permit) co_return std::nullopt;
+  co_return Place{std::move(*permit)};
 }
 
 std::shared_ptr<Connection> ConnectionPool::take() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "hubferry/async/semaphore.hpp"
@@ -26,8 +27,8 @@ class ConnectionPool {
 
   ConnectionPool(async::Clock& clock, std::size_t most, async::Duration idle_limit);
 
-  /// Waits for a place; throws a timeout at `deadline`.
-  Awaitable<Place> enter(TimePoint deadline);
+  /// Waits for a place; none if there was none until `deadline`.
+  Awaitable<std::optional<Place>> enter(TimePoint deadline);
   /// The connection used last, if there is one that the server has kept. Only with a place.
   std::shared_ptr<Connection> take();
   /// Makes room for one more connection. Only with a place.
