@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "kube/config/read_file.hpp"
+#include "hubferry/kube/read_file.hpp"
 
 namespace hubferry::klusterlet {
 

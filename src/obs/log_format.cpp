@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "hubferry/async/clock.hpp"
-#include "obs/utf8.hpp"
+#include "hubferry/obs/utf8.hpp"
 
 namespace hubferry::obs::detail {
 

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "obs/utf8.hpp"
+#include "hubferry/obs/utf8.hpp"
 
 namespace hubferry::obs {
 

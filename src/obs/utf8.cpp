@@ -1,4 +1,4 @@
-#include "obs/utf8.hpp"
+#include "hubferry/obs/utf8.hpp"
 
 namespace hubferry::obs {
 

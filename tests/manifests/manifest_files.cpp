@@ -8,7 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "sim/yaml.hpp"
+#include "hubferry/kube/yaml.hpp"
 
 namespace hubferry::test {
 
@@ -32,7 +32,7 @@ std::string text_of(const fs::path& file) {
 
 std::vector<Manifest> read_manifests(const fs::path& file) {
   std::vector<Manifest> all;
-  for (auto& document : sim::parse_yaml_documents(text_of(file), file.string())) {
+  for (auto& document : kube::parse_yaml_documents(text_of(file), file.string())) {
     if (!document.is_object()) throw std::runtime_error(file.string() + " holds something that is no object");
     all.push_back({file, std::move(document.get_object())});
   }

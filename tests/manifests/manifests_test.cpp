@@ -5,9 +5,9 @@
 #include <sstream>
 
 #include "app/commands/commands.hpp"
+#include "hubferry/kube/yaml.hpp"
 #include "hubferry/sim/crds.hpp"
 #include "manifest_files.hpp"
-#include "sim/yaml.hpp"
 #include "support/process.hpp"
 
 namespace hubferry::test {
@@ -63,7 +63,7 @@ TEST(Manifests, KubectlBuildsEveryKustomization) {
     Process kubectl{{"kubectl", "kustomize", folder.string()}};
     EXPECT_EQ(kubectl.wait(), 0) << folder << kubectl.err();
     std::vector<Manifest> built;
-    for (auto& document : sim::parse_yaml_documents(kubectl.out(), "kubectl's output"))
+    for (auto& document : kube::parse_yaml_documents(kubectl.out(), "kubectl's output"))
       built.push_back({folder, document.as_object()});
     auto expected = labels(flattened(folder));
     if (folder.filename() == "monitoring") expected.emplace_back("ConfigMap hubferry-system/hubferry-dashboard");

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "hubferry/async/virtual_loop.hpp"
-#include "obs/utf8.hpp"
+#include "hubferry/obs/utf8.hpp"
 
 namespace hubferry::obs {
 namespace {

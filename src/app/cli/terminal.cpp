@@ -7,7 +7,7 @@
 #include <ostream>
 #include <sstream>
 
-#include "obs/utf8.hpp"
+#include "hubferry/obs/utf8.hpp"
 
 namespace hubferry::app {
 

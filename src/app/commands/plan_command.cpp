@@ -13,8 +13,8 @@
 #include "hubferry/async/shutdown.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/hubs/hub_directory.hpp"
+#include "hubferry/kube/yaml.hpp"
 #include "hubferry/ocm/resources.hpp"
-#include "sim/yaml.hpp"
 
 namespace hubferry::app {
 
@@ -53,7 +53,7 @@ PlanRequest read_request(const PlanOptions& options) {
     return request;
   }
   const auto text = options.file == "-" ? read_standard_input() : read_file(options.file);
-  const auto documents = sim::parse_yaml_documents(text, options.file);
+  const auto documents = kube::parse_yaml_documents(text, options.file);
   if (documents.size() != 1 || !documents[0].is_object())
     throw std::runtime_error(options.file + ": it must hold one migration");
   try {

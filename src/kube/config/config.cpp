@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "hubferry/kube/read_file.hpp"
 #include "hubferry/kube/server_url.hpp"
 #include "kube/config/kubeconfig.hpp"
-#include "kube/config/read_file.hpp"
 
 namespace hubferry::kube {
 

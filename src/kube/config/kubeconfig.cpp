@@ -1,7 +1,7 @@
 #include "kube/config/kubeconfig.hpp"
 
+#include "hubferry/kube/read_file.hpp"
 #include "hubferry/kube/yaml_section.hpp"
-#include "kube/config/read_file.hpp"
 
 namespace hubferry::kube {
 

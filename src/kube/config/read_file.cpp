@@ -1,4 +1,4 @@
-#include "kube/config/read_file.hpp"
+#include "hubferry/kube/read_file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

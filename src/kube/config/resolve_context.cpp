@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <system_error>
 
+#include "hubferry/kube/read_file.hpp"
 #include "hubferry/kube/server_url.hpp"
 #include "kube/config/header_value.hpp"
 #include "kube/config/kubeconfig.hpp"
-#include "kube/config/read_file.hpp"
 
 namespace hubferry::kube {
 

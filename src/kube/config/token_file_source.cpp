@@ -4,8 +4,8 @@
 #include <system_error>
 
 #include "hubferry/kube/config.hpp"
+#include "hubferry/kube/read_file.hpp"
 #include "kube/config/header_value.hpp"
-#include "kube/config/read_file.hpp"
 
 namespace hubferry::kube {
 

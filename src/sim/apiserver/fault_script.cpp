@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "hubferry/async/clock.hpp"
-#include "sim/yaml.hpp"
+#include "hubferry/kube/yaml.hpp"
 
 namespace hubferry::sim {
 
@@ -162,7 +162,7 @@ Setting read_effect(RuleReader& rule) {
 
 FaultScript FaultScript::parse(std::string_view text, const std::string& file) {
   FaultScript script;
-  const auto documents = parse_yaml_documents(text, file);
+  const auto documents = kube::parse_yaml_documents(text, file);
   if (documents.empty()) return script;
   if (documents.size() > 1 || !documents.front().is_array())
     throw std::runtime_error(file + ": must be one list of rules");

@@ -7,8 +7,8 @@
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/cache.hpp"
 #include "hubferry/kube/conditions.hpp"
+#include "hubferry/kube/yaml.hpp"
 #include "sim/crds/embedded.hpp"
-#include "sim/yaml.hpp"
 
 namespace hubferry::sim {
 
@@ -19,7 +19,7 @@ constexpr auto patience = std::chrono::seconds{60};
 std::vector<kube::json::object> read_embedded() {
   std::vector<kube::json::object> all;
   for (const auto& file : embedded_crds())
-    for (auto& document : parse_yaml_documents(file.content, std::string{file.name}))
+    for (auto& document : kube::parse_yaml_documents(file.content, std::string{file.name}))
       if (document.is_object() &&
           kube::string_at(document.get_object(), {"kind"}) == kube::resources::custom_resource_definitions.kind)
         all.push_back(std::move(document.get_object()));

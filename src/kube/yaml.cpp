@@ -1,13 +1,11 @@
-#include "sim/yaml.hpp"
+#include "hubferry/kube/yaml.hpp"
 
 #include <yaml-cpp/yaml.h>
 
 #include <charconv>
 #include <stdexcept>
 
-namespace hubferry::sim {
-
-namespace json = kube::json;
+namespace hubferry::kube {
 
 namespace {
 
@@ -70,4 +68,4 @@ std::vector<json::value> parse_yaml_documents(std::string_view text, const std::
   }
 }
 
-}  // namespace hubferry::sim
+}  // namespace hubferry::kube
