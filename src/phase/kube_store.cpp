@@ -1,6 +1,6 @@
 #include "hubferry/phase/kube_store.hpp"
 
-#include <charconv>
+#include "hubferry/kube/resource_version.hpp"
 
 namespace hubferry::phase {
 
@@ -10,20 +10,6 @@ const json::object& status_of(const kube::Object& object) {
   static const json::object nothing;
   const auto* status = object.find({"status"});
   return status != nullptr && status->is_object() ? status->get_object() : nothing;
-}
-
-/// Is `version` at least as new as `other`? Opaque by contract, yet a counter on every server there is; where it is
-/// none, only equality counts.
-bool at_least_as_new(std::string_view version, std::string_view other) {
-  const auto number = [](std::string_view text) -> std::optional<std::uint64_t> {
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return value;
-  };
-  const auto one = number(version);
-  const auto two = number(other);
-  return one && two ? *one >= *two : version == other;
 }
 
 }  // namespace
@@ -101,7 +87,7 @@ Awaitable<Result<std::optional<KubeResource>>> KubeStore::fetch(Key key) {
     told_.erase(told);
     co_return co_await fetch_fresh(std::move(key));
   }
-  if (at_least_as_new(cached->resource_version(), told->second.resource_version())) {
+  if (kube::is_at_least(cached->resource_version(), told->second.resource_version())) {
     told_.erase(told);
     co_return accept(std::move(*cached));
   }
@@ -111,7 +97,7 @@ Awaitable<Result<std::optional<KubeResource>>> KubeStore::fetch(Key key) {
 void KubeStore::remember(const Key& key, const kube::Object& object) {
   if (!options_.cached) return;
   const auto is_as_new = [&](const kube::Object& known) {
-    return known.uid() == object.uid() && at_least_as_new(known.resource_version(), object.resource_version());
+    return known.uid() == object.uid() && kube::is_at_least(known.resource_version(), object.resource_version());
   };
   const auto told = told_.find(key);
   if (told != told_.end() && is_as_new(told->second)) return;

@@ -49,8 +49,23 @@ using Result = boost::system::result<T, Error>;
 /// Lets Result<T>::value() throw something readable.
 [[noreturn]] void throw_exception_from_error(const Error& error, const boost::source_location& where);
 
-/// Worth trying again without changing the request: retry_later and unreachable. An ambiguous write is not.
+/// What a retry can hope for, by kind; `is_transient` and `may_recover` read this table, nobody has another.
+///
+///   kind                                        | the same request again | after reading again | after a repair
+///   retry_later, unreachable                    | yes                    | yes                 | yes
+///   conflict, gone, ambiguous                   | no                     | yes                 | yes
+///   unauthorized, bad_response                  | no                     | no                  | yes: a new
+///   credential, a proxy not_found, already_exists, invalid,         | no                     | no                  |
+///   no: this is the answer forbidden, unsupported                      |                        | |
+
+/// The same request may succeed later, unchanged.
 [[nodiscard]] bool is_retryable(const Error& error);
+
+/// The operation may succeed later by itself, if each attempt reads the current state first.
+[[nodiscard]] bool is_transient(ErrorKind kind);
+
+/// is_transient(), or somebody may repair it meanwhile: for operations that are retried for minutes.
+[[nodiscard]] bool may_recover(ErrorKind kind);
 
 /// From an HTTP status and, where there is one, the metav1.Status in the body: what it means as answer to a read.
 Error error_from_status(int status, std::string_view body);

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "hubferry/kube/names.hpp"
+
 namespace hubferry::app {
 
 namespace {
@@ -20,13 +22,6 @@ std::optional<Number> read_number(std::string_view text) {
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || ec != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
-}
-
-/// Letters, digits and dashes, as the parts of a name between dots are; of any length.
-bool is_label(std::string_view text) {
-  const auto is_letter_or_digit = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return !text.empty() && is_letter_or_digit(text.front()) && is_letter_or_digit(text.back()) &&
-         std::all_of(text.begin(), text.end(), [&](char c) { return is_letter_or_digit(c) || c == '-'; });
 }
 
 /// How many letters must be changed, added, left out or swapped with their neighbour.
@@ -98,20 +93,14 @@ std::string parse_choice(std::string_view text, const std::vector<std::string>& 
 }
 
 std::string parse_namespace(std::string_view text) {
-  if (text.size() > 63 || !is_label(text))
+  if (!kube::is_dns_label(text))
     refuse(text, "is no namespace: use up to 63 of a-z, 0-9 and '-', the latter not at the ends");
   return std::string(text);
 }
 
 std::string parse_object_name(std::string_view text) {
-  bool good = text.size() <= 253;
-  for (auto rest = text; good;) {
-    const auto dot = rest.find('.');
-    good = is_label(rest.substr(0, dot));
-    if (dot == std::string_view::npos) break;
-    rest.remove_prefix(dot + 1);
-  }
-  if (!good) refuse(text, "is no name: use up to 253 of a-z, 0-9, '-' and '.', the latter two not at the ends");
+  if (!kube::is_dns_subdomain(text))
+    refuse(text, "is no name: use up to 253 of a-z, 0-9, '-' and '.', the latter two not at the ends");
   return std::string(text);
 }
 

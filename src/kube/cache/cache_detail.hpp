@@ -1,6 +1,7 @@
 #pragma once
 
 #include "hubferry/kube/cache_core.hpp"
+#include "hubferry/kube/resource_version.hpp"
 
 namespace hubferry::kube {
 
@@ -25,9 +26,6 @@ struct CacheCore::Instruments {
 };
 
 namespace detail {
-
-/// 0 for what is no number.
-std::uint64_t version_number(std::string_view text);
 
 /// While a handler runs: so that it can end its own subscription.
 class Running {

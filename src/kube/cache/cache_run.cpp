@@ -1,6 +1,3 @@
-#include <boost/asio/error.hpp>
-#include <boost/system/system_error.hpp>
-
 #include "hubferry/async/deadline.hpp"
 #include "kube/cache/cache_detail.hpp"
 
@@ -145,13 +142,12 @@ Awaitable<CacheCore::Report> CacheCore::read_watch(ReadWatch next, WatchStream& 
     batch = co_await stream.next();
   } else {
     const TimePoint deadline = async::later(env_.clock.now(), next.silence);
-    try {
-      batch = co_await async::with_deadline(env_.clock, deadline, stream.next());
-    } catch (const boost::system::system_error& error) {
-      if (error.code() != async::asio::error::timed_out) throw;
+    auto in_time = co_await async::before_deadline(env_.clock, deadline, stream.next());
+    if (!in_time) {
       report.input = WatchInput::refused;
       co_return report;
     }
+    batch = std::move(*in_time);
   }
   if (!batch) {
     report.input = cause_of(batch.error());
@@ -266,7 +262,7 @@ Awaitable<CacheCore::Pointer> CacheCore::wait_for_change(Key key, Predicate pred
 }
 
 bool CacheCore::has_seen(const Key& key, std::string_view resource_version) const {
-  const std::uint64_t version = detail::version_number(resource_version);
+  const std::uint64_t version = resource_version_number(resource_version);
   if (!synced() || version == 0) return false;
   // Events come in the order of versions: whoever is beyond it has seen it, whatever became of the object since.
   if (version_ >= version) return true;
@@ -276,7 +272,7 @@ bool CacheCore::has_seen(const Key& key, std::string_view resource_version) cons
 
 Awaitable<> CacheCore::wait_until_seen(Key key, std::string resource_version, TimePoint deadline) {
   if (has_seen(key, resource_version)) co_return;
-  auto change = wait_for_version(detail::version_number(resource_version));
+  auto change = wait_for_version(resource_version_number(resource_version));
   co_await async::with_deadline(env_.clock, deadline, std::move(change));
 }
 

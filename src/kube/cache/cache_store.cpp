@@ -1,4 +1,3 @@
-#include <charconv>
 #include <stdexcept>
 
 #include "kube/cache/cache_detail.hpp"
@@ -20,12 +19,6 @@ void CacheSubscription::reset() {
   slot->active = false;
   // A handler that ends its own subscription still runs: it is dropped when it returns.
   if (!slot->running) slot->handler = nullptr;
-}
-
-std::uint64_t detail::version_number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return ec == std::errc{} && end == text.data() + text.size() ? number : 0;
 }
 
 CacheCore::Pointer CacheCore::get(const Key& key) const {
@@ -127,7 +120,7 @@ CacheCore::Change CacheCore::take_out(Objects::iterator at) {
 
 void CacheCore::apply(WatchEvent& event) {
   const std::string text = std::move(event.decoded.resource_version);
-  const std::uint64_t version = detail::version_number(text);
+  const std::uint64_t version = resource_version_number(text);
   const std::uint64_t before = version_;
   const auto found = objects_.find(event.decoded.key);
   const bool known = found != objects_.end();
@@ -152,7 +145,7 @@ void CacheCore::swap_in(const std::string& resource_version) {
   std::vector<Change> changes;
   for (auto& item : collected_) {
     if (!item.object) continue;  // without a name: nothing that a collection can hold
-    const std::uint64_t version = detail::version_number(item.resource_version);
+    const std::uint64_t version = resource_version_number(item.resource_version);
     const auto found = objects_.find(item.key);
     if (found == objects_.end()) {
       changes.push_back({item.key, nullptr, item.object});
@@ -179,7 +172,7 @@ void CacheCore::swap_in(const std::string& resource_version) {
   // A list counts even when it is older than what was known: a server restored from a backup starts over.
   version_ = 0;
   version_text_.clear();
-  advance(detail::version_number(resource_version), resource_version);
+  advance(resource_version_number(resource_version), resource_version);
 
   std::uint64_t number = changes_;
   changes_ += changes.size();

@@ -89,10 +89,9 @@ struct EventRecorder::State {
         series.written = 0;  // expired on the server (events live an hour): tell it anew
         if (attempt < options.attempts) continue;
       }
-      const bool transient = is_retryable(error) || error.kind == ErrorKind::ambiguous ||
-                             error.kind == ErrorKind::conflict || error.kind == ErrorKind::unauthorized;
-      if (!transient || attempt >= options.attempts) {
-        drop(id, transient ? "unreachable" : "rejected", error);
+      const bool may_succeed_later = may_recover(error.kind);
+      if (!may_succeed_later || attempt >= options.attempts) {
+        drop(id, may_succeed_later ? "unreachable" : "rejected", error);
         co_return;
       }
       if (error.retry_after) co_await env.clock.sleep_for(*error.retry_after);
@@ -157,13 +156,7 @@ Awaitable<> EventRecorder::run() {
     // Without a memory there is nothing to sweep, and no reason to wake up.
     const auto sweep_at =
         state.correlator.entries() == 0 ? async::never : async::later(state.env.clock.now(), sweep_period);
-    std::exception_ptr interrupted;
-    try {
-      co_await async::with_deadline(state.env.clock, sweep_at, state.changed.wait());
-    } catch (...) {
-      interrupted = std::current_exception();
-    }
-    if (interrupted && !async::is_timeout(interrupted)) std::rethrow_exception(interrupted);
+    co_await async::before_deadline(state.env.clock, sweep_at, state.changed.wait());
   }
 }
 

@@ -5,45 +5,11 @@
 #include <boost/json/serialize.hpp>
 
 #include "hubferry/kube/base64.hpp"
+#include "hubferry/kube/names.hpp"
 
 namespace hubferry::sim {
 
 namespace {
-
-bool is_lower_alphanumeric(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-bool is_label(std::string_view text) {
-  return !text.empty() && text.size() <= 63 && is_lower_alphanumeric(text.front()) &&
-         is_lower_alphanumeric(text.back()) &&
-         std::ranges::all_of(text, [](char c) { return is_lower_alphanumeric(c) || c == '-'; });
-}
-
-bool is_subdomain(std::string_view text) {
-  if (text.empty() || text.size() > 253) return false;
-  while (true) {
-    const auto dot = text.find('.');
-    if (!is_label(text.substr(0, dot))) return false;
-    if (dot == std::string_view::npos) return true;
-    text.remove_prefix(dot + 1);
-  }
-}
-
-bool is_alphanumeric(char c) {
-  return is_lower_alphanumeric(c) || (c >= 'A' && c <= 'Z');
-}
-
-bool is_qualified_part(std::string_view text) {
-  return !text.empty() && text.size() <= 63 && is_alphanumeric(text.front()) && is_alphanumeric(text.back()) &&
-         std::ranges::all_of(text, [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
-}
-
-bool is_qualified(std::string_view key) {
-  const auto slash = key.find('/');
-  if (slash == std::string_view::npos) return is_qualified_part(key);
-  return is_subdomain(key.substr(0, slash)) && is_qualified_part(key.substr(slash + 1));
-}
 
 std::string quoted(std::string_view text) {
   return json::serialize(json::value(text));
@@ -57,13 +23,13 @@ void check_labels(const json::object& metadata, std::vector<FieldError>& complai
     return;
   }
   for (const auto& [key, value] : labels->get_object()) {
-    if (!is_qualified(key))
+    if (!kube::is_qualified_name(key))
       complaints.push_back({"metadata.labels",
                             "Invalid value: " + quoted(key) +
                                 ": name part must consist of alphanumeric characters, '-', '_' or '.', and must start "
                                 "and end with an alphanumeric character",
                             "FieldValueInvalid"});
-    if (!value.is_string() || !(value.get_string().empty() || is_qualified_part(value.get_string())))
+    if (!value.is_string() || !kube::is_label_value(value.get_string()))
       complaints.push_back({"metadata.labels",
                             "Invalid value: " + json::serialize(value) +
                                 ": a valid label must be an empty string or consist of alphanumeric characters, '-', "
@@ -113,13 +79,13 @@ std::vector<FieldError> check_metadata(const kube::Resource& resource, const jso
   const bool free_name = resource.group == "rbac.authorization.k8s.io";
   if (name.empty()) {
     complaints.push_back({"metadata.name", "Required value: name or generateName is required", "FieldValueRequired"});
-  } else if (resource.kind == "Namespace" && !is_label(name)) {
+  } else if (resource.kind == "Namespace" && !kube::is_dns_label(name)) {
     complaints.push_back({"metadata.name",
                           "Invalid value: " + quoted(name) +
                               ": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
                               "and must start and end with an alphanumeric character",
                           "FieldValueInvalid"});
-  } else if (!free_name && !is_subdomain(name)) {
+  } else if (!free_name && !kube::is_dns_subdomain(name)) {
     complaints.push_back({"metadata.name",
                           "Invalid value: " + quoted(name) +
                               ": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
@@ -137,7 +103,7 @@ std::vector<FieldError> check_metadata(const kube::Resource& resource, const jso
     }
   if (const auto* finalizers = metadata.if_contains("finalizers"); finalizers != nullptr && finalizers->is_array())
     for (const auto& finalizer : finalizers->get_array())
-      if (!finalizer.is_string() || !is_qualified(finalizer.get_string()))
+      if (!finalizer.is_string() || !kube::is_qualified_name(finalizer.get_string()))
         complaints.push_back({"metadata.finalizers",
                               "Invalid value: " + json::serialize(finalizer) + ": name part must be non-empty",
                               "FieldValueInvalid"});
