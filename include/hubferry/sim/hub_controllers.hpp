@@ -8,6 +8,7 @@
 #include "hubferry/kube/config.hpp"
 #include "hubferry/kube/env.hpp"
 #include "hubferry/obs/secret.hpp"
+#include "hubferry/sim/server.hpp"
 
 namespace hubferry::sim {
 
@@ -44,6 +45,11 @@ struct HubOptions {
 /// agents, the ClusterManager.
 kube::Awaitable<kube::Result<>> install_hub(kube::Api& hub, HubOptions options);
 
+/// What Open Cluster Management's webhook checks on a simulated hub: setting hubAcceptsClient to true needs the right
+/// to update `managedclusters/accept` in register.open-cluster-management.io, and is refused while the cluster's
+/// namespace is being deleted. Setting it to false needs no more than the right to update the cluster.
+void guard_acceptance(Server& hub);
+
 /// A kubeconfig for the hub's bootstrap account, with a token of that lifetime: what agents start from.
 /// `where` says how the hub is reached. install_hub() must have been done.
 kube::Awaitable<kube::Result<obs::Secret>> make_bootstrap_kubeconfig(kube::Api& hub, kube::ClientConfig where,
@@ -57,8 +63,8 @@ kube::Awaitable<kube::Result<obs::Secret>> make_bootstrap_kubeconfig(kube::Api& 
 /// kube-controller-manager, which empties namespaces and signs certificates. All is driven by watches: a quiet hub
 /// costs nothing but the expiry timers of its leases.
 ///
-/// Not done here: the check of who may accept (hub_admission.hpp), cluster sets, add-ons, and placement by anything but
-/// labels.
+/// Not done here: the check of who may accept (guard_acceptance()), cluster sets, add-ons, and placement by anything
+/// but labels.
 ///
 /// Lifetime: `hub` outlives it. Executor: one loop. Cancellation: terminal. Errors: logged and tried again.
 class HubControllers {

@@ -16,10 +16,18 @@ namespace hubferry::sim {
 /// What is spawned is cancelled and joined before the servers go.
 class VirtualWorld {
  public:
-  explicit VirtualWorld(WorldOptions options);
+  explicit VirtualWorld(WorldOptions options)
+      : random_(options.seed),
+        env_{loop_.clock(), random_, metrics_, obs::Logger{}},
+        world_(std::move(options), loop_.executor(), env_),
+        scope_(loop_.executor()) {
+    loop_.run(world_.build());
+    scope_.spawn(world_.run());
+    loop_.run(world_.wait_settled());
+  }
   VirtualWorld(const VirtualWorld&) = delete;
   VirtualWorld& operator=(const VirtualWorld&) = delete;
-  ~VirtualWorld();
+  ~VirtualWorld() { stop(); }
 
   void spawn(async::Awaitable<> task) { scope_.spawn(std::move(task)); }
   /// Runs `task` to its end, letting time pass as needed.
@@ -30,7 +38,10 @@ class VirtualWorld {
   void run_for(async::Duration span) { loop_.run_for(span); }
   /// Cancels what was spawned, those of the servers included, and waits for its end. The destructor does it too; call
   /// it before anything that the tasks use goes.
-  void stop();
+  void stop() {
+    scope_.stop();
+    loop_.run(scope_.join());
+  }
 
   async::VirtualLoop& loop() { return loop_; }
   async::VirtualClock& clock() { return loop_.clock(); }

@@ -82,6 +82,30 @@ Outcome<const Kind*> Core::admit(const User& user, std::string_view verb, const 
   return kind;
 }
 
+Outcome<> Core::ask_admission(const User& user, const Kind& kind, const kube::Object* before,
+                              const json::object& after) {
+  if (admissions_.empty()) return {};
+  const auto [first, last] = admissions_.equal_range(kind.resource.display_name());
+  if (first == last) return {};
+  const AdmissionReview review{
+      user, before, after,
+      [&](const std::string& verb, const kube::Resource& resource, const kube::Key& key,
+          const std::string& subresource) {
+        return permissions_.allows(user, {verb, resource.group, resource.plural, subresource, key.ns, key.name});
+      },
+      [&](const kube::Resource& resource, const kube::Key& key) -> std::optional<kube::Object> {
+        const auto* other = kinds_.find(resource);
+        if (other == nullptr || other->collection == nullptr) return std::nullopt;
+        const auto found = other->collection->entries.find(key);
+        if (found == other->collection->entries.end()) return std::nullopt;
+        return found->second.object;
+      }};
+  for (auto admission = first; admission != last; ++admission)
+    if (const auto why = admission->second(review))
+      return errors::forbidden(kind.resource, kube::string_at(after, {"metadata", "name"}), *why);
+  return {};
+}
+
 void Core::arrive_late(async::TimePoint when, const User& user, kube::Request request) {
   late_.emplace(when, LateRequest{user, std::move(request)});
 }
@@ -168,26 +192,6 @@ void Core::run_one_task() {
     log_.error("background work failed", {{"error", failure.what()}});
   }
   schedule();
-}
-
-std::string Core::add_token(User user, std::optional<async::WallTime> expires, std::string account_uid) {
-  std::string token = make_token(user.name, expires, random);
-  tokens_[token] = {std::move(user), expires, std::move(account_uid)};
-  return token;
-}
-
-std::optional<User> Core::authenticate(const std::string& token) const {
-  const auto found = tokens_.find(token);
-  if (found == tokens_.end()) return std::nullopt;
-  const auto& [user, expires, account_uid] = found->second;
-  if (expires && clock_.wall_now() >= *expires) return std::nullopt;
-  if (!account_uid.empty() && !store_.exists(account_uid)) return std::nullopt;
-  return user;
-}
-
-CertificateAuthority& Core::authority() {
-  if (authority_ == nullptr) authority_ = std::make_unique<CertificateAuthority>(options_.name, clock_.wall_now());
-  return *authority_;
 }
 
 }  // namespace hubferry::sim

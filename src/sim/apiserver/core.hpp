@@ -8,6 +8,7 @@
 
 #include "hubferry/async/clock.hpp"
 #include "hubferry/kube/api.hpp"
+#include "hubferry/kube/config.hpp"
 #include "hubferry/kube/env.hpp"
 #include "hubferry/sim/server.hpp"
 #include "sim/apiserver/certificate_authority.hpp"
@@ -151,5 +152,18 @@ class Core : public std::enable_shared_from_this<Core> {
   bool scheduled_ = false;
   async::Executor executor_;
 };
+
+/// Says who is asking, at each call; nobody: unauthorized. The core outlives it.
+using Identify = std::function<std::optional<User>()>;
+
+/// kube::Api straight into the store.
+std::unique_ptr<kube::Api> make_direct_api(std::shared_ptr<Core> core, Identify identify);
+std::unique_ptr<kube::Api> make_direct_api(std::shared_ptr<Core> core, User user);
+
+/// Where the server is found under `url`, and what it must show; without a credential.
+kube::ClientConfig describe_server(Core& core, const std::string& url);
+
+/// Lets `user` in: by a token that is valid for ever, or by a client certificate.
+void add_credential(kube::ClientConfig& config, Core& core, const User& user, bool by_certificate);
 
 }  // namespace hubferry::sim

@@ -1,5 +1,4 @@
 #include "sim/apiserver/core.hpp"
-#include "sim/apiserver/metadata.hpp"
 #include "sim/apiserver/validation.hpp"
 
 namespace hubferry::sim {
@@ -40,7 +39,7 @@ Outcome<kube::Object> Core::insert(const User& user, const Kind& kind, kube::Req
                                    std::unique_ptr<ManagedFields> managed) {
   if (auto checked = check_type(kind.resource, object); !checked) return checked.error();
   to_stored_names(kind, object);
-  metadata_of(object);
+  kube::object_in(object, "metadata");
   kube::Key key{request.key.ns, std::string{kube::string_at(object, {"metadata", "name"})}};
   if (const auto ns = kube::string_at(object, {"metadata", "namespace"}); !ns.empty() && ns != key.ns)
     return errors::bad_request("the namespace of the provided object does not match the namespace sent on the request");
@@ -50,7 +49,7 @@ Outcome<kube::Object> Core::insert(const User& user, const Kind& kind, kube::Req
   if (const auto prefix = kube::string_at(object, {"metadata", "generateName"}); key.name.empty() && !prefix.empty()) {
     do key.name = std::string{prefix} + random.suffix();
     while (entries.contains(key));
-    metadata_of(object)["name"] = key.name;
+    kube::object_in(object, "metadata")["name"] = key.name;
   }
   if (auto checked = check_namespace(kind, key); !checked) return checked.error();
   if (auto complaints = check_metadata(kind.resource, object); !complaints.empty())
@@ -64,7 +63,7 @@ Outcome<kube::Object> Core::insert(const User& user, const Kind& kind, kube::Req
     object["status"] = json::object{{"phase", "Active"}};
   }
   // From here on the object keeps its fields: a reference into it stays good.
-  auto& metadata = metadata_of(object);
+  auto& metadata = kube::object_in(object, "metadata");
   for (const char* field : {"uid", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields",
                             "generation", "resourceVersion"})
     metadata.erase(field);
@@ -91,7 +90,7 @@ Outcome<kube::Object> Core::insert(const User& user, const Kind& kind, kube::Req
   if (entries.contains(key)) return errors::already_exists(kind.resource, key.name);
   if (auto asked = ask_admission(user, kind, nullptr, object); !asked) return asked.error();
 
-  auto& fixed = metadata_of(object);
+  auto& fixed = kube::object_in(object, "metadata");
   fixed["uid"] = random.uuid();
   fixed["creationTimestamp"] = timestamp();
   if (kind.counts_generations) fixed["generation"] = 1;

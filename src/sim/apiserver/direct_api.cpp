@@ -1,5 +1,3 @@
-#include "sim/apiserver/direct_api.hpp"
-
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "sim/apiserver/core.hpp"
-#include "sim/apiserver/direct_api.hpp"
 
 namespace hubferry::sim {
 

@@ -6,12 +6,8 @@
 namespace hubferry::sim {
 
 json::object StatusError::to_status() const {
-  json::object status{{"kind", "Status"},
-                      {"apiVersion", "v1"},
-                      {"metadata", json::object{}},
-                      {"status", "Failure"},
-                      {"message", message},
-                      {"reason", reason},
+  json::object status{{"kind", "Status"},    {"apiVersion", "v1"}, {"metadata", json::object{}},
+                      {"status", "Failure"}, {"message", message}, {"reason", reason},
                       {"code", code}};
   json::object extended = details;
   if (retry_after_seconds) extended["retryAfterSeconds"] = *retry_after_seconds;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "sim/apiserver/compact.hpp"
-
 namespace hubferry::sim {
 
 void WatchBuffer::offer(const EventPtr& event) {
@@ -128,7 +126,7 @@ kube::Object Store::put(Collection& collection, const kube::Key& key, json::obje
                         std::unique_ptr<ManagedFields> managed, const std::string* creator) {
   const auto version = ++version_;
   object["metadata"].as_object()["resourceVersion"] = std::to_string(version);
-  kube::Object stored = sim::compact(object);
+  kube::Object stored = compact_object(object);
   auto [at, is_new] = collection.entries.try_emplace(key);
   auto& entry = at->second;
   const Reference reference{collection.id(), key};
@@ -156,7 +154,7 @@ kube::Object Store::erase(Collection& collection, const kube::Key& key) {
   const auto version = ++version_;
   json::object last = previous.json();
   last["metadata"].as_object()["resourceVersion"] = std::to_string(version);
-  auto object = sim::compact(last);
+  auto object = compact_object(last);
   collection.record(std::make_shared<Event>(Event{Event::Type::deleted, version, object, std::move(previous)}));
   return object;
 }

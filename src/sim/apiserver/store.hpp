@@ -18,6 +18,10 @@
 
 namespace hubferry::sim {
 
+/// A copy of the object in one block of memory of exactly its size, instead of one allocation per key and string.
+/// Copies of it may be changed freely, on any loop: what they add is allocated from the heap.
+kube::Object compact_object(const json::object& object);
+
 /// One change of one object. Shared between the history and all watches.
 struct Event {
   enum class Type { added, modified, deleted };

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "sim/apiserver/core.hpp"
-#include "sim/apiserver/metadata.hpp"
 #include "sim/apiserver/patch.hpp"
 #include "sim/apiserver/validation.hpp"
 
@@ -94,7 +93,7 @@ Outcome<kube::Object> Core::apply(const User& user, const Kind& kind, kube::Requ
   if (const auto name = kube::string_at(applied, {"metadata", "name"}); !name.empty() && name != request.key.name)
     return errors::bad_request("the name of the object (" + std::string{name} +
                                ") does not match the name on the URL (" + request.key.name + ")");
-  auto& metadata = metadata_of(applied);
+  auto& metadata = kube::object_in(applied, "metadata");
   if (metadata.contains("managedFields")) return errors::bad_request("metadata.managedFields must be nil");
   metadata["name"] = request.key.name;
   FieldManager manager{manager_of(request), true, request.subresource, kind.resource.api_version(), timestamp(), {}};
@@ -120,7 +119,7 @@ Outcome<kube::Object> Core::apply(const User& user, const Kind& kind, kube::Requ
     json::object narrowed;
     for (const char* field : {"apiVersion", "kind", "metadata", "status"}) carry(narrowed, applied, field);
     for (const char* field : {"labels", "annotations", "finalizers", "ownerReferences"})
-      metadata_of(narrowed).erase(field);
+      kube::object_in(narrowed, "metadata").erase(field);
     applied = std::move(narrowed);
   } else if (kind.status) {
     applied.erase("status");
@@ -169,7 +168,7 @@ Outcome<kube::Object> Core::replace(const User& user, const Kind& kind, const ku
     }
     next = std::move(narrowed);
   }
-  auto& metadata = metadata_of(next);
+  auto& metadata = kube::object_in(next, "metadata");
   const auto& old_metadata = old.at("metadata").get_object();
   for (const char* field : {"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation",
                             "name", "namespace", "generateName", "resourceVersion"})
@@ -201,7 +200,7 @@ Outcome<kube::Object> Core::replace(const User& user, const Kind& kind, const ku
   if (auto checked = check_content(kind, key.name, next); !checked) return checked.error();
   if (request.subresource.empty())
     if (auto asked = ask_admission(user, kind, &before, next); !asked) return asked.error();
-  auto& fixed = metadata_of(next);
+  auto& fixed = kube::object_in(next, "metadata");
   if (kind.counts_generations && request.subresource.empty() && !same_beside_metadata(old, next))
     fixed["generation"] = before.generation() + 1;
 

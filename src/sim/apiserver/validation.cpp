@@ -171,17 +171,4 @@ bool is_released(const json::object& object) {
   return kube::string_at(object, {"kind"}) != "Namespace" || !holds({"spec", "finalizers"});
 }
 
-std::string make_token(const std::string& user, std::optional<async::WallTime> expires, async::Random& random) {
-  const auto part = [](std::string_view bytes) {
-    std::string text = kube::encode_base64(bytes);
-    std::erase(text, '=');
-    std::ranges::replace(text, '+', '-');
-    std::ranges::replace(text, '/', '_');
-    return text;
-  };
-  json::object claims{{"iss", "https://kubernetes.default.svc"}, {"sub", user}};
-  if (expires) claims["exp"] = std::chrono::duration_cast<std::chrono::seconds>(expires->time_since_epoch()).count();
-  return part(R"({"alg":"RS256","kid":"sim"})") + "." + part(json::serialize(claims)) + "." + part(random.suffix(32));
-}
-
 }  // namespace hubferry::sim

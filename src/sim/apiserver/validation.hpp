@@ -29,7 +29,4 @@ void fold_string_data(json::object& secret);
 /// Holds nothing the object back any more from being removed?
 bool is_released(const json::object& object);
 
-/// A JSON web token, in shape; only the server that issued it knows it.
-std::string make_token(const std::string& user, std::optional<async::WallTime> expires, async::Random& random);
-
 }  // namespace hubferry::sim

@@ -10,7 +10,7 @@
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/hub_controllers.hpp"
-#include "sim/ocm/cluster_names.hpp"
+#include "sim/ocm/hub_context.hpp"
 
 namespace hubferry::sim {
 

@@ -5,9 +5,7 @@
 #include <stdexcept>
 
 #include "hubferry/kube/server_url.hpp"
-#include "sim/apiserver/client_config.hpp"
 #include "sim/apiserver/core.hpp"
-#include "sim/apiserver/direct_api.hpp"
 
 namespace hubferry::sim {
 

@@ -4,7 +4,7 @@
 
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/sim/fleet_agents.hpp"
-#include "hubferry/sim/hub_admission.hpp"
+#include "hubferry/sim/hub_controllers.hpp"
 
 namespace hubferry::sim {
 

@@ -1,7 +1,6 @@
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "sim/ocm/agent_permissions.hpp"
-#include "sim/ocm/cluster_names.hpp"
 #include "sim/ocm/ensure.hpp"
 #include "sim/ocm/hub_controller.hpp"
 

@@ -16,6 +16,14 @@ using kube::Object;
 using Done = kube::Result<void>;
 using ObjectCache = kube::Cache<Object>;
 
+/// Holds a deleted ManagedCluster until everything that the hub made for it is gone.
+inline constexpr const char* cleanup_finalizer = "cluster.open-cluster-management.io/api-resource-cleanup";
+
+inline constexpr const char* unreachable_taint = "cluster.open-cluster-management.io/unreachable";
+inline constexpr const char* unavailable_taint = "cluster.open-cluster-management.io/unavailable";
+inline constexpr const char* skip_clock_check_annotation =
+    "registration.open-cluster-management.io/skip-clock-sync-check";
+
 /// What the controllers of one hub share: the server, copies of what they look at, and the voice for events.
 /// Objects are kept whole: on a simulated server the copies cost nothing, since the store's own objects are shared.
 class HubContext {

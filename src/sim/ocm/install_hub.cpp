@@ -1,3 +1,4 @@
+#include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/hub_controllers.hpp"
 #include "sim/ocm/agent_permissions.hpp"
@@ -32,6 +33,26 @@ json::object cluster_manager(bool auto_approval) {
       json::object{{"feature", "ManagedClusterAutoApproval"}, {"mode", auto_approval ? "Enable" : "Disable"}}};
   manager["spec"] = json::object{{"registrationConfiguration", std::move(registration)}};
   return manager;
+}
+
+const kube::Resource registered_clusters{"register.open-cluster-management.io", "v1", "managedclusters",
+                                         "ManagedCluster", false};
+
+bool accepts(const kube::json::object& cluster) {
+  const auto* accepted = kube::find(cluster, {"spec", "hubAcceptsClient"});
+  return accepted != nullptr && accepted->is_bool() && accepted->get_bool();
+}
+
+std::optional<std::string> check_acceptance(const AdmissionReview& review) {
+  const bool before = review.before != nullptr && accepts(review.before->json());
+  if (before || !accepts(review.after)) return std::nullopt;
+  const kube::Key key{{}, std::string{kube::string_at(review.after, {"metadata", "name"})}};
+  if (!review.may("update", registered_clusters, key, "accept"))
+    return "user \"" + review.user.name + "\" cannot update the HubAcceptsClient field";
+  const auto space = review.find(kube::resources::namespaces, key);
+  if (space && space->is_being_deleted())
+    return "cannot set HubAcceptsClient to true while the namespace " + key.name + " is being deleted";
+  return std::nullopt;
 }
 
 }  // namespace
@@ -72,6 +93,10 @@ kube::Awaitable<kube::Result<obs::Secret>> make_bootstrap_kubeconfig(kube::Api& 
   where.client_certificate_pem.clear();
   where.client_key_pem.clear();
   co_return obs::Secret{kube::to_kubeconfig(where)};
+}
+
+void guard_acceptance(Server& hub) {
+  hub.add_admission(ocm::managed_clusters, check_acceptance);
 }
 
 }  // namespace hubferry::sim

@@ -1,6 +1,5 @@
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
-#include "sim/ocm/cluster_names.hpp"
 #include "sim/ocm/ensure.hpp"
 #include "sim/ocm/hub_controller.hpp"
 

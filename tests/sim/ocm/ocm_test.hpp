@@ -7,7 +7,6 @@
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/crds.hpp"
-#include "hubferry/sim/hub_admission.hpp"
 #include "hubferry/sim/hub_controllers.hpp"
 #include "hubferry/sim/network.hpp"
 #include "sim/sim_test.hpp"

@@ -6,7 +6,7 @@
 #include "hubferry/async/semaphore.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/sim/http_frontend.hpp"
-#include "sim/apiserver/client_config.hpp"
+#include "sim/apiserver/core.hpp"
 #include "sim/apiserver/http/server_connection.hpp"
 
 namespace hubferry::sim {

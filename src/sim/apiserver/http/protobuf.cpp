@@ -1,4 +1,4 @@
-#include "sim/apiserver/http/protobuf.hpp"
+#include "sim/apiserver/http/formats.hpp"
 
 #include <algorithm>
 #include <cstdint>

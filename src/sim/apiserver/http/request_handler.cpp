@@ -9,8 +9,7 @@
 #include <charconv>
 #include <limits>
 
-#include "sim/apiserver/http/protobuf.hpp"
-#include "sim/apiserver/http/table.hpp"
+#include "sim/apiserver/http/formats.hpp"
 
 namespace hubferry::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/apiserver/http/table.hpp"
+#include "sim/apiserver/http/formats.hpp"
 
 #include <boost/json/serialize.hpp>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "sim/apiserver/compact.hpp"
+#include "sim/apiserver/store.hpp"
 
 #include <boost/json/array.hpp>
 #include <boost/json/memory_resource.hpp>
@@ -93,7 +93,7 @@ class Sizer {
 
 }  // namespace
 
-kube::Object compact(const json::object& object) {
+kube::Object compact_object(const json::object& object) {
   Sizer sizer;
   sizer.add(object);
   Block* block = nullptr;

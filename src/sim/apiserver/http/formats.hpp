@@ -1,10 +1,16 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
-#include "sim/apiserver/status_error.hpp"
+#include "hubferry/async/types.hpp"
+#include "sim/apiserver/kinds.hpp"
 
+// The formats beside JSON: tables out, protobuf in.
 namespace hubferry::sim {
+
+/// meta.k8s.io/v1 Table: what `kubectl get` prints.
+json::object make_table(const Kind& kind, const std::vector<kube::Object>& objects, async::WallTime now);
 
 inline constexpr std::string_view protobuf_type = "application/vnd.kubernetes.protobuf";
 

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <boost/json/serialize.hpp>
 
+#include "hubferry/kube/base64.hpp"
 #include "sim/apiserver/core.hpp"
 
 namespace hubferry::sim {
@@ -18,7 +20,41 @@ json::object to_json(const User& user) {
   return shown;
 }
 
+/// A token in the shape of a JSON web token; only the server that issued it accepts it.
+std::string make_token(const std::string& user, std::optional<async::WallTime> expires, async::Random& random) {
+  const auto part = [](std::string_view bytes) {
+    std::string text = kube::encode_base64(bytes);
+    std::erase(text, '=');
+    std::ranges::replace(text, '+', '-');
+    std::ranges::replace(text, '/', '_');
+    return text;
+  };
+  json::object claims{{"iss", "https://kubernetes.default.svc"}, {"sub", user}};
+  if (expires) claims["exp"] = std::chrono::duration_cast<std::chrono::seconds>(expires->time_since_epoch()).count();
+  return part(R"({"alg":"RS256","kid":"sim"})") + "." + part(json::serialize(claims)) + "." + part(random.suffix(32));
+}
+
 }  // namespace
+
+std::string Core::add_token(User user, std::optional<async::WallTime> expires, std::string account_uid) {
+  std::string token = make_token(user.name, expires, random);
+  tokens_[token] = {std::move(user), expires, std::move(account_uid)};
+  return token;
+}
+
+std::optional<User> Core::authenticate(const std::string& token) const {
+  const auto found = tokens_.find(token);
+  if (found == tokens_.end()) return std::nullopt;
+  const auto& [user, expires, account_uid] = found->second;
+  if (expires && clock_.wall_now() >= *expires) return std::nullopt;
+  if (!account_uid.empty() && !store_.exists(account_uid)) return std::nullopt;
+  return user;
+}
+
+CertificateAuthority& Core::authority() {
+  if (authority_ == nullptr) authority_ = std::make_unique<CertificateAuthority>(options_.name, clock_.wall_now());
+  return *authority_;
+}
 
 Outcome<kube::Object> Core::review(const User& user, const Kind& kind, const json::object& body) const {
   json::object answer = body;
@@ -108,6 +144,26 @@ Outcome<kube::Object> Core::request_token(const kube::Request& request) {
   answer["status"] = json::object{{"token", request.dry_run ? "" : add_token(std::move(user), expires, uid)},
                                   {"expirationTimestamp", async::format_time(expires)}};
   return kube::Object{std::move(answer)};
+}
+
+kube::ClientConfig describe_server(Core& core, const std::string& url) {
+  kube::ClientConfig config;
+  config.name = core.options().name;
+  config.cluster_name = core.options().name;
+  config.source = "the simulated server " + core.options().name;
+  config.server = url;
+  if (url.starts_with("https://")) config.ca_pem = core.authority().certificate_pem();
+  return config;
+}
+
+void add_credential(kube::ClientConfig& config, Core& core, const User& user, bool by_certificate) {
+  if (!by_certificate) {
+    config.token = core.add_token(user, std::nullopt, {});
+    return;
+  }
+  auto pair = core.authority().issue_client(user.name, user.groups, core.clock().wall_now());
+  config.client_certificate_pem = std::move(pair.certificate);
+  config.client_key_pem = std::move(pair.key);
 }
 
 }  // namespace hubferry::sim
