@@ -31,6 +31,10 @@ phase::DefaultDefinition<AgentCore, AgentRecord> make_definition() {
                       {phases::bootstrapping, phases::leaving},
                       {phases::joined, phases::leaving},
                       {phases::leaving, phases::failed}};
+  definition.forced = {{phases::selecting, phases::joined, "registered there already"},
+                       {phases::bootstrapping, phases::leaving, "the hub refused, or did not answer in time"},
+                       {phases::bootstrapping, phases::selecting, "no hub is selected"},
+                       {phases::joined, phases::selecting, "no hub is selected"}};
   definition.handlers.emplace(phases::selecting,
                               Handler::leaf({.description = "choose a hub: stay, else the first valid"}, select_hub));
   definition.handlers.emplace(phases::bootstrapping,

@@ -33,7 +33,7 @@ struct Controller::State {
         reporter(global, options.instance, env),
         services{global, hubs, store, admission, reporter, options, env},
         queue({.name = "migration", .controller = {}}, env) {
-    define(definition, store, env.clock);
+    define(definition, store);
     phase::MachineOptions machine_options;
     machine_options.name = "migration";
     machine_options.on_transition = [this](const phase::Transition& transition) { reporter.moved(transition); };

@@ -4,24 +4,17 @@ namespace hubferry::migration {
 
 namespace {
 
-using Fetched = phase::Result<std::optional<Migration>>;
-
-/// Reading an ended migration for which something is left to do gives one that is doing it.
-auto heeding_requests(std::function<Awaitable<Fetched>(Services&, kube::Key)> fetch, async::Clock& clock) {
-  return [fetch = std::move(fetch), &clock](Services& services, kube::Key key) -> Awaitable<Fetched> {
-    auto fetched = co_await fetch(services, std::move(key));
-    if (fetched && *fetched) begin_again(**fetched, clock.wall_now());
-    co_return fetched;
+phase::Resumption<Services, Migration> resumption(const Phase& from, const Phase& to, std::string when) {
+  const auto prepare = [to](Services& services, Migration& migration, WallTime now) {
+    prepare_to_resume(migration, to, now);
+    services.reporter.remember(migration, to, now);
   };
+  return {from, to, std::move(when), wants_to_resume, prepare};
 }
 
 }  // namespace
 
-void define(Definition& definition, phase::KubeStore& store, async::Clock& clock) {
-  phase::keep_in(definition, store);
-  definition.fetch_resource = heeding_requests(std::move(definition.fetch_resource), clock);
-  definition.fetch_fresh = heeding_requests(std::move(definition.fetch_fresh), clock);
-
+void declare(Definition& definition) {
   definition.initial = phases::pending;
   definition.terminals = {{phases::completed, phase::Ending::success}, {phases::failed, phase::Ending::failure}};
   definition.normal = {{phases::pending, phases::validating},     {phases::validating, phases::initializing},
@@ -32,6 +25,15 @@ void define(Definition& definition, phase::KubeStore& store, async::Clock& clock
                       {phases::initializing, phases::rollbacking}, {phases::deploying, phases::rollbacking},
                       {phases::registering, phases::rollbacking},  {phases::rollbacking, phases::failed},
                       {phases::cleaning, phases::completed}};
+  definition.forced = {{phases::validating, phases::pending, "a cluster belongs to another migration"},
+                       {phases::initializing, phases::rollbacking, "deleted"},
+                       {phases::deploying, phases::rollbacking, "deleted"},
+                       {phases::registering, phases::rollbacking, "deleted"},
+                       {phases::rollbacking, phases::cleaning, "some clusters arrived"},
+                       {phases::cleaning, phases::failed, "some clusters did not arrive"}};
+  definition.resumptions = {
+      resumption(phases::failed, phases::rollbacking, "rollback requested, or deleted before it was complete"),
+      resumption(phases::completed, phases::cleaning, "deleted before the cleanup was complete")};
   definition.handlers.emplace(phases::pending, pending_phase());
   definition.handlers.emplace(phases::validating, validating_phase());
   definition.handlers.emplace(phases::initializing, initializing_phase());
@@ -39,6 +41,11 @@ void define(Definition& definition, phase::KubeStore& store, async::Clock& clock
   definition.handlers.emplace(phases::registering, registering_phase());
   definition.handlers.emplace(phases::rollbacking, rollbacking_phase());
   definition.handlers.emplace(phases::cleaning, cleaning_phase());
+}
+
+void define(Definition& definition, phase::KubeStore& store) {
+  phase::keep_in(definition, store);
+  declare(definition);
   definition.normalize();
 }
 

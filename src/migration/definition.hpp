@@ -16,7 +16,9 @@ Handler cleaning_phase();
 
 using Definition = phase::DefaultDefinition<Services, Migration>;
 
-/// Phases, tables and handlers; kept in `store`, which must outlive it.
-void define(Definition& definition, phase::KubeStore& store, async::Clock& clock);
+/// Phases, transitions and handlers.
+void declare(Definition& definition);
+/// The same, kept in `store`, which must outlive it, and ready for a machine.
+void define(Definition& definition, phase::KubeStore& store);
 
 }  // namespace hubferry::migration

@@ -107,20 +107,19 @@ json::object Migration::problems(std::string_view activity) const {
   return noted != nullptr && noted->is_object() ? noted->get_object() : json::object{};
 }
 
-bool begin_again(Migration& migration, WallTime now) {
-  const bool failed = migration.phase() == phases::failed;
-  const bool asked = failed && migration.asks_for_rollback() && !migration.is_being_deleted();
-  const bool held_back = is_terminal(migration.phase()) && migration.is_held_back();
-  if (!asked && !held_back) return false;
-  const Phase next = failed ? phases::rollbacking : phases::cleaning;
-  migration.set_phase(next);
+bool wants_to_resume(const Migration& migration) {
+  const auto phase = migration.phase();
+  if (phase == phases::failed && migration.asks_for_rollback() && !migration.is_being_deleted()) return true;
+  return is_terminal(phase) && migration.is_held_back();
+}
+
+void prepare_to_resume(Migration& migration, const Phase& next, WallTime now) {
   migration.set_state(phases::rollbacking, {});
   migration.set_state(phases::cleaning, {});
   for (const auto* finished : {"rollback", "cleanup", "completionTime"}) migration.status.erase(finished);
   kube::remove_condition(migration.status, conditions::rolled_back);
   kube::remove_condition(migration.status, conditions::cleaned);
   migration.enter(next, now);
-  return true;
 }
 
 }  // namespace hubferry::migration

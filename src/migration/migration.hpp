@@ -65,9 +65,10 @@ struct Migration : phase::KubeResource {
   [[nodiscard]] std::string pinned(std::string_view field) const;
 };
 
-/// Turns a Failed migration whose rollback is asked for once more into one that is Rollbacking, with a fresh clock. So
-/// does the deletion of one that has ended but still holds its finalizer (a Completed one is Cleaning again): nothing
-/// else would let it go. Tells whether it did.
-bool begin_again(Migration& migration, WallTime now);
+/// True for an ended migration that must return to work: a Failed one whose rollback is requested once more, and any
+/// that is being deleted while it still holds its finalizer, which nothing else would remove.
+bool wants_to_resume(const Migration& migration);
+/// Resets what the last rollback and cleanup left in the status; the clock of `next` starts.
+void prepare_to_resume(Migration& migration, const Phase& next, WallTime now);
 
 }  // namespace hubferry::migration

@@ -98,8 +98,8 @@ Awaitable<ReconcileState> carry_over(Step& step) {
   if (!ledger->failures.empty())
     message += "; staying on " + step.source_name() + ": " + some_failures(ledger->failures);
   step.report(ConditionStatus::yes, "ResourcesDeployed", message);
-  co_return go_on(step, phases::registering,
-                  "waiting for " + count_clusters(on_their_way) + " to become Available on " + step.target_name());
+  co_return step.advance("waiting for " + count_clusters(on_their_way) + " to become Available on " +
+                         step.target_name());
 }
 
 }  // namespace

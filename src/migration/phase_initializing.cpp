@@ -66,8 +66,8 @@ Awaitable<ReconcileState> prepare_source(Step& step) {
   put_counts(step.migration, *ledger, true);
   step.report(ConditionStatus::yes, "ResourceInitialized",
               step.target_name() + " and " + step.source_name() + " are prepared for the move");
-  co_return go_on(step, phases::deploying,
-                  "carrying the resources of " + count_clusters(ledger->all.size()) + " to " + step.target_name());
+  co_return step.advance("carrying the resources of " + count_clusters(ledger->all.size()) + " to " +
+                         step.target_name());
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ Awaitable<ReconcileState> wait_for_turn(Step& step) {
   if (!migration.time("startTime")) migration.set_time("startTime", step.now());
   step.report(ConditionStatus::yes, "InstanceStarted",
               "the migration from " + step.source_name() + " to " + step.target_name() + " has started");
-  co_return go_on(step, phases::validating, "checking the hubs and the clusters");
+  co_return step.advance("checking the hubs and the clusters");
 }
 
 }  // namespace

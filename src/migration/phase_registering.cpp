@@ -130,7 +130,7 @@ Awaitable<ReconcileState> move_clusters(Step& step) {
                        " Available on " + step.target_name();
   if (ledger->all_arrived()) {
     step.report(ConditionStatus::yes, "ClusterRegistered", arrived);
-    co_return go_on(step, phases::cleaning, "verifying what arrived before anything is removed");
+    co_return step.advance("verifying what arrived before anything is removed");
   }
   const auto message = arrived + "; going back to " + step.source_name() + ": " + some_failures(ledger->failures);
   co_return fail_stage(step, common_reason(ledger->failures), message);

@@ -228,9 +228,8 @@ Awaitable<ReconcileState> conclude_rollback(Step& step) {
   if (!verdict.success) step->reporter.warn(step.migration, "RollbackingFailed", "RollBack", verdict.message);
   if (const auto stage = step.migration.rollback_stage()) step->reporter.rolled_back(*stage, verdict.success);
   put_counts(step.migration, *ledger, true);
-  if (ledger->success.size() == ledger->cleaned.size()) co_return co_await finish(step, *ledger, phases::failed);
-  go_on(step, phases::cleaning, "verifying what arrived before anything is removed");
-  co_return phase::go_to(phases::cleaning);
+  if (ledger->success.size() == ledger->cleaned.size()) co_return co_await finish(step, *ledger, step.successor());
+  co_return step.jump_to(phases::cleaning, "verifying what arrived before anything is removed");
 }
 
 }  // namespace

@@ -110,8 +110,7 @@ Awaitable<ReconcileState> check_clusters(Step& step) {
     step.report(
         ConditionStatus::yes, "ResourceValidated",
         count_clusters(ledger->all.size()) + " can move from " + step.source_name() + " to " + step.target_name());
-    co_return go_on(step, phases::initializing,
-                    "preparing " + step.target_name() + ", then " + step.source_name() + ", for the move");
+    co_return step.advance("preparing " + step.target_name() + ", then " + step.source_name() + ", for the move");
   }
   if (!failures.empty())
     problems.push_back({common_reason(failures), std::to_string(failures.size()) + " of " +

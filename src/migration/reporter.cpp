@@ -83,11 +83,13 @@ void Reporter::moved(const phase::Transition& transition) {
   const bool failed =
       transition.state.failed || transition.to == phases::failed || transition.to == phases::rollbacking;
   entries_.with({transition.to}).increment();
-  outcomes_.with({transition.from, failed ? "failed" : "done"}).increment();
+  // A terminal phase that is left again has neither an outcome nor a duration.
+  const bool resumed = transition.edge == phase::EdgeKind::resume;
+  if (!resumed) outcomes_.with({transition.from, failed ? "failed" : "done"}).increment();
   const auto found = last_words_.find(transition.key);
   if (found == last_words_.end()) return;
   // Not from the State, which counts in whole seconds: most phases of small migrations take less.
-  phase_duration_.with({transition.from}).observe(seconds(clock_.wall_now() - found->second.began));
+  if (!resumed) phase_duration_.with({transition.from}).observe(seconds(clock_.wall_now() - found->second.began));
   auto note = transition.to + " after " + transition.from;
   if (!found->second.message.empty()) note += ": " + found->second.message;
   events_.event(found->second.regarding, failed ? kube::EventType::warning : kube::EventType::normal, transition.to,

@@ -20,8 +20,7 @@ Awaitable<ReconcileState> turn_back(Step& step) {
   if (is_undone_by_rollback(step.phase())) {
     step.report(no, "Cancelled", message);
     step.migration.set_rollback_stage(*stage_from(step.phase()));
-    go_on(step, phases::rollbacking, "bringing the clusters back to " + step.source_name() + ": " + message);
-    co_return phase::go_to(phases::rollbacking);
+    co_return step.jump_to(phases::rollbacking, "bringing the clusters back to " + step.source_name() + ": " + message);
   }
   co_return co_await reject(step, "Cancelled", message);
 }
@@ -131,12 +130,21 @@ Handler step(phase::Metadata metadata, std::function<Awaitable<ReconcileState>(S
   return Handler::leaf(std::move(metadata), std::move(leaf));
 }
 
-ReconcileState go_on(Step& step, const Phase& next, std::string_view what_happens_now) {
-  step.migration.enter(next, step.now());
+void Step::enter(const Phase& next, std::string_view what_happens_now) {
+  migration.enter(next, now());
   // Conditions stand in the order in which they come about: the proof comes before the cleanup.
-  if (next == phases::cleaning) step.report(conditions::verified, no, "Waiting", what_happens_now);
-  step.report(condition_of(next), no, "Waiting", what_happens_now);
+  if (next == phases::cleaning) report(conditions::verified, no, "Waiting", what_happens_now);
+  report(condition_of(next), no, "Waiting", what_happens_now);
+}
+
+ReconcileState Step::advance(std::string_view what_happens_now) {
+  enter(successor(), what_happens_now);
   return phase::done();
+}
+
+ReconcileState Step::jump_to(const Phase& next, std::string_view what_happens_now) {
+  enter(next, what_happens_now);
+  return phase::go_to(next);
 }
 
 ReconcileState fail_stage(Step& step, std::string_view reason, const std::string& message) {
@@ -144,7 +152,7 @@ ReconcileState fail_stage(Step& step, std::string_view reason, const std::string
   const auto stage = stage_from(step.phase());
   if (stage) {
     step.migration.set_rollback_stage(*stage);
-    go_on(step, phases::rollbacking, "bringing the clusters back to " + step.source_name());
+    step.enter(step.error_successor(), "bringing the clusters back to " + step.source_name());
   }
   return phase::failed(message);
 }
@@ -152,8 +160,10 @@ ReconcileState fail_stage(Step& step, std::string_view reason, const std::string
 Awaitable<ReconcileState> reject(Step& step, std::string reason, std::string message) {
   step.report(no, reason, message);
   Ledger nothing_moved;
-  auto result = co_await finish(step, nothing_moved, phases::failed);
-  if (!result.next.empty()) result.error = phase::Error{std::move(message)};
+  auto result = co_await finish(step, nothing_moved, step.error_successor());
+  if (!result.done) co_return result;
+  result.next.clear();
+  result.error = phase::Error{std::move(message)};
   co_return result;
 }
 
@@ -175,7 +185,7 @@ Awaitable<ReconcileState> finish(Step& step, const Ledger& ledger, const Phase& 
   if (freed && freed->uid() == migration.object.uid()) migration.object = *freed;
   migration.set_time("completionTime", step.now());
   step->reporter.ended(migration, ledger, ending == phases::completed);
-  co_return phase::go_to(ending);
+  co_return ending == step.successor() ? phase::done() : phase::go_to(ending);
 }
 
 namespace {

@@ -40,6 +40,9 @@ class Step {
   Services* operator->() const { return &context_.services(); }
   [[nodiscard]] const Phase& phase() const { return context_.phase(); }
   [[nodiscard]] const std::string& name() const { return context_.handler(); }
+  /// Where the definition leads from this phase: when it is done, and when it has failed.
+  [[nodiscard]] const Phase& successor() const { return context_.successor(); }
+  [[nodiscard]] const Phase& error_successor() const { return context_.error_successor(); }
   [[nodiscard]] const obs::Logger& log() const { return log_; }
   [[nodiscard]] async::Clock& clock() const { return context_.clock(); }
   [[nodiscard]] WallTime now() const { return context_.clock().wall_now(); }
@@ -71,6 +74,13 @@ class Step {
   void report(kube::ConditionStatus status, std::string_view reason, std::string_view message);
   void report(std::string_view condition, kube::ConditionStatus status, std::string_view reason,
               std::string_view message);
+  /// Starts the clock of the next phase, and says in its condition what happens now.
+  void enter(const Phase& next, std::string_view what_happens_now);
+  /// Ends the phase: continues to its successor.
+  ReconcileState advance(std::string_view what_happens_now);
+  /// Ends the phase: continues to one that the definition declares as a forced transition.
+  ReconcileState jump_to(const Phase& next, std::string_view what_happens_now);
+
   /// Writes the status now instead of at the end of the step: before long waits, and progress within them. A write that
   /// does not succeed is made up for by the next one.
   Awaitable<> save();
@@ -87,9 +97,6 @@ class Step {
 /// A leaf of a phase. Before its function runs, it sees to it that a migration that is being deleted turns back, that
 /// the phase has a clock, and that what is thrown ends the phase as any failure does.
 Handler step(phase::Metadata metadata, std::function<Awaitable<ReconcileState>(Step&)> function);
-
-/// Ends the phase: the next one's clock starts, and its condition says what is going on.
-ReconcileState go_on(Step& step, const Phase& next, std::string_view what_happens_now);
 
 /// Ends the phase as failed: what was touched is rolled back. Clusters that failed are told of by events.
 ReconcileState fail_stage(Step& step, std::string_view reason, const std::string& message);

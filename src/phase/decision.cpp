@@ -15,7 +15,19 @@ async::Duration entered_again_after(const DefinitionBase& definition, const Reco
 }
 
 Decision stay(const DefinitionBase& definition, const ReconcileState& result, State state) {
-  return {std::move(state), Phase{result.phase}, false, entered_again_after(definition, result)};
+  return {std::move(state), Phase{result.phase}, false, EdgeKind::normal, entered_again_after(definition, result)};
+}
+
+EdgeKind edge_of(const ReconcileState& result) {
+  if (!result.next.empty()) return EdgeKind::forced;
+  return result.failed ? EdgeKind::error : EdgeKind::normal;
+}
+
+std::string undeclared_jump(const Tables& tables, const ReconcileState& result, const Phase& to) {
+  const auto text = "handler '" + std::string{result.handler} + "' goes from phase '" + std::string{result.phase} +
+                    "' to phase '" + to + "', ";
+  if (!tables.knows(to)) return text + "which does not exist";
+  return text + "a transition that the definition does not declare: add it to `forced`";
 }
 
 }  // namespace
@@ -59,18 +71,18 @@ void conclude(const DefinitionBase& definition, const HandlerNode& composite, co
 
 Decision decide(const DefinitionBase& definition, const State& last, ReconcileState result) {
   const auto& tables = definition.tables();
-  const auto* handler = definition.handler_for(Phase{result.phase});
+  const Phase from{result.phase};
+  const auto* handler = definition.handler_for(from);
   Phase to = definition.next_phase(result);
-  if (!tables.knows(to)) {
-    mark_unworkable(result,
-                    "handler '" + std::string{result.handler} + "' leads to phase '" + to + "', which does not exist");
+  if (!result.next.empty() && !tables.declares(from, to, EdgeKind::forced)) {
+    mark_unworkable(result, undeclared_jump(tables, result, to));
     result.next.clear();
     to = definition.next_phase(result);
   }
   State state = merge(handler, last, result, definition.component_limit());
-  const bool moved = to != result.phase || !result.next.empty();
+  const bool moved = to != from || !result.next.empty();
   if (!moved) return stay(definition, result, std::move(state));
-  return {std::move(state), std::move(to), true, {}};
+  return {std::move(state), std::move(to), true, edge_of(result), {}};
 }
 
 Decision decide_again(const DefinitionBase& definition, const State& last, ReconcileState result,
@@ -78,7 +90,7 @@ Decision decide_again(const DefinitionBase& definition, const State& last, Recon
   const auto* handler = definition.handler_for(Phase{result.phase});
   Decision first = decide(definition, last, result);
   State merged = merge_concurrent(handler, last, first.state, fresh_state);
-  if (fresh_phase != result.phase) return {std::move(merged), fresh_phase, true, {}};
+  if (fresh_phase != result.phase) return {std::move(merged), fresh_phase, true, EdgeKind::normal, {}};
   // A forced transition, and one into an error, stand whatever the others did, unless all is done now.
   result.done = merged.done;
   if (merged.completed()) {

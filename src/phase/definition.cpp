@@ -34,6 +34,8 @@ class Checker {
       }
       if (const auto* handler = definition_.handler_for(phase)) check_node(phase, *handler, quoted(handler->name()));
     }
+    for (const auto& jump : tables_.forced) check_forced(jump);
+    for (const auto& jump : tables_.resumed) check_resumed(jump);
     for (const auto& [phase, ending] : tables_.terminals)
       if (phase.empty()) complain("a terminal phase has an empty name");
     if (definition_.requeue_delay() <= async::Duration::zero()) complain("the requeue delay must be positive");
@@ -67,6 +69,26 @@ class Checker {
     } else if (row->second == phase) {
       complain("phase " + quoted(phase) + ": its " + table + " transition leads back to itself, for ever");
     }
+  }
+
+  void check_ends(const Jump& jump, const std::string& kind) {
+    for (const auto& phase : {jump.from, jump.to})
+      if (!tables_.knows(phase))
+        complain("phase " + quoted(phase) + ": a " + kind + " transition names it, but it does not exist");
+  }
+
+  void check_forced(const Jump& jump) {
+    check_ends(jump, "forced");
+    if (tables_.is_terminal(jump.from))
+      complain("phase " + quoted(jump.from) + ": it is terminal but has a forced transition: declare a resumption");
+  }
+
+  void check_resumed(const Jump& jump) {
+    check_ends(jump, "resume");
+    if (tables_.knows(jump.from) && !tables_.is_terminal(jump.from))
+      complain("phase " + quoted(jump.from) + ": it has a resumption but is not terminal");
+    if (tables_.is_terminal(jump.to))
+      complain("phase " + quoted(jump.from) + ": its resumption leads to the terminal phase " + quoted(jump.to));
   }
 
   bool reaches_an_end(const Phase& from) const {

@@ -9,7 +9,7 @@
 
 namespace hubferry::phase {
 
-/// What a reconcile knows while it goes on.
+/// One reconcile in progress.
 struct MachineCore::Step {
   Step(Key of, obs::Logger logger) : key(std::move(of)), log(std::move(logger)) {}
 
@@ -118,7 +118,13 @@ Awaitable<Reconciled> MachineCore::reconcile(Key key) {
       definition_.erased_set_phase(step.resource.get(), step.phase);
       step.phase_unwritten = true;
     }
-    if (definition_.tables().is_terminal(step.phase)) co_return finish(Reconciled::Outcome::terminal);
+    if (definition_.tables().is_terminal(step.phase)) {
+      auto resumed = definition_.erased_resumption(step.resource.get());
+      if (!resumed) co_return finish(Reconciled::Outcome::terminal);
+      co_await resume(step, std::move(*resumed));
+      if (step.over) co_return std::move(step.reconciled);
+      continue;
+    }
     if (step.reconciled.runs == options_.runs_at_once) co_return finish(Reconciled::Outcome::again);
 
     step.last = definition_.erased_state(step.resource.get(), step.phase);
@@ -128,7 +134,7 @@ Awaitable<Reconciled> MachineCore::reconcile(Key key) {
     const HandlerRun run{definition_, env_.clock, step.log, step.key, step.phase, services_, step.resource.get()};
     co_await run_root(step, run);
     if (step.result.failed) {
-      step.log.warn("the handler failed",
+      step.log.warn("handler failed",
                     {{"phase", step.phase}, {"error", step.result.error->message}, {"fatal", step.result.fatal}});
     }
     ++step.reconciled.runs;
@@ -154,9 +160,89 @@ Awaitable<> MachineCore::run_root(Step& step, const HandlerRun& run) {
 }
 
 void MachineCore::report_transition(const Step& step) {
-  step.log.info("the phase changed", {{"from", step.phase}, {"to", step.decision.phase}});
+  step.log.info(
+      "phase changed",
+      {{"from", step.phase}, {"to", step.decision.phase}, {"transition", std::string{to_string(step.decision.edge)}}});
   transitions_.with({options_.name, step.decision.phase}).increment();
-  if (options_.on_transition) options_.on_transition({step.key, step.phase, step.decision.phase, step.decision.state});
+  if (options_.on_transition)
+    options_.on_transition({step.key, step.phase, step.decision.phase, step.decision.state, step.decision.edge});
+}
+
+/// Writes the transition from a terminal phase back to work. When somebody else's write comes in between, the caller
+/// looks at the resource again.
+Awaitable<> MachineCore::resume(Step& step, Phase to) {
+  const auto fail = [&](Error error) {
+    step.reconciled.outcome = Reconciled::Outcome::failed;
+    step.reconciled.phase = step.phase;
+    step.reconciled.error = std::move(error);
+    step.over = true;
+  };
+  if (!definition_.tables().declares(step.phase, to, EdgeKind::resume)) {
+    fail(Error{"phase '" + step.phase + "' cannot be resumed in phase '" + to +
+               "': the definition does not declare it"});
+    co_return;
+  }
+  step.last = definition_.erased_state(step.resource.get(), step.phase);
+  step.result = ReconcileState{};
+  step.decision = {step.last, to, true, EdgeKind::resume, {}};
+  async::Backoff backoff{{}, env_.clock, env_.random};
+  for (;;) {
+    void* const resource = step.resource.get();
+    definition_.erased_prepare_resumption(services_, resource, to, env_.clock.wall_now());
+    definition_.erased_set_phase(resource, to);
+    definition_.erased_set_state(resource, to, State{});
+    const auto written = co_await persist(step);
+    if (written.outcome == Written::Outcome::written) {
+      report_transition(step);
+      co_return;
+    }
+    if (step.over) co_return;
+    co_await pause_after(written, backoff);
+    auto fresh = co_await read_fresh(step);
+    if (step.over) co_return;
+    const bool happened = written.outcome == Written::Outcome::ambiguous && definition_.erased_phase(fresh.get()) == to;
+    step.resource = std::move(fresh);
+    if (happened) report_transition(step);
+    if (definition_.erased_phase(step.resource.get()) != step.phase ||
+        definition_.erased_resumption(step.resource.get()) != to)
+      co_return;
+  }
+}
+
+/// Writes the status once. Sets step.over where there is nothing more to write to.
+Awaitable<Written> MachineCore::persist(Step& step) {
+  auto written = co_await caught(definition_.erased_persist(services_, step.resource.get()));
+  ++step.reconciled.writes;
+  writes_.with({options_.name, to_label(written.outcome)}).increment();
+  switch (written.outcome) {
+    case Written::Outcome::written:
+    case Written::Outcome::conflict:
+      break;
+    case Written::Outcome::gone:
+      step.over = true;
+      break;
+    case Written::Outcome::ambiguous:
+      step.log.warn("status write got no answer, reading the resource again", {{"error", written.error.message}});
+      break;
+    case Written::Outcome::failed:
+      step.log.warn("status write failed", {{"error", written.error.message}});
+      if (written.error.kind == ErrorKind::network) break;
+      step.reconciled.outcome = Reconciled::Outcome::failed;
+      step.reconciled.phase = step.phase;
+      step.reconciled.error = written.error;
+      step.over = true;
+      break;
+  }
+  co_return written;
+}
+
+/// The first conflict is answered at once; further ones back off.
+Awaitable<> MachineCore::pause_after(const Written& written, async::Backoff& backoff) {
+  if (written.outcome == Written::Outcome::failed || backoff.failures() > 0) {
+    co_await backoff.pause();
+  } else {
+    backoff.next();
+  }
 }
 
 /// One status write, where there is something to write; repeated until it stands or there is nothing to write to.
@@ -168,7 +254,7 @@ Awaitable<> MachineCore::write(Step& step) {
     void* const resource = step.resource.get();
     if (without_answer && step.decision.phase == without_answer->phase && known == without_answer->state &&
         definition_.erased_phase(resource) == without_answer->phase && without_answer->phase != step.phase) {
-      // Nobody else's would have the very times of our State: it was our write that came through.
+      // No other write would have exactly the times of our State: it was ours that came through.
       report_transition(step);
       without_answer.reset();
     }
@@ -180,56 +266,31 @@ Awaitable<> MachineCore::write(Step& step) {
     definition_.erased_set_state(resource, step.phase, step.decision.state);
     if (restarts) {
       definition_.erased_set_phase(resource, step.decision.phase);
-      // Whoever enters a phase begins it afresh, also for the second time.
+      // A phase that is entered starts afresh, also for the second time.
       definition_.erased_set_state(resource, step.decision.phase, State{});
     }
-    const auto written = co_await caught(definition_.erased_persist(services_, resource));
-    ++step.reconciled.writes;
-    writes_.with({options_.name, to_label(written.outcome)}).increment();
-    switch (written.outcome) {
-      case Written::Outcome::written:
-        step.phase_unwritten = false;
-        if (restarts) report_transition(step);
-        co_return;
-      case Written::Outcome::gone:
-        step.over = true;
-        co_return;
-      case Written::Outcome::conflict:
-        break;
-      case Written::Outcome::ambiguous:
-        step.log.warn("it is not known whether the status was written", {{"error", written.error.message}});
-        if (restarts) without_answer = step.decision;
-        break;
-      case Written::Outcome::failed:
-        step.log.warn("the status could not be written", {{"error", written.error.message}});
-        if (written.error.kind != ErrorKind::network) {
-          step.reconciled.outcome = Reconciled::Outcome::failed;
-          step.reconciled.phase = step.phase;
-          step.reconciled.error = written.error;
-          step.over = true;
-          co_return;
-        }
-        break;
+    const auto written = co_await persist(step);
+    if (written.outcome == Written::Outcome::written) {
+      step.phase_unwritten = false;
+      if (restarts) report_transition(step);
+      co_return;
     }
-    // The first conflict is answered at once; whoever meets more of them steps back.
-    if (written.outcome == Written::Outcome::failed || backoff.failures() > 0) {
-      co_await backoff.pause();
-    } else {
-      backoff.next();
-    }
+    if (step.over) co_return;
+    if (written.outcome == Written::Outcome::ambiguous && restarts) without_answer = step.decision;
+    co_await pause_after(written, backoff);
     co_await read_again(step);
     if (step.over) co_return;
     known = definition_.erased_state(step.resource.get(), step.phase);
   }
 }
 
-/// Brings the results at hand together with what the resource says now.
-Awaitable<> MachineCore::read_again(Step& step) {
+/// The resource as the server has it now, however often that takes. Sets step.over when it is gone, or another one.
+Awaitable<DefinitionBase::ErasedResource> MachineCore::read_fresh(Step& step) {
   async::Backoff backoff{{}, env_.clock, env_.random};
   for (;;) {
     auto fetched = co_await caught(definition_.erased_fetch(services_, step.key, true));
     if (!fetched) {
-      step.log.warn("the resource could not be read again", {{"error", fetched.error().message}});
+      step.log.warn("reading the resource failed, retrying", {{"error", fetched.error().message}});
       co_await backoff.pause();
       continue;
     }
@@ -239,22 +300,25 @@ Awaitable<> MachineCore::read_again(Step& step) {
       // A successor of the same name is another machine, from its beginning.
       if (fresh != nullptr) step.reconciled.outcome = Reconciled::Outcome::again;
       step.over = true;
-      co_return;
     }
-    definition_.erased_carry_over(fresh.get(), step.resource.get());
-    Phase fresh_phase = definition_.erased_phase(fresh.get());
-    if (fresh_phase.empty()) {
-      fresh_phase = definition_.tables().initial;
-      definition_.erased_set_phase(fresh.get(), fresh_phase);
-      step.phase_unwritten = true;
-    } else {
-      step.phase_unwritten = false;
-    }
-    const State fresh_state = definition_.erased_state(fresh.get(), step.phase);
-    step.decision = decide_again(definition_, step.last, step.result, fresh_phase, fresh_state);
-    step.resource = std::move(fresh);
-    co_return;
+    co_return fresh;
   }
+}
+
+/// Combines the results at hand with what the resource says now.
+Awaitable<> MachineCore::read_again(Step& step) {
+  auto fresh = co_await read_fresh(step);
+  if (step.over) co_return;
+  definition_.erased_carry_over(fresh.get(), step.resource.get());
+  Phase fresh_phase = definition_.erased_phase(fresh.get());
+  step.phase_unwritten = fresh_phase.empty();
+  if (fresh_phase.empty()) {
+    fresh_phase = definition_.tables().initial;
+    definition_.erased_set_phase(fresh.get(), fresh_phase);
+  }
+  const State fresh_state = definition_.erased_state(fresh.get(), step.phase);
+  step.decision = decide_again(definition_, step.last, step.result, fresh_phase, fresh_state);
+  step.resource = std::move(fresh);
 }
 
 }  // namespace hubferry::phase

@@ -29,6 +29,42 @@ std::string dot_quoted(std::string_view text) {
   return '"' + replaced(replaced(text, '\\', "\\\\"), '"', "\\\"") + '"';
 }
 
+std::string mermaid_quoted(std::string_view text) {
+  return '"' + replaced(text, '"', "#quot;") + '"';
+}
+
+std::string mermaid_arrow(const Edge& edge) {
+  const auto label = [](const std::string& text) {
+    return text.empty() ? std::string{} : "|" + mermaid_quoted(text) + "|";
+  };
+  switch (edge.kind) {
+    case EdgeKind::normal:
+      return " --> ";
+    case EdgeKind::error:
+      return " -. error .-> ";
+    case EdgeKind::forced:
+      return " ==>" + label(edge.when) + " ";
+    case EdgeKind::resume:
+      return " -.->" + label(edge.when.empty() ? "resume" : "resume: " + edge.when) + " ";
+  }
+  return " --> ";
+}
+
+std::string dot_style(const Edge& edge) {
+  const auto label = edge.when.empty() ? std::string{} : ", label=" + dot_quoted(edge.when);
+  switch (edge.kind) {
+    case EdgeKind::normal:
+      return "";
+    case EdgeKind::error:
+      return " [style=dotted, color=red]";
+    case EdgeKind::forced:
+      return " [style=bold" + label + "]";
+    case EdgeKind::resume:
+      return " [style=dashed, color=blue" + label + "]";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string render_mermaid(const DefinitionBase& definition) {
@@ -38,15 +74,11 @@ std::string render_mermaid(const DefinitionBase& definition) {
   std::string out = "flowchart TD\n";
   for (const auto& phase : phases) {
     const bool terminal = tables.is_terminal(phase);
-    const auto label = '"' + replaced(phase, '"', "#quot;") + '"';
+    const auto label = mermaid_quoted(phase);
     out += "  " + names.at(phase) + (terminal ? "([" : "[") + label + (terminal ? "])" : "]") + "\n";
   }
-  for (const auto& phase : phases) {
-    if (const auto row = tables.normal.find(phase); row != tables.normal.end())
-      out += "  " + names.at(phase) + " --> " + names.at(row->second) + "\n";
-    if (const auto row = tables.error.find(phase); row != tables.error.end())
-      out += "  " + names.at(phase) + " -. error .-> " + names.at(row->second) + "\n";
-  }
+  for (const auto& edge : tables.edges())
+    out += "  " + names.at(edge.from) + mermaid_arrow(edge) + names.at(edge.to) + "\n";
   return out;
 }
 
@@ -61,12 +93,8 @@ std::string render_dot(const DefinitionBase& definition) {
           ending->second == Ending::success ? " [shape=doublecircle, color=green]" : " [shape=doublecircle, color=red]";
     out += ";\n";
   }
-  for (const auto& phase : phases) {
-    if (const auto row = tables.normal.find(phase); row != tables.normal.end())
-      out += "  " + dot_quoted(phase) + " -> " + dot_quoted(row->second) + ";\n";
-    if (const auto row = tables.error.find(phase); row != tables.error.end())
-      out += "  " + dot_quoted(phase) + " -> " + dot_quoted(row->second) + " [style=dotted, color=red];\n";
-  }
+  for (const auto& edge : tables.edges())
+    out += "  " + dot_quoted(edge.from) + " -> " + dot_quoted(edge.to) + dot_style(edge) + ";\n";
   out += "}\n";
   return out;
 }

@@ -43,8 +43,7 @@ Awaitable<> run_leaf(const HandlerRun& run, const HandlerNode& node, const State
   ContextRoom room;
   std::exception_ptr thrown;
   try {
-    auto started = node.function(run.services, {run.clock, run.log, run.key, run.phase, node.name(), cancellation},
-                                 room, run.resource, last);
+    auto started = node.function(run.services, {run, node, cancellation}, room, run.resource, last);
     take(result, co_await std::move(started));
   } catch (...) {
     thrown = std::current_exception();

@@ -290,8 +290,9 @@ TEST(RequestedRollback, OnlyAFailedMigrationWithTheVeryWordBeginsAgain) {
         {"metadata", kube::json::object{{"name", "m"}, {"uid", "u"}, {"annotations", annotations}}},
         {"status", kube::json::object{{"phase", phase}, {"rollbackStage", "Registering"}}}};
     Migration migration{phase::KubeResource{kube::Object{object}}};
-    return begin_again(migration, async::WallTime{1h}) && migration.phase() == phases::rollbacking &&
-           migration.entered(phases::rollbacking) == async::WallTime{1h};
+    if (!wants_to_resume(migration)) return false;
+    prepare_to_resume(migration, phases::rollbacking, async::WallTime{1h});
+    return migration.entered(phases::rollbacking) == async::WallTime{1h};
   };
   EXPECT_TRUE(asked("Failed", "rollback"));
   EXPECT_FALSE(asked("Failed", "Rollback"));

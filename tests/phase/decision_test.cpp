@@ -27,6 +27,8 @@ TEST_F(DecisionTest, TheTablesAndTheResultDecide) {
     Phase to;
     bool moved;
   };
+  definition.forced = {{"precheck", "failed"}};
+  definition.normalize();
   auto forced = result(false, Error::network("no"));
   forced.next = "failed";
   const Row rows[] = {

@@ -115,6 +115,24 @@ TEST_F(DefinitionTest, AComponentOfAParallelCompositeHasNoNextOneToMakeACheckpoi
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("its component 'careful' asks for a checkpoint")));
 }
 
+TEST_F(DefinitionTest, ForcedTransitionsLeadFromAWorkingPhaseToOneThatExists) {
+  definition.forced = {{"precheck", "nowhere"}, {"success", "initialize"}};
+  EXPECT_THAT(problems(),
+              ElementsAre("phase 'nowhere': a forced transition names it, but it does not exist",
+                          "phase 'success': it is terminal but has a forced transition: declare a resumption"));
+}
+
+TEST_F(DefinitionTest, ResumptionsLeadFromATerminalPhaseBackToWorkUnderACondition) {
+  const auto always_wanted = [](const Item&) { return true; };
+  definition.resumptions = {{"failed", "migrate", "", always_wanted, {}},
+                            {"precheck", "migrate", "", always_wanted, {}},
+                            {"failed", "success", "", always_wanted, {}},
+                            {"failed", "precheck", "", {}, {}}};
+  EXPECT_THAT(problems(), ElementsAre("phase 'failed': its resumption has no condition (wanted)",
+                                      "phase 'precheck': it has a resumption but is not terminal",
+                                      "phase 'failed': its resumption leads to the terminal phase 'success'"));
+}
+
 TEST_F(DefinitionTest, ADelayMustBePositive) {
   definition.delay = 0s;
   EXPECT_THAT(problems(), ElementsAre("the requeue delay must be positive"));

@@ -196,7 +196,8 @@ TEST_F(MachineTest, ADoneComponentIsNotRunAgain) {
   EXPECT_EQ(std::count(world.ran.begin(), world.ran.end(), "twice"), 2);
 }
 
-TEST_F(MachineTest, NextLeadsAnywhereWhateverTheTablesSay) {
+TEST_F(MachineTest, GoToTakesADeclaredTransitionWhateverTheTwoTablesSay) {
+  definition.forced = {{"initialize", "migrate"}};
   handle("initialize", Handlers::serial({}, {leaf("jump", always(go_to("migrate"))), leaf("rest", always(done()))}));
   reconcile_to_the_end();
   EXPECT_EQ(item().status.phase, "success");
@@ -211,9 +212,35 @@ TEST_F(MachineTest, NextToAPhaseThatDoesNotExistIsAFatalErrorThatNamesIt) {
   EXPECT_THAT(state("precheck").error, HasSubstr("'nowhere'"));
 }
 
+TEST_F(MachineTest, GoToAlongAnUndeclaredTransitionIsAFatalErrorThatNamesIt) {
+  handle("precheck", leaf("jump", always(go_to("initialize"))));
+  reconcile_to_the_end();
+  EXPECT_EQ(item().status.phase, "prefailed");
+  EXPECT_TRUE(state("precheck").fatal);
+  EXPECT_THAT(state("precheck").error, HasSubstr("'jump' goes from phase 'precheck' to phase 'initialize'"));
+  EXPECT_THAT(state("precheck").error, HasSubstr("add it to `forced`"));
+}
+
+TEST_F(MachineTest, GoToTheSuccessorIsDeclaredLikeAnyOther) {
+  handle("precheck", Handlers::leaf({}, always(go_to("migrate"))));
+  reconcile_to_the_end();
+  EXPECT_EQ(item().status.phase, "prefailed");
+}
+
+TEST_F(MachineTest, AHandlerKnowsTheSuccessorsOfItsPhase) {
+  std::vector<Phase> known;
+  handle("precheck", Handlers::leaf({}, [&](TestContext& context, Item&, const State&) -> Awaitable<ReconcileState> {
+           known = {context.successor(), context.error_successor()};
+           co_return done();
+         }));
+  reconcile_to_the_end();
+  EXPECT_THAT(known, ElementsAre("migrate", "prefailed"));
+}
+
 // Going back is a second visit: the first one's results must not make the handlers idle.
 TEST_F(MachineTest, APhaseThatIsEnteredAgainStartsAfresh) {
   int rounds = 0;
+  definition.forced = {{"migrate", "precheck"}};
   handle("precheck", Handlers::serial({}, {leaf("check", always(done()))}));
   handle("migrate", Handlers::leaf({}, [&](TestContext&, Item&, const State&) -> Awaitable<ReconcileState> {
            co_return ++rounds == 1 ? go_to("precheck") : done();
@@ -356,6 +383,7 @@ TEST_F(MachineTest, UpdatedAloneIsReasonEnoughToWrite) {
 }
 
 TEST_F(MachineTest, AMachineThatGoesInCirclesLetsOthersHaveTheirTurn) {
+  definition.forced = {{"migrate", "precheck"}};
   handle("migrate", Handlers::leaf({}, always(go_to("precheck"))));
   const auto result = reconcile_once();
   EXPECT_EQ(result.outcome, Reconciled::Outcome::again);

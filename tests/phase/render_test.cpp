@@ -103,6 +103,22 @@ TEST_F(RenderTest, MermaidDrawsTheTables) {
   EXPECT_THAT(render_dot(definition), testing::HasSubstr("\"migrate\" -> \"all \\\"good\\\"\";"));
 }
 
+TEST_F(RenderTest, AllKindsOfTransitionsCanBeToldApart) {
+  definition.forced = {{"migrate", "precheck", "the \"plan\" changed"}, {"precheck", "initialize"}};
+  definition.resumptions = {{"failed", "migrate", "retry requested", [](const Item&) { return true; }, {}}};
+  definition.normalize();
+  EXPECT_THAT(render_mermaid(definition),
+              testing::AllOf(testing::HasSubstr("  p1 --> p2\n  p1 -. error .-> p4\n  p1 ==> p0\n"),
+                             testing::HasSubstr("  p2 ==>|\"the #quot;plan#quot; changed\"| p1\n"),
+                             testing::HasSubstr("  p5 -.->|\"resume: retry requested\"| p2\n")));
+  EXPECT_THAT(render_dot(definition),
+              testing::AllOf(
+                  testing::HasSubstr("\"migrate\" -> \"precheck\" [style=bold, label=\"the \\\"plan\\\" changed\"];"),
+                  testing::HasSubstr("\"precheck\" -> \"initialize\" [style=bold];"),
+                  testing::HasSubstr("\"failed\" -> \"migrate\" [style=dashed, color=blue, "
+                                     "label=\"retry requested\"];")));
+}
+
 TEST_F(RenderTest, DotDrawsTheTables) {
   definition.normalize();
   const auto dot = render_dot(definition);

@@ -11,31 +11,34 @@
 
 namespace hubferry::phase {
 
-/// What the framework tells every handler about the run it is in.
+struct HandlerNode;
+struct HandlerRun;
+
+/// What a handler knows of the run that it is in.
 /// Lifetime: that of the handler's run.
 class RunInfo {
  public:
-  RunInfo(async::Clock& clock, const obs::Logger& log, const Key& key, const Phase& phase, const std::string& handler,
-          async::asio::cancellation_state cancellation)
-      : clock_(clock), log_(log), key_(key), phase_(phase), handler_(handler), cancellation_(cancellation) {}
+  RunInfo(const HandlerRun& run, const HandlerNode& handler, async::asio::cancellation_state cancellation)
+      : run_(run), handler_(handler), cancellation_(cancellation) {}
 
-  [[nodiscard]] async::Clock& clock() const { return clock_; }
-  /// Names the resource already.
-  [[nodiscard]] const obs::Logger& log() const { return log_; }
-  [[nodiscard]] const Key& key() const { return key_; }
-  [[nodiscard]] const Phase& phase() const { return phase_; }
-  [[nodiscard]] const std::string& handler() const { return handler_; }
+  [[nodiscard]] async::Clock& clock() const;
+  /// With the resource's key as a field.
+  [[nodiscard]] const obs::Logger& log() const;
+  [[nodiscard]] const Key& key() const;
+  [[nodiscard]] const Phase& phase() const;
+  [[nodiscard]] const std::string& handler() const;
 
-  /// True once a sibling failed or the machine is being stopped. The next co_await throws then; ask in long stretches
-  /// without one.
+  /// Where the tables lead from this phase: when it is done, and when it has failed fatally.
+  [[nodiscard]] const Phase& successor() const;
+  [[nodiscard]] const Phase& error_successor() const;
+
+  /// True once a sibling failed fatally or the machine is being stopped. The next co_await throws then; check it in
+  /// long stretches without one.
   [[nodiscard]] bool stopping() const { return cancellation_.cancelled() != async::asio::cancellation_type::none; }
 
  private:
-  async::Clock& clock_;
-  const obs::Logger& log_;
-  const Key& key_;
-  const Phase& phase_;
-  const std::string& handler_;
+  const HandlerRun& run_;
+  const HandlerNode& handler_;
   async::asio::cancellation_state cancellation_;
 };
 
@@ -52,8 +55,8 @@ class Context : public RunInfo {
   Services& services_;
 };
 
-/// Where the engine keeps the Context of a handler's run, whatever its Services are: beside its own frame, instead of
-/// in one more for each handler that waits.
+/// Storage for the Context of a handler's run, whatever its Services are: in the engine's own frame, instead of a
+/// further one for each handler that waits.
 struct ContextRoom {
   alignas(Context<int>) std::byte bytes[sizeof(Context<int>)];
 

@@ -7,10 +7,11 @@ namespace hubferry::phase {
 
 /// Where a reconcile goes from here.
 struct Decision {
-  State state;              // what becomes of the phase's State
-  Phase phase;              // the phase to be in
-  bool moved = false;       // it is another one, or the same from its beginning
-  async::Duration again{};  // when staying: how long until the handler is entered again
+  State state;                       // what becomes of the phase's State
+  Phase phase;                       // the phase to be in
+  bool moved = false;                // it is another one, or the same from its beginning
+  EdgeKind edge = EdgeKind::normal;  // when moved: by which transition
+  async::Duration again{};           // when staying: how long until the handler is entered again
 };
 
 /// Which components are completed, so that they do not run again; in their order.

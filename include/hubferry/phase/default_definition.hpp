@@ -15,6 +15,17 @@ concept HasStatusFields = requires(Resource resource, const Resource& constant) 
   resource.status.state[Phase{}] = State{};
 };
 
+/// How a machine that has ended is taken up again: declared with its condition and what it resets.
+template <typename Services, typename Resource>
+struct Resumption {
+  Phase from;  // terminal
+  Phase to;
+  std::string when = {};  // for people
+  std::function<bool(const Resource&)> wanted;
+  /// See Definition::prepare_resumption().
+  std::function<void(Services&, Resource&, async::WallTime now)> prepare = {};
+};
+
 /// A definition made of functions and tables. Required: fetch, persist, handlers, initial, terminals, normal, error;
 /// and the four accessors where the resource has no `status.phase` and `status.state`.
 /// Fill it, call normalize(), and do not change it afterwards.
@@ -33,6 +44,8 @@ class DefaultDefinition final : public Definition<Services, Resource> {
   std::map<Phase, Phase> error;
 
   // Optional.
+  std::vector<Jump> forced;                                 // transitions by go_to()
+  std::vector<Resumption<Services, Resource>> resumptions;  // of terminal phases: the first one that is wanted counts
   std::function<Awaitable<Result<std::optional<Resource>>>(Services&, Key)> fetch_fresh;  // fetch_resource
   std::function<Phase(const Resource&)> get_phase;                                        // status.phase
   std::function<void(Resource&, const Phase&)> put_phase;
@@ -48,7 +61,9 @@ class DefaultDefinition final : public Definition<Services, Resource> {
   /// Fills the defaults, names the handlers, and throws DefinitionError if the machine could not work.
   void normalize() {
     fill_defaults();
-    tables_ = Tables{initial, terminals, normal, error};
+    tables_ = Tables{initial, terminals, normal, error, forced, {}};
+    for (const auto& resumption : resumptions)
+      tables_.resumed.push_back({resumption.from, resumption.to, resumption.when});
     nodes_.clear();
     for (const auto& [phase, handler] : handlers) nodes_.emplace(phase, handler.node());
     name_roots(nodes_);
@@ -85,6 +100,18 @@ class DefaultDefinition final : public Definition<Services, Resource> {
   void carry_over(Resource& fresh, const Resource& mine) override {
     if (carry_changes) carry_changes(fresh, mine);
   }
+  [[nodiscard]] std::optional<Phase> resumption(const Resource& resource) const override {
+    if (resumptions.empty()) return std::nullopt;
+    const auto from = phase(resource);
+    for (const auto& candidate : resumptions)
+      if (candidate.from == from && candidate.wanted(resource)) return candidate.to;
+    return std::nullopt;
+  }
+  void prepare_resumption(Services& services, Resource& resource, const Phase& to, async::WallTime now) override {
+    const auto from = phase(resource);
+    for (const auto& candidate : resumptions)
+      if (candidate.from == from && candidate.to == to && candidate.prepare) candidate.prepare(services, resource, now);
+  }
 
  protected:
   void find_problems(std::vector<std::string>& problems) const override {
@@ -96,6 +123,9 @@ class DefaultDefinition final : public Definition<Services, Resource> {
       problems.emplace_back("get_state and put_state are missing, and the resource has no status.state");
     for (const auto& [phase, handler] : handlers)
       if (!tables_.knows(phase)) problems.push_back("phase '" + phase + "': it has a handler but no transitions");
+    for (const auto& resumption : resumptions)
+      if (!resumption.wanted)
+        problems.push_back("phase '" + resumption.from + "': its resumption has no condition (wanted)");
   }
 
  private:

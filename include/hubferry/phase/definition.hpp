@@ -55,7 +55,7 @@ class DefinitionBase {
   [[nodiscard]] virtual async::Duration requeue_delay() const { return std::chrono::seconds{5}; }
   /// Composites with more components than this keep a summary, not one entry per component.
   [[nodiscard]] virtual std::size_t component_limit() const { return 64; }
-  /// Where a run leads, by `next` or the tables. The result's own phase: stay.
+  /// Where a run leads, by `next` or the tables. The result's own phase: it stays there.
   [[nodiscard]] virtual Phase next_phase(const ReconcileState& result) const;
 
   /// Throws DefinitionError unless this definition can work.
@@ -70,6 +70,8 @@ class DefinitionBase {
   [[nodiscard]] virtual bool erased_is_modified(const void* resource) const = 0;
   [[nodiscard]] virtual bool erased_is_same(const void* one, const void* other) const = 0;
   virtual void erased_carry_over(void* fresh, const void* mine) = 0;
+  [[nodiscard]] virtual std::optional<Phase> erased_resumption(const void* resource) const = 0;
+  virtual void erased_prepare_resumption(void* services, void* resource, const Phase& to, async::WallTime now) = 0;
 
  protected:
   /// Problems beyond those of tables and handlers.
@@ -105,6 +107,13 @@ class Definition : public DefinitionBase {
   /// Brings what handlers changed in `mine`, besides phase and State, into a fresh reading.
   virtual void carry_over(Resource&, const Resource&) {}
 
+  /// The phase to which an ended machine returns because its resource asks for more; nullopt: it stays ended. Only
+  /// along a transition of tables().resumed.
+  [[nodiscard]] virtual std::optional<Phase> resumption(const Resource&) const { return std::nullopt; }
+  /// Resets in the status what would keep the phase `to` from starting afresh. Phase and State of `to` are the engine's
+  /// business. Called before each attempt to write: must be safe to repeat.
+  virtual void prepare_resumption(Services&, Resource&, const Phase&, async::WallTime) {}
+
  private:
   static Resource& cast(void* resource) { return *static_cast<Resource*>(resource); }
   static const Resource& cast(const void* resource) { return *static_cast<const Resource*>(resource); }
@@ -132,6 +141,12 @@ class Definition : public DefinitionBase {
     return is_same(cast(one), cast(other));
   }
   void erased_carry_over(void* fresh, const void* mine) final { carry_over(cast(fresh), cast(mine)); }
+  [[nodiscard]] std::optional<Phase> erased_resumption(const void* resource) const final {
+    return resumption(cast(resource));
+  }
+  void erased_prepare_resumption(void* services, void* resource, const Phase& to, async::WallTime now) final {
+    prepare_resumption(*static_cast<Services*>(services), cast(resource), to, now);
+  }
 };
 
 /// Names the roots after their phases where they have no name of their own.

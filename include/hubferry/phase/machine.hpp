@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "hubferry/async/backoff.hpp"
 #include "hubferry/kube/env.hpp"
 #include "hubferry/phase/definition.hpp"
 
@@ -9,18 +10,19 @@ namespace hubferry::phase {
 
 struct HandlerRun;
 
-/// A phase was left for another, and that is written.
+/// A phase was left for another, and the status says so.
 struct Transition {
   const Key& key;
   const Phase& from;
   const Phase& to;
   const State& state;  // of the phase that was left
+  EdgeKind edge = EdgeKind::normal;
 };
 
 struct MachineOptions {
   std::string name = "machine";  // the metrics' label `machine`, and the log's
-  /// Told of every transition, once: also of one whose write got no answer, when it is found to have happened.
-  /// Must not throw.
+  /// Called once for every transition: also for one whose write got no answer, when it is found to have happened. Must
+  /// not throw.
   std::function<void(const Transition&)> on_transition = {};
   /// After so many runs of handlers in one reconcile others get their turn.
   unsigned runs_at_once = 100;
@@ -65,7 +67,11 @@ class MachineCore {
 
   Awaitable<> run_root(Step& step, const HandlerRun& run);
   Awaitable<> write(Step& step);
+  Awaitable<> resume(Step& step, Phase to);
   void report_transition(const Step& step);
+  Awaitable<Written> persist(Step& step);
+  static Awaitable<> pause_after(const Written& written, async::Backoff& backoff);
+  Awaitable<DefinitionBase::ErasedResource> read_fresh(Step& step);
   Awaitable<> read_again(Step& step);
 
   DefinitionBase& definition_;

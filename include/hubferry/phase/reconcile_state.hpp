@@ -19,7 +19,7 @@ inline constexpr async::Duration least_requeue_delay = std::chrono::milliseconds
 struct ReconcileState {
   // Set by the handler.
   Boxed<Error> error;  // why it failed
-  Phase next;          // go there, whatever the tables say
+  Phase next;          // go there: a transition that the definition declares as forced
   /// When to be entered again; absent: the definition's delay. Less than least_requeue_delay counts as that.
   std::optional<async::Duration> requeue_after;
   json::object extra;    // fields to put into the handler's State; a null takes one out
@@ -60,6 +60,8 @@ inline ReconcileState failed(Error error) {
 inline ReconcileState failed(std::string text) {
   return failed(Error{std::move(text)});
 }
+/// Leaves the phase for `next`, whatever the two tables say. The definition declares that transition in `forced`: any
+/// other one is a fatal error of this phase.
 inline ReconcileState go_to(Phase next) {
   ReconcileState result;
   result.done = true;

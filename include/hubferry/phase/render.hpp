@@ -32,7 +32,8 @@ std::string render_checklist(const DefinitionBase& definition, const Progress& p
 /// "components": […]}]}. With a resource (of the definition's type), handlers with an object detail get "detail".
 json::object render_json(const DefinitionBase& definition, const Progress& progress, const void* resource = nullptr);
 
-/// A picture of the phases: normal transitions as solid lines, error transitions dotted.
+/// The phases and every declared transition: normal ones as solid lines, error transitions dotted, forced ones bold,
+/// resumptions dashed.
 std::string render_mermaid(const DefinitionBase& definition);
 std::string render_dot(const DefinitionBase& definition);
 

@@ -28,11 +28,10 @@ class NoServer final : public kube::Api {
 /// The controller's phases and steps.
 struct Steps {
   NoServer server;
-  async::RealClock clock;
   phase::KubeStore store{server, migration::managed_cluster_migrations};
   migration::Definition definition;
 
-  Steps() { migration::define(definition, store, clock); }
+  Steps() { migration::define(definition, store); }
 };
 
 /// A status is written when a step has ended. What runs meanwhile is the first step that has not; beside each other,
