@@ -10,8 +10,8 @@
 
 int main(int argc, char** argv) {
   using namespace hubferry::app;
-  note_closed_pipes();
-  CommandLine line{"hubferry", "moves managed clusters from one hub to another"};
+  record_sigpipe();
+  CommandLine line{"hubferry", "migrates managed clusters from one hub to another"};
   add_manager_command(line);
   add_klusterlet_command(line);
   add_status_command(line, std::cout);
@@ -25,9 +25,9 @@ int main(int argc, char** argv) {
     const char* value = std::getenv(name.c_str());
     return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
   };
-  // Lines that go from edge to edge of a wide window are hard to read.
-  constexpr std::size_t widest = 120;
-  Surroundings surroundings{.out = std::cout, .err = std::cerr, .environment = environment};
-  if (const auto width = Terminal::of(STDOUT_FILENO).width; width > 0) surroundings.width = std::min(width, widest);
-  return line.run({argv + 1, argv + argc}, surroundings);
+  // Very long lines are hard to read, however wide the window.
+  constexpr std::size_t max_help_width = 120;
+  ProcessContext context{.out = std::cout, .err = std::cerr, .environment = environment};
+  if (const auto width = Terminal::of(STDOUT_FILENO).width; width > 0) context.width = std::min(width, max_help_width);
+  return line.run({argv + 1, argv + argc}, context);
 }

@@ -1,8 +1,8 @@
-#include "app/manager/carried_file.hpp"
+#include "app/cli/common_flags.hpp"
 
 #include <gmock/gmock.h>
 
-#include "app/cli/temporary_folder.hpp"
+#include "app/cli/files.hpp"
 #include "hubferry/kube/config.hpp"
 
 namespace hubferry::app {

@@ -374,14 +374,14 @@ TEST(VersionCommand, PrintsTextOrJson) {
   std::ostringstream err;
   CommandLine line{"hubferry", ""};
   add_version_command(line, out);
-  const Surroundings surroundings{
+  const ProcessContext context{
       .out = out, .err = err, .environment = [](const std::string&) { return std::optional<std::string>(); }};
-  EXPECT_EQ(line.run({"--version"}, surroundings), 0);
+  EXPECT_EQ(line.run({"--version"}, context), 0);
   EXPECT_THAT(out.str(), testing::StartsWith("hubferry "));
   out.str("");
-  EXPECT_EQ(line.run({"version", "-o", "json"}, surroundings), 0);
+  EXPECT_EQ(line.run({"version", "-o", "json"}, context), 0);
   EXPECT_TRUE(boost::json::parse(out.str()).as_object().contains("version"));
-  EXPECT_EQ(line.run({"version", "-o", "xml"}, surroundings), 2);
+  EXPECT_EQ(line.run({"version", "-o", "xml"}, context), 2);
 }
 
 }  // namespace

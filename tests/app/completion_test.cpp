@@ -1,4 +1,4 @@
-#include "app/cli/completion.hpp"
+#include "app/cli/command_line.hpp"
 
 #include <gmock/gmock.h>
 
@@ -107,13 +107,12 @@ TEST_F(CompletionTest, TheCommandKnowsCommandsThatWereAddedAfterIt) {
   CommandLine line{"hubferry", ""};
   add_completion_command(line, out);
   add_manager_command(line);
-  const Surroundings surroundings{
-      .out = out, .err = out, .environment = [](const std::string&) { return std::nullopt; }};
-  EXPECT_EQ(line.run({"completion", "bash"}, surroundings), 0);
+  const ProcessContext context{.out = out, .err = out, .environment = [](const std::string&) { return std::nullopt; }};
+  EXPECT_EQ(line.run({"completion", "bash"}, context), 0);
   EXPECT_THAT(offers("hubferry manager --log-level d", out.str()), ElementsAre("debug"));
   EXPECT_THAT(offers("hubferry completion z", out.str()), ElementsAre("zsh"));
-  EXPECT_EQ(line.run({"completion", "fish"}, surroundings), 2);
-  EXPECT_EQ(line.run({"completion"}, surroundings), 2);
+  EXPECT_EQ(line.run({"completion", "fish"}, context), 2);
+  EXPECT_EQ(line.run({"completion"}, context), 2);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include "app/plan/plan_text.hpp"
 #include "hubferry/hubs/hub_directory.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/virtual_world.hpp"

@@ -4,10 +4,8 @@
 
 #include <sstream>
 
-#include "app/cli/json_text.hpp"
-#include "app/cli/text_table.hpp"
-#include "app/cli/yaml_text.hpp"
-#include "app/status/natural_order.hpp"
+#include "app/cli/output.hpp"
+#include "app/cli/table.hpp"
 
 namespace hubferry::app {
 namespace {
@@ -57,14 +55,14 @@ TEST(TerminalText, WrapsBetweenWords) {
 }
 
 TEST(NaturalOrder, CountsAsPeopleDo) {
-  EXPECT_TRUE(comes_before("cluster-2", "cluster-10"));
-  EXPECT_FALSE(comes_before("cluster-10", "cluster-2"));
-  EXPECT_TRUE(comes_before("a", "a-1"));
-  EXPECT_TRUE(comes_before("a-09", "a-10"));
-  EXPECT_TRUE(comes_before("a1b", "a1c"));
-  EXPECT_TRUE(comes_before("a99999999999999999999998", "a99999999999999999999999")) << "of any length";
-  EXPECT_FALSE(comes_before("same-7", "same-7"));
-  EXPECT_NE(comes_before("a-1", "a-01"), comes_before("a-01", "a-1")) << "two names are never the same place";
+  EXPECT_TRUE(natural_less("cluster-2", "cluster-10"));
+  EXPECT_FALSE(natural_less("cluster-10", "cluster-2"));
+  EXPECT_TRUE(natural_less("a", "a-1"));
+  EXPECT_TRUE(natural_less("a-09", "a-10"));
+  EXPECT_TRUE(natural_less("a1b", "a1c"));
+  EXPECT_TRUE(natural_less("a99999999999999999999998", "a99999999999999999999999")) << "of any length";
+  EXPECT_FALSE(natural_less("same-7", "same-7"));
+  EXPECT_NE(natural_less("a-1", "a-01"), natural_less("a-01", "a-1")) << "two names are never the same place";
 }
 
 TEST(LiveArea, ReplacesWhatItDrew) {

@@ -232,15 +232,15 @@ TEST_F(KlusterletProcessTest, AnIdentityThatCannotBeReadIsWaitedFor) {
   const auto obstacle = folder_.file("one/agent-name");
   std::filesystem::create_directories(obstacle);
   AgentProcess agent{"one", folder_.path()};
-  agent.process().await_error_text("the identity of before cannot be read");
-  EXPECT_THAT(agent.process().err(), testing::Not(HasSubstr("this is the agent")));
+  agent.process().await_error_text("cannot read the previous identity");
+  EXPECT_THAT(agent.process().err(), testing::Not(HasSubstr("agent starting")));
   std::filesystem::remove(obstacle);
   ASSERT_TRUE(comes_to(*hub1_, agent));
 }
 
 TEST_F(KlusterletProcessTest, ASecondAgentInTheSameFolderIsRefused) {
   AgentProcess first{"one", folder_.path()};
-  first.process().await_error_text("this is the agent");
+  first.process().await_error_text("agent starting");
   AgentProcess second{"one", folder_.path()};
   EXPECT_EQ(second.process().wait(), 1);
   EXPECT_THAT(second.process().err(), HasSubstr("in use by another agent"));
@@ -302,7 +302,7 @@ TEST(KlusterletCommandTest, BadInputIsNamedAndNothingIsLeftBehind) {
         "--hub-kubeconfig-dir",   path("hub"), "--metrics-bind-address=0", "--health-probe-bind-address=0"};
   };
   const std::vector<BadInput> cases{
-      {{}, 2, "which hubs?"},
+      {{}, 2, "no hubs given"},
       {{"--bootstrap-kubeconfig", path("a"), "--hub-kubeconfig-dir", path("hub")}, 2, "at least two"},
       {{"--bootstrap-kubeconfig", path("a"), "--bootstrap-kubeconfig", path("b")}, 2, "--hub-kubeconfig-dir is needed"},
       {{"--cluster-name", "No_Namespace"}, 2, "is no namespace"},

@@ -1,4 +1,4 @@
-#include "app/cli/command.hpp"
+#include "app/cli/command_line.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -22,7 +22,7 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-/// A command as it can be copied into a shell: broken before flags and pipes only.
+/// A command that can be pasted into a shell: lines break only before flags and pipes.
 std::string shell_lines(const std::string& command, std::size_t width) {
   const std::string indent = "  ";
   constexpr std::size_t room_for_backslash = 2;
@@ -135,7 +135,7 @@ void Command::add_duration(async::Duration& target, std::string name, std::strin
 void Command::not_from_environment(const std::vector<std::string>& names) {
   for (const auto& name : names) {
     const auto known = std::find_if(flags_.begin(), flags_.end(), [&](const Flag& flag) { return flag.name == name; });
-    if (known == flags_.end()) throw std::logic_error("there is no flag --" + name);
+    if (known == flags_.end()) throw std::logic_error("unknown flag --" + name);
     known->from_environment = false;
   }
 }
@@ -156,8 +156,10 @@ std::string Command::help_text(const std::string& program, std::size_t width) co
   if (!flags_.empty()) text += "\nflags:\n";
   for (const auto& flag : flags_) text += flag_heading(flag, width) + joined(wrapped(flag.help, width, indent, indent));
   if (has_variables)
-    text += "\n" +
-            joined(wrapped("A flag with a $VARIABLE is also set by that environment variable; the flag wins.", width));
+    text +=
+        "\n" +
+        joined(wrapped(
+            "A flag with a $VARIABLE can also be set by that environment variable. The flag takes precedence.", width));
   if (!exit_codes_.empty()) text += "\nexit codes:\n";
   for (const auto& [code, what] : exit_codes_)
     text +=

@@ -15,13 +15,13 @@ struct CommandLine::Parsed {
   const Command* command = nullptr;
   bool help = false;
   std::map<std::string, std::vector<std::string>> values;  // by flag
-  std::vector<std::string> unnamed;                        // arguments, and what CLI11 could not place
+  std::vector<std::string> unnamed;                        // positional arguments and what CLI11 did not recognize
   std::vector<std::string> unnamed_at_root;
 };
 
 namespace {
 
-/// Spellings that CLI11 does not know: it would take the next argument as the value of "--flag=", and "=json" as the
+/// Forms that CLI11 does not support: it would take the next argument as the value of "--flag=", and "=json" as the
 /// value of "-o=json".
 std::vector<std::string> split_values(const std::vector<std::string>& arguments) {
   std::vector<std::string> result;
@@ -39,7 +39,7 @@ std::vector<std::string> split_values(const std::vector<std::string>& arguments)
   return result;
 }
 
-/// "--fast=", from a template with nothing to put in: CLI11 would take it for true, or for an argument.
+/// Rejects "--fast=", as an empty template variable produces it: CLI11 would read it as true, or as an argument.
 void refuse_empty_switches(const Command& command, const std::vector<std::string>& arguments) {
   for (const auto& flag : command.flags())
     if (flag.is_switch() && std::find(arguments.begin(), arguments.end(), "--" + flag.name + "=") != arguments.end())
@@ -70,7 +70,7 @@ std::vector<std::string> flag_names(const Command& command) {
   return names;
 }
 
-/// Calls `flag.apply` and says where a bad text came from.
+/// Calls `flag.apply`; an error names the origin of the text.
 void apply(const Flag& flag, const std::string& text, const std::string& origin) {
   try {
     flag.apply(text);
@@ -90,7 +90,7 @@ void take_arguments(const Command& command, const std::vector<std::string>& unna
   if (unnamed.size() > arguments.size()) throw UsageError("unexpected argument '" + unnamed[arguments.size()] + "'");
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (i >= unnamed.size()) {
-      if (arguments[i].required) throw UsageError("the argument " + arguments[i].name + " is missing");
+      if (arguments[i].required) throw UsageError("argument " + arguments[i].name + " is required");
       continue;
     }
     try {
@@ -103,29 +103,29 @@ void take_arguments(const Command& command, const std::vector<std::string>& unna
 
 }  // namespace
 
-int CommandLine::run(std::vector<std::string> arguments, const Surroundings& surroundings) const {
+int CommandLine::run(std::vector<std::string> arguments, const ProcessContext& context) const {
   const auto* command = arguments.empty() ? nullptr : find(arguments.front());
   const std::string who = command != nullptr ? program_ + " " + command->name() : program_;
   int code = 0;
   try {
-    code = dispatch(std::move(arguments), surroundings);
-    flush(surroundings.out);
+    code = dispatch(std::move(arguments), context);
+    flush(context.out);
   } catch (const UsageError& error) {
-    surroundings.err << who << ": " << error.what() << "\n" << who << " --help tells what it takes\n";
+    context.err << who << ": " << error.what() << "\n" << "Run '" << who << " --help' for usage.\n";
     return 2;
   } catch (const OutputClosed& error) {
-    if (has_met_a_closed_pipe()) return exit_code_of_a_closed_pipe;
-    surroundings.err << who << ": " << error.what() << "\n";
+    if (received_sigpipe()) return sigpipe_exit_code;
+    context.err << who << ": " << error.what() << "\n";
     return 1;
   } catch (const std::exception& error) {
-    surroundings.err << who << ": " << sentence_of(error) << "\n";
+    context.err << who << ": " << message_of(error) << "\n";
     return 1;
   }
   return code;
 }
 
-int CommandLine::dispatch(std::vector<std::string> arguments, const Surroundings& surroundings) const {
-  // Two spellings that people try first.
+int CommandLine::dispatch(std::vector<std::string> arguments, const ProcessContext& context) const {
+  // Two common spellings.
   if (!arguments.empty() && arguments.front() == "help") {
     arguments.erase(arguments.begin());
     arguments.emplace_back("--help");
@@ -135,11 +135,11 @@ int CommandLine::dispatch(std::vector<std::string> arguments, const Surroundings
   const auto parsed = parse(std::move(arguments));
   if (!parsed.unnamed_at_root.empty()) refuse_at_root(parsed.unnamed_at_root.front());
   if (parsed.help) {
-    const auto width = surroundings.width;
-    surroundings.out << (parsed.command != nullptr ? parsed.command->help_text(program_, width) : help_text(width));
+    const auto width = context.width;
+    context.out << (parsed.command != nullptr ? parsed.command->help_text(program_, width) : help_text(width));
     return 0;
   }
-  if (parsed.command == nullptr) throw UsageError("a command is missing");
+  if (parsed.command == nullptr) throw UsageError("no command given");
   const auto& command = *parsed.command;
   refuse_unknown_flags(command, parsed.unnamed);
   for (const auto& flag : command.flags()) {
@@ -149,10 +149,11 @@ int CommandLine::dispatch(std::vector<std::string> arguments, const Surroundings
       continue;
     }
     if (!flag.from_environment) continue;
-    if (const auto variable = surroundings.environment(flag.environment_name()); variable && !variable->empty())
+    if (const auto variable = context.environment(flag.environment_name()); variable && !variable->empty())
       apply(flag, *variable, "environment variable " + flag.environment_name());
   }
-  // After the flags: one that lost its value has taken the next flag for it, and left that one's value over.
+  // After the flags: a flag without its value takes the next flag as the value, and that one's value is left over. The
+  // error about the flag is the useful one.
   take_arguments(command, parsed.unnamed);
   command.check();
   return command.run();
@@ -183,11 +184,11 @@ CommandLine::Parsed CommandLine::parse(std::vector<std::string> arguments) const
   if (const auto* command = arguments.empty() ? nullptr : find(arguments.front()))
     refuse_empty_switches(*command, arguments);
   auto reversed = split_values(arguments);
-  std::reverse(reversed.begin(), reversed.end());  // so CLI11 wants them
+  std::reverse(reversed.begin(), reversed.end());  // the order that CLI11 expects
   try {
     root.parse(reversed);
   } catch (const CLI::ParseError&) {
-    // Values are not checked by CLI11: what is left to go wrong is a flag at the end without one.
+    // CLI11 does not validate values: the only error left is a last flag without a value.
     throw UsageError(arguments.back() + " needs a value");
   }
 
@@ -225,21 +226,22 @@ void CommandLine::refuse_at_root(const std::string& text) const {
   throw UsageError("unknown flag " + flag_part(text));
 }
 
-std::string CommandLine::help_text(std::size_t columns_of_screen) const {
+std::string CommandLine::help_text(std::size_t width) const {
   std::string text = program_ + ": " + summary_ + "\n\nusage: " + program_ + " COMMAND [flags]\n\ncommands:\n";
   const auto add = [&](const std::vector<std::string>& lines) {
     for (const auto& line : lines) text += line + "\n";
   };
-  std::size_t width = 0;
-  for (const auto& command : commands_) width = std::max(width, command.name().size());
+  std::size_t name_width = 0;
+  for (const auto& command : commands_) name_width = std::max(name_width, command.name().size());
   for (const auto& command : commands_) {
-    const std::string name = "  " + command.name() + std::string(width - command.name().size() + 3, ' ');
-    add(wrapped(command.summary(), columns_of_screen, name, std::string(name.size(), ' ')));
+    const std::string name = "  " + command.name() + std::string(name_width - command.name().size() + 3, ' ');
+    add(wrapped(command.summary(), width, name, std::string(name.size(), ' ')));
   }
   text += "\n";
-  add(wrapped(program_ + " COMMAND --help tells more about each; " + program_ + " --version says which this is. Most " +
-                  "flags can also be given as an environment variable: --log-level as HUBFERRY_LOG_LEVEL.",
-              columns_of_screen));
+  add(wrapped(program_ + " COMMAND --help shows a command's flags; " + program_ +
+                  " --version prints the version. Most " +
+                  "flags can also be set by an environment variable: --log-level by HUBFERRY_LOG_LEVEL.",
+              width));
   return text;
 }
 

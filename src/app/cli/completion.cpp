@@ -1,4 +1,4 @@
-#include "app/cli/completion.hpp"
+#include "app/cli/command_line.hpp"
 
 namespace hubferry::app {
 
@@ -11,7 +11,7 @@ std::string spaced(const std::vector<std::string>& words) {
 }
 
 bool names_a_path(const Flag& flag) {
-  return flag.placeholder == "FILE" || flag.placeholder == "FOLDER";
+  return flag.placeholder == "FILE" || flag.placeholder == "DIRECTORY";
 }
 
 std::vector<std::string> spellings(const Flag& flag) {
@@ -35,7 +35,7 @@ std::vector<std::string> bash_words(const Command& command) {
   return words;
 }
 
-/// The case branch that answers for the value of a flag; empty for a switch, which has none.
+/// The case branch that completes the value of a flag; empty for a switch.
 std::string bash_values(const Command& command, const Flag& flag) {
   if (flag.is_switch()) return "";
   std::string pattern;
@@ -49,7 +49,7 @@ std::string bash_values(const Command& command, const Flag& flag) {
   return "    " + pattern + ") " + answer + "; return ;;\n";
 }
 
-/// Inside of '…[text]' of _arguments.
+/// Escapes text for '…[text]' of _arguments.
 std::string zsh_text(const std::string& text) {
   std::string safe;
   for (const char c : text) {
@@ -66,7 +66,7 @@ std::string zsh_text(const std::string& text) {
 std::string zsh_value(const std::string& placeholder, const std::vector<std::string>& choices) {
   std::string action = " ";
   if (placeholder == "FILE") action = "_files";
-  if (placeholder == "FOLDER") action = "_files -/";
+  if (placeholder == "DIRECTORY") action = "_files -/";
   if (!choices.empty()) action = "(" + spaced(choices) + ")";
   return ":" + zsh_text(placeholder) + ":" + action;
 }
@@ -110,14 +110,14 @@ std::string bash_completion(const CommandLine& line) {
 std::string zsh_completion(const CommandLine& line) {
   const auto& program = line.program();
   std::string script = "#compdef " + program + "\n# zsh completion: source <(" + program +
-                       " completion zsh), or save it as _" + program + " in a folder of $fpath\n_" + program +
+                       " completion zsh), or save it as _" + program + " in a directory of $fpath\n_" + program +
                        "() {\n  local -a commands\n  commands=(\n";
   for (const auto& command : line.commands())
     script += "    '" + command.name() + ":" + zsh_text(command.summary()) + "'\n";
   script += "  )\n  if ((CURRENT == 2)); then _describe command commands; return; fi\n";
   script += "  local command=$words[2]\n  shift words\n  ((CURRENT--))\n  case $command in\n";
   for (const auto& command : line.commands()) {
-    script += "    " + command.name() + ")\n      _arguments \\\n        '--help[say what it takes]'";
+    script += "    " + command.name() + ")\n      _arguments \\\n        '--help[show the usage]'";
     for (const auto& flag : command.flags()) script += " \\\n" + zsh_flag(flag);
     int position = 0;
     for (const auto& argument : command.arguments())

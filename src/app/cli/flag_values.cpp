@@ -24,7 +24,7 @@ std::optional<Number> read_number(std::string_view text) {
   return value;
 }
 
-/// How many letters must be changed, added, left out or swapped with their neighbour.
+/// Damerau-Levenshtein distance: substitutions, insertions, deletions and transpositions.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
@@ -56,19 +56,19 @@ bool parse_switch(std::string_view text) {
 std::int64_t parse_integer(std::string_view text, std::int64_t least, std::int64_t most) {
   const auto value = read_number<std::int64_t>(text);
   if (!value || *value < least || *value > most)
-    refuse(text, "is no whole number from " + std::to_string(least) + " to " + std::to_string(most));
+    refuse(text, "is not an integer from " + std::to_string(least) + " to " + std::to_string(most));
   return *value;
 }
 
 double parse_number(std::string_view text) {
   const auto value = read_number<double>(text);
-  if (!value || !std::isfinite(*value)) refuse(text, "is no number");
+  if (!value || !std::isfinite(*value)) refuse(text, "is not a number");
   return *value;
 }
 
 async::Duration parse_positive_duration(std::string_view text) {
   const auto duration = async::parse_duration(text);
-  if (duration <= async::Duration{0}) refuse(text, "is no duration above zero");
+  if (duration <= async::Duration{0}) refuse(text, "is not greater than zero");
   return duration;
 }
 
@@ -77,11 +77,11 @@ std::vector<std::string> parse_list(std::string_view text) {
   while (!text.empty()) {
     const auto comma = text.find(',');
     items.emplace_back(text.substr(0, comma));
-    if (items.back().empty()) refuse(text, "has an empty item: put one comma between two names");
-    if (std::count(items.begin(), items.end(), items.back()) > 1) refuse(items.back(), "is named twice");
+    if (items.back().empty()) refuse(text, "has an empty item: separate names by one comma");
+    if (std::count(items.begin(), items.end(), items.back()) > 1) refuse(items.back(), "is listed twice");
     if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);
-    if (text.empty()) refuse(",", "at the end: put one comma between two names");
+    if (text.empty()) refuse(",", "at the end: separate names by one comma");
   }
   return items;
 }
@@ -89,18 +89,19 @@ std::vector<std::string> parse_list(std::string_view text) {
 std::string parse_choice(std::string_view text, const std::vector<std::string>& choices) {
   if (std::find(choices.begin(), choices.end(), text) != choices.end()) return std::string(text);
   const auto meant = nearest(text, choices);
-  refuse(text, "is not known: use " + join_choices(choices) + (meant ? " (did you mean " + *meant + "?)" : ""));
+  refuse(text, "is invalid: use " + join_choices(choices) + (meant ? " (did you mean " + *meant + "?)" : ""));
 }
 
 std::string parse_namespace(std::string_view text) {
   if (!kube::is_dns_label(text))
-    refuse(text, "is no namespace: use up to 63 of a-z, 0-9 and '-', the latter not at the ends");
+    refuse(text, "is not a valid namespace: use up to 63 of a-z, 0-9 and '-', not beginning or ending with '-'");
   return std::string(text);
 }
 
 std::string parse_object_name(std::string_view text) {
   if (!kube::is_dns_subdomain(text))
-    refuse(text, "is no name: use up to 253 of a-z, 0-9, '-' and '.', the latter two not at the ends");
+    refuse(text,
+           "is not a valid name: use up to 253 of a-z, 0-9, '-' and '.', not beginning or ending with '-' or '.'");
   return std::string(text);
 }
 
@@ -118,7 +119,7 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const auto& candidate : candidates) {
     const auto distance = edit_distance(word, candidate);
-    // As many changes as the word has letters would turn it into anything.
+    // With as many edits as it has letters, any word becomes any other.
     if (distance < best_distance && distance < candidate.size()) {
       best = candidate;
       best_distance = distance;

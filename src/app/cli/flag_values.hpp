@@ -10,26 +10,26 @@
 
 namespace hubferry::app {
 
-// How texts of flags and environment variables become values. All throw std::invalid_argument with a sentence that
-// names the text and says what would be right.
+// Parsers for the values of flags and environment variables. All throw std::invalid_argument with a message that quotes
+// the text and says what is allowed.
 
 bool parse_switch(std::string_view text);
 std::int64_t parse_integer(std::string_view text, std::int64_t least, std::int64_t most);
 double parse_number(std::string_view text);
 async::Duration parse_positive_duration(std::string_view text);
-/// "a,b": no empty items, none twice.
+/// "a,b": no empty and no duplicate items.
 std::vector<std::string> parse_list(std::string_view text);
 /// One of `choices`.
 std::string parse_choice(std::string_view text, const std::vector<std::string>& choices);
-/// A name as Kubernetes wants it for namespaces.
+/// A namespace (RFC 1123 label).
 std::string parse_namespace(std::string_view text);
-/// A name as Kubernetes wants it for most other objects: such names with dots between them.
+/// An object's name (RFC 1123 subdomain).
 std::string parse_object_name(std::string_view text);
 
 /// "a, b or c".
 std::string join_choices(const std::vector<std::string>& choices);
 
-/// The candidate that `word` was most likely meant to be, if one comes close.
+/// The candidate with the smallest edit distance to `word`, if it is close enough for "did you mean".
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace hubferry::app

@@ -9,7 +9,7 @@ namespace hubferry::app {
 
 namespace {
 
-kube::HttpApiOptions impatient(const kube::ClientConfig& config) {
+kube::HttpApiOptions interactive_options(const kube::ClientConfig& config) {
   kube::HttpApiOptions options;
   options.name = config.server;
   options.user_agent = "hubferry/" + std::string{obs::build_info().version};
@@ -22,7 +22,7 @@ kube::HttpApiOptions impatient(const kube::ClientConfig& config) {
 }  // namespace
 
 ServerClient::ServerClient(kube::ClientConfig config) {
-  const auto options = impatient(config);
+  const auto options = interactive_options(config);
   api_ = kube::make_http_api(std::move(config), options, loop_, env());
 }
 
@@ -30,16 +30,16 @@ void throw_for(const kube::Error& error, const kube::Api& api) {
   const std::string server{api.name()};
   switch (error.kind) {
     case kube::ErrorKind::unreachable:
-      throw std::runtime_error("cannot reach the server " + server + ": " + error.message);
+      throw std::runtime_error("cannot reach API server " + server + ": " + error.message);
     case kube::ErrorKind::unauthorized:
-      throw std::runtime_error("the server " + server + " does not know who asks: check the kubeconfig's credentials");
+      throw std::runtime_error("API server " + server + " rejected the credentials: check the kubeconfig");
     case kube::ErrorKind::not_found:
     case kube::ErrorKind::unsupported:
-      throw std::runtime_error("the server " + server +
-                               " knows no ManagedClusterMigrations: install their definition with "
-                               "`kubectl apply -k manifests/crds`, or choose another server with --kubeconfig");
+      throw std::runtime_error("API server " + server +
+                               " does not serve ManagedClusterMigrations: install the CRD with "
+                               "`kubectl apply -k manifests/crds`, or select another server with --kubeconfig");
     default:
-      throw std::runtime_error("the server " + server + ": " + error.describe());
+      throw std::runtime_error("API server " + server + ": " + error.describe());
   }
 }
 

@@ -12,14 +12,13 @@
 
 namespace hubferry::app {
 
-/// A connection to one API server for a command that a person waits for: it gives up sooner than a controller, and
-/// logs nothing.
+/// A connection to one API server for an interactive command: it gives up sooner than a controller and logs nothing.
 class ServerClient {
  public:
   explicit ServerClient(kube::ClientConfig config);
 
   kube::Api& api() { return *api_; }
-  /// Where its connections live.
+  /// The loop of its connections.
   [[nodiscard]] const async::Executor& loop() const { return loop_; }
   kube::Env env() { return {clock_, random_, metrics_, {}}; }
 
@@ -32,10 +31,10 @@ class ServerClient {
   std::unique_ptr<kube::Api> api_;
 };
 
-/// Throws what a person should read about `error`: what the server is, and what to do.
+/// Throws std::runtime_error with a message for the user: the server, the cause, and what to do.
 [[noreturn]] void throw_for(const kube::Error& error, const kube::Api& api);
 
-/// Runs `task` and returns 0; or, when `stop` is set before it ends, cancels it and returns 130.
+/// Runs `task` and returns 0. If `stop` is set before the task ends, cancels it and returns 130.
 async::Awaitable<int> unless_stopped(async::Event& stop, async::Awaitable<> task);
 
 }  // namespace hubferry::app

@@ -126,10 +126,10 @@ void LiveArea::draw(std::vector<std::string> lines, std::size_t always) {
   // The cursor rests on the line below the last one.
   if (terminal_.height > 2 + always && lines.size() > terminal_.height - 1) {
     const auto kept = terminal_.height - 2 - always;
-    const auto left_out = lines.size() - kept - always;
+    const auto omitted = lines.size() - kept - always;
     const auto gap = lines.begin() + static_cast<std::ptrdiff_t>(kept);
-    *gap = "… and " + std::to_string(left_out) + " more lines";
-    lines.erase(gap + 1, gap + static_cast<std::ptrdiff_t>(left_out));
+    *gap = "… and " + std::to_string(omitted) + " more lines";
+    lines.erase(gap + 1, gap + static_cast<std::ptrdiff_t>(omitted));
   }
   erase();
   for (const auto& line : lines) out_ << clipped(line, terminal_.width) << "\n";

@@ -8,52 +8,52 @@
 
 namespace hubferry::app {
 
-/// What is known of the screen that output goes to.
+/// Properties of the output device.
 struct Terminal {
   bool interactive = false;  // a terminal, not a pipe or a file
   bool colour = false;       // interactive, and NO_COLOR is not set
-  std::size_t width = 0;     // 0: as wide as need be
-  std::size_t height = 0;    // 0: as high as need be
+  std::size_t width = 0;     // 0: unlimited
+  std::size_t height = 0;    // 0: unlimited
 
-  /// Asks the operating system about the file descriptor, and the environment about NO_COLOR.
+  /// Queries the file descriptor, and the environment for NO_COLOR and TERM.
   static Terminal of(int fd);
 };
 
 enum class Colour { plain, red, green, yellow, blue, dim, bold };
 
-/// `text` in that colour where `on`, as it is otherwise.
+/// `text` in that colour if `on`, otherwise unchanged.
 std::string painted(std::string_view text, Colour colour, bool on);
 
-/// How many columns `text` takes, if every character takes one.
+/// The width of `text`, at one column per character.
 std::size_t columns(std::string_view text);
 
-/// `text` on one line and in at most `width` columns (0: any number), ending in "…" where something was left out.
-/// Control characters become blanks: what comes from a server must not steer the terminal.
+/// `text` on one line of at most `width` columns (0: unlimited), ending in "…" if it was truncated. Control characters
+/// become blanks: text from a server must not control the terminal.
 std::string fitted(std::string_view text, std::size_t width);
 
-/// The beginning of a painted text that takes at most `width` columns (0: all of it); colours take none.
+/// The first `width` columns of a painted text (0: all of it); colour codes take no column.
 std::string clipped(std::string_view painted_text, std::size_t width);
 
-/// `text` in lines of at most `width` columns (0: any number), broken between words; a word that is longer has a line
-/// for itself. The first line begins with `first`, the others with `rest`. A line break in `text` stays one.
+/// `text` wrapped at word boundaries to `width` columns (0: unlimited); a longer word gets its own line. The first line
+/// begins with `first`, the others with `rest`. Line breaks in `text` are kept.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, const std::string& first = "",
                                  const std::string& rest = "");
 
-/// A few lines at the end of the output that change in place.
+/// Lines at the end of the output that are redrawn in place.
 class LiveArea {
  public:
   LiveArea(std::ostream& out, Terminal terminal) : out_(out), terminal_(terminal) {}
 
-  /// The window has another size now.
+  /// The window's size has changed.
   void resize(const Terminal& terminal) { terminal_ = terminal; }
-  /// Replaces what was drawn before. Lines are cut where the screen ends. Of more lines than fit the first ones are
-  /// drawn, a line that tells how many are left out, and the last `always` ones.
+  /// Replaces what was drawn before. Lines are truncated to the screen's width. If there are too many, it draws the
+  /// first ones, the number of those omitted, and the last `always` ones.
   void draw(std::vector<std::string> lines, std::size_t always = 0);
-  /// Prints lines above the area, for good.
+  /// Prints permanent lines above the area.
   void print_above(const std::vector<std::string>& lines);
-  /// Leaves what is drawn on the screen; the next draw() begins below.
+  /// Leaves the drawn lines on the screen; the next draw() begins below them.
   void keep() { drawn_ = 0; }
-  /// Takes what is drawn off the screen.
+  /// Erases the drawn lines.
   void erase();
 
  private:

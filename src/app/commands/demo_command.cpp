@@ -3,13 +3,13 @@
 
 #include <ostream>
 
+#include "app/cli/files.hpp"
 #include "app/cli/flag_values.hpp"
 #include "app/cli/output.hpp"
-#include "app/cli/temporary_folder.hpp"
 #include "app/commands/commands.hpp"
 #include "app/demo/demo_progress.hpp"
-#include "app/demo/demo_stage.hpp"
-#include "app/service/observability.hpp"
+#include "app/demo/demo_world.hpp"
+#include "app/service/service.hpp"
 #include "hubferry/async/shutdown.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/obs/log.hpp"
@@ -20,13 +20,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// A burst of events is one picture.
-constexpr auto shortest_pause = 100ms;
+// A burst of events is drawn once.
+constexpr auto min_redraw_interval = 100ms;
 constexpr int failed = 1;
 constexpr int interrupted = 130;
 constexpr const char* log_name = "manager.log";
 
-/// A file descriptor that is closed with the object.
+/// The manager's log file; closed with the object.
 class LogFile {
  public:
   explicit LogFile(const std::filesystem::path& file)
@@ -46,48 +46,48 @@ class LogFile {
   int fd_;
 };
 
-/// The play from beginning to end, told to a spectator.
+/// The demo from beginning to end, with its output.
 class Demo {
  public:
-  Demo(const DemoOptions& options, const TemporaryFolder& folder, Observability& observability, kube::Env env,
+  Demo(const DemoOptions& options, const TemporaryDirectory& directory, Observability& observability, kube::Env env,
        Terminal terminal, std::ostream& out)
       : options_(options),
-        folder_(folder),
+        directory_(directory),
         observability_(observability),
         env_(env),
         terminal_(terminal),
         out_(out),
         area_(out, terminal),
-        stage_(options, loops_, env),
+        world_(options, loops_, env),
         progress_(env.clock.now()),
-        migrations_(stage_.global(), migration::managed_cluster_migrations, {}, kube::object_decoder(), env) {}
+        migrations_(world_.global(), migration::managed_cluster_migrations, {}, kube::object_decoder(), env) {}
 
-  /// The exit code.
+  /// Returns the exit code.
   async::Awaitable<int> run(async::Event& stop) {
-    auto life = [&](async::TaskScope& scope) -> async::Awaitable<> {
+    auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
       scope.spawn(observability_.serve());
-      scope.spawn(play(scope));
-      scope.spawn(until_unread(env_.clock, STDOUT_FILENO));
+      scope.spawn(run_demo_steps(scope));
+      scope.spawn(watch_for_closed_output(env_.clock, STDOUT_FILENO));
       co_await stop.wait();
       scope.stop();
     };
-    co_await async::with_scope(life);
+    co_await async::with_scope(body);
     co_return code_;
   }
 
  private:
-  async::Awaitable<> play(async::TaskScope& scope) {
-    say({"Building a global hub, two hubs and " + std::to_string(options_.clusters) +
-         " clusters, simulated, on real sockets …"});
-    co_await stage_.build();
-    scope.spawn(stage_.world_run());
+  async::Awaitable<> run_demo_steps(async::TaskScope& scope) {
+    say({"Starting a simulated global hub, two hubs and " + std::to_string(options_.clusters) +
+         " clusters on local sockets …"});
+    co_await world_.build();
+    scope.spawn(world_.world_run());
     write_kubeconfigs();
-    co_await stage_.wait_ready();
+    co_await world_.wait_ready();
     say(introduction());
-    scope.spawn(stage_.manager_run());
+    scope.spawn(world_.manager_run());
     scope.spawn(migrations_.run());
     progress_ = DemoProgress{env_.clock.now()};
-    co_await stage_.create_migrations();
+    co_await world_.create_migrations();
     co_await follow();
     co_await conclude();
     say({""});
@@ -101,9 +101,9 @@ class Demo {
     const auto subscription = migrations_.subscribe(
         [this](const kube::Key&, const auto&, const auto& now) {
           if (now == nullptr) return;
-          const auto news = progress_.observe(view_of(*now), env_.clock.now());
+          const auto changes = progress_.observe(view_of(*now), env_.clock.now());
           if (!terminal_.interactive)
-            for (const auto& line : news) out_ << line << "\n";
+            for (const auto& line : changes) out_ << line << "\n";
           changed_.notify();
         },
         kube::Replay::existing);
@@ -119,7 +119,7 @@ class Demo {
         co_await changed_.wait();
         flush(out_);
         draw();
-        co_await env_.clock.sleep_for(shortest_pause);
+        co_await env_.clock.sleep_for(min_redraw_interval);
       }
       draw();
       scope.stop();
@@ -130,19 +130,19 @@ class Demo {
 
   void draw() {
     if (!terminal_.interactive) return;
-    terminal_ = Terminal::of(STDOUT_FILENO);  // its window may have changed
+    terminal_ = Terminal::of(STDOUT_FILENO);  // the window may have been resized
     area_.resize(terminal_);
     constexpr std::size_t totals = 1;
     area_.draw(progress_.lines(env_.clock.now(), terminal_), totals);
   }
 
-  /// What came of it, by the hubs' own word.
+  /// Checks the result on the hubs themselves.
   async::Awaitable<> conclude() {
-    const auto there = co_await stage_.count_available(DemoStage::target);
-    const auto here = co_await stage_.count_available(DemoStage::source);
+    const auto there = co_await world_.count_available(DemoWorld::target);
+    const auto here = co_await world_.count_available(DemoWorld::source);
     const bool is_failure_wanted = !options_.fail.empty();
     const auto& expected = is_failure_wanted ? here : there;
-    const bool is_good = expected == stage_.clusters() && progress_.all_succeeded() != is_failure_wanted;
+    const bool is_good = expected == world_.clusters() && progress_.all_succeeded() != is_failure_wanted;
     code_ = is_good ? 0 : failed;
     say({""});
     say(progress_.summary(terminal_));
@@ -156,9 +156,9 @@ class Demo {
   }
 
   [[nodiscard]] std::string verdict(std::size_t here, std::size_t there, bool is_good) const {
-    const auto total = std::to_string(stage_.clusters());
+    const auto total = std::to_string(world_.clusters());
     const std::string counts = std::to_string(there) + " of " + total + " clusters are Available on " +
-                               DemoStage::target + ", " + std::to_string(here) + " on " + DemoStage::source;
+                               DemoWorld::target + ", " + std::to_string(here) + " on " + DemoWorld::source;
     const std::string time = " after " + demo_time(progress_.took());
     std::string text = (is_good ? "Success: " : "Failure: ") + counts + time;
     if (is_good && options_.fail.empty()) {
@@ -167,41 +167,41 @@ class Demo {
               std::to_string(static_cast<int>(rate * 10) % 10) + " clusters a second";
     }
     if (is_good && options_.fail == "validating")
-      text += ": what cannot succeed was refused before anything was touched";
+      text += ": the migrations were rejected in validation, and nothing was changed";
     else if (is_good && !options_.fail.empty())
-      text += ": what failed in " + options_.fail + " was rolled back, and no cluster was lost";
+      text += ": the clusters that failed in " + options_.fail + " were rolled back, and none was lost";
     return text + ".";
   }
 
   void write_kubeconfigs() {
-    for (const auto& server : stage_.servers()) folder_.write(server + ".kubeconfig", stage_.kubeconfig(server));
+    for (const auto& server : world_.servers())
+      write_private_file(directory_.path() / (server + ".kubeconfig"), world_.kubeconfig(server));
   }
 
   [[nodiscard]] std::vector<std::string> introduction() const {
-    std::string text = "Moving " + std::to_string(stage_.clusters()) + " clusters from " + DemoStage::source + " to " +
-                       DemoStage::target + " in " + std::to_string(options_.migrations) +
+    std::string text = "Moving " + std::to_string(world_.clusters()) + " clusters from " + DemoWorld::source + " to " +
+                       DemoWorld::target + " in " + std::to_string(options_.migrations) +
                        (options_.migrations == 1 ? " migration." : " migrations.");
-    if (!options_.fail.empty())
-      text += "\nAs asked, something goes wrong in " + options_.fail + ": all must be as before in the end.";
-    text += "\nKubeconfigs and the manager's log, while it runs:\n" + folder_.path().string() + "\n\n";
+    if (!options_.fail.empty()) text += "\nAs requested, they fail in " + options_.fail + " and are rolled back.";
+    text += "\nKubeconfigs and the manager's log, while the demo runs:\n" + directory_.path().string() + "\n\n";
     return wrapped(text, terminal_.width);
   }
 
   [[nodiscard]] std::vector<std::string> where_to_look() const {
-    if (!options_.keep) return {"With --keep all of it stays, to look around in."};
+    if (!options_.keep) return {"With --keep everything stays running, for you to explore."};
     const auto config = [&](const char* server) {
-      return (folder_.path() / (std::string{server} + ".kubeconfig")).string();
+      return (directory_.path() / (std::string{server} + ".kubeconfig")).string();
     };
     const std::string address = "http://127.0.0.1:";
-    return {"All of it goes on until Ctrl-C. To look around, in another terminal:",
+    return {"Everything stays running until Ctrl-C. Try in another terminal:",
             "  export KUBECONFIG=" + config(sim::global_hub),
             "  hubferry status",
             "  kubectl get mcm -A",
             "  kubectl describe mcm move-1",
-            "  kubectl --kubeconfig " + config(DemoStage::target) + " get mcl",
+            "  kubectl --kubeconfig " + config(DemoWorld::target) + " get mcl",
             "  curl " + address + std::to_string(observability_.metrics_port()) + "/metrics",
             "  curl '" + address + std::to_string(observability_.health_port()) + "/readyz?verbose'",
-            "  less " + (folder_.path() / log_name).string()};
+            "  less " + (directory_.path() / log_name).string()};
   }
 
   void say(const std::vector<std::string>& lines) {
@@ -210,14 +210,14 @@ class Demo {
   }
 
   DemoOptions options_;
-  const TemporaryFolder& folder_;
+  const TemporaryDirectory& directory_;
   Observability& observability_;
   kube::Env env_;
   Terminal terminal_;
   std::ostream& out_;
   LiveArea area_;
   async::LoopPool loops_{3};
-  DemoStage stage_;
+  DemoWorld world_;
   DemoProgress progress_;
   kube::Cache<kube::Object> migrations_;
   async::Notify changed_;
@@ -225,8 +225,8 @@ class Demo {
 };
 
 int run_demo(const DemoOptions& options, std::ostream& out) {
-  TemporaryFolder folder{"hubferry-demo-"};
-  const LogFile log_file{folder.path() / log_name};
+  TemporaryDirectory directory{"hubferry-demo-"};
+  const LogFile log_file{directory.path() / log_name};
   obs::LogSink sink{log_file.sink_options()};
   const auto log = sink.logger().named("demo");
   async::RealClock clock;
@@ -239,19 +239,19 @@ int run_demo(const DemoOptions& options, std::ostream& out) {
   const kube::Env env{clock, random, observability.metrics(), log};
   const auto terminal = Terminal::of(STDOUT_FILENO);
   const auto body = [&](async::Event& stop) -> async::Awaitable<int> {
-    Demo demo{options, folder, observability, env, terminal, out};
+    Demo demo{options, directory, observability, env, terminal, out};
     co_return co_await demo.run(stop);
   };
   async::ShutdownPolicy policy;
   policy.grace = 5s;
-  // The last chance to tidy up, should somebody be in a hurry: a second signal ends the process on the spot.
-  policy.say = [&](const std::string& sentence) {
-    if (!sentence.starts_with("received")) folder.remove();
+  // The last chance to clean up: a second signal exits immediately.
+  policy.say = [&](const std::string& message) {
+    if (!message.starts_with("received")) directory.remove();
   };
-  // What went wrong is in the log: it is all that is left behind.
+  // After a failure the log is the only file that is kept.
   const auto keep_log = [&] {
-    const auto kept = folder.keep(log_name);
-    return kept.empty() ? std::string{} : "The manager's log is kept: " + kept.string();
+    const auto kept = directory.keep(log_name);
+    return kept.empty() ? std::string{} : "The manager's log was kept: " + kept.string();
   };
   try {
     const int code = async::run_main(body, policy);
@@ -260,40 +260,43 @@ int run_demo(const DemoOptions& options, std::ostream& out) {
   } catch (const OutputClosed&) {
     throw;
   } catch (const std::exception& error) {
-    throw std::runtime_error(sentence_of(error) + "\n" + keep_log());
+    throw std::runtime_error(message_of(error) + "\n" + keep_log());
   }
 }
 
 }  // namespace
 
 void add_demo_command(CommandLine& line, std::ostream& out) {
-  auto& command = line.add("demo", "watch a migration between simulated hubs, in one process");
+  auto& command = line.add("demo", "run migrations between simulated hubs, in one process");
   command.describe(
-      "Builds a global hub, two hubs and managed clusters with their agents, all simulated but on real sockets, and "
-      "lets the manager's controller move the clusters. On a terminal the progress is shown in place, else as a log. "
-      "Nothing is left behind; only when it fails the manager's log, and it says where.");
-  command.exit_code("0", "all came as announced: all clusters on the target or, with --fail, all back on the source");
-  command.exit_code("1", "something did not");
-  command.exit_code("130", "Ctrl-C came first");
+      "Starts a simulated global hub, two hubs and managed clusters with their agents on local sockets, and runs the "
+      "manager's controller to migrate the clusters. On a terminal the progress is updated in place, otherwise it is "
+      "printed as a log. All files are deleted at the end; after a failure the manager's log is kept and its path "
+      "printed.");
+  command.exit_code("0", "success: all clusters are on the target or, with --fail, back on the source");
+  command.exit_code("1", "failure");
+  command.exit_code("130", "interrupted by Ctrl-C");
   const auto options = std::make_shared<DemoOptions>();
-  command.add_integer(options->clusters, "clusters", 1, 10'000, "How many clusters move.");
-  command.add_integer(options->migrations, "migrations", 1, 100, "How many migrations share them, all at once.");
+  command.add_integer(options->clusters, "clusters", 1, 10'000, "Number of clusters to migrate.");
+  command.add_integer(options->migrations, "migrations", 1, 100,
+                      "Number of concurrent migrations; the clusters are divided among them.");
   const std::string choices = join_choices(demo_failures());
   command.add({.name = "fail",
                .placeholder = "PHASE",
-               .help = "Let something go wrong in this phase: " + choices + ".",
-               .default_text = "nothing fails",
+               .help = "Inject a failure in this phase: " + choices + ".",
+               .default_text = "no failure",
                .apply = [options](const std::string& text) { options->fail = parse_choice(text, demo_failures()); },
                .short_name = "",
                .choices = demo_failures()});
-  command.add_switch(options->keep, "keep", "Leave everything running at the end, until Ctrl-C.");
-  command.add_integer(options->seed, "seed", 0, 1'000'000, "Another seed gives other clusters.");
+  command.add_switch(options->keep, "keep", "Keep everything running at the end, until Ctrl-C.");
+  command.add_integer(options->seed, "seed", 0, 1'000'000, "Random seed of the simulated clusters.");
   command.not_from_environment({"clusters", "migrations", "fail", "keep", "seed"});
   command.example("hubferry demo", "50 clusters in three migrations");
-  command.example("hubferry demo --fail registering", "the target refuses the clusters: see the rollback");
-  command.example("hubferry demo --clusters 500 --migrations 10 --keep", "more of it, to look around in afterwards");
+  command.example("hubferry demo --fail registering", "the target rejects the clusters, and they are rolled back");
+  command.example("hubferry demo --clusters 500 --migrations 10 --keep", "a larger one, kept running to explore it");
   command.on_check([options] {
-    if (options->migrations > options->clusters) throw UsageError("--migrations: each needs a cluster at least");
+    if (options->migrations > options->clusters)
+      throw UsageError("--migrations: each migration needs at least one cluster");
   });
   command.on_run([options, &out] { return run_demo(*options, out); });
 }

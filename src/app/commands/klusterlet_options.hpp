@@ -5,19 +5,19 @@
 #include <string>
 #include <vector>
 
-#include "app/cli/log_flags.hpp"
-#include "app/service/observability.hpp"
+#include "app/cli/common_flags.hpp"
+#include "app/service/service.hpp"
 #include "hubferry/klusterlet/agent.hpp"
 
 namespace hubferry::app {
 
-/// What `hubferry klusterlet` can be told.
+/// Options of `hubferry klusterlet`.
 struct KlusterletOptions {
-  std::string cluster_name;  // empty: what the store remembers, else a UUID
-  std::string agent_id;      // empty: what the store remembers, else five random characters
+  std::string cluster_name;  // empty: that of the stored identity, or a UUID
+  std::string agent_id;      // empty: that of the stored identity, or five random characters
   std::vector<std::filesystem::path> bootstrap_kubeconfigs;
   std::string hub_kubeconfig_dir;
-  std::string kubeconfig;  // of the own cluster
+  std::string kubeconfig;  // of the managed cluster itself
   std::string klusterlet_name = "klusterlet";
   std::string own_namespace = "open-cluster-management-agent";
   async::Duration hub_connection_timeout = std::chrono::minutes{10};
@@ -30,14 +30,14 @@ struct KlusterletOptions {
   LogFlags log;
   ServingFlags serving;
 
-  /// This object must outlive the command.
+  /// Lifetime: this object outlives the command.
   void add_to(Command& command);
-  /// What concerns several flags at once. Throws UsageError.
+  /// Validates combinations of flags. Throws UsageError.
   void check() const;
 
-  /// From files, or from a Klusterlet resource on the own cluster?
+  /// True if hubs and credentials are in files, false if they are read from a Klusterlet on this cluster.
   [[nodiscard]] bool from_files() const { return !bootstrap_kubeconfigs.empty() || !hub_kubeconfig_dir.empty(); }
-  /// With the names filled in by the caller.
+  /// The caller fills in empty names.
   [[nodiscard]] klusterlet::AgentOptions agent_options() const;
 };
 

@@ -1,10 +1,9 @@
 #include <memory>
 
+#include "app/cli/common_flags.hpp"
 #include "app/commands/commands.hpp"
-#include "app/manager/carried_file.hpp"
 #include "app/manager/manager_controllers.hpp"
 #include "app/manager/manager_options.hpp"
-#include "app/service/host_name.hpp"
 #include "app/service/service.hpp"
 #include "hubferry/async/backoff.hpp"
 #include "hubferry/async/loops.hpp"
@@ -21,7 +20,7 @@ kube::LeaderElectionOptions election_options(const ManagerOptions& options, asyn
   kube::LeaderElectionOptions election;
   election.name = options.lease_name;
   election.ns = options.lease_namespace.empty() ? options.effective_namespace() : options.lease_namespace;
-  // A restarted container has its predecessor's host name; the lease must not take it for the same process.
+  // A restarted container keeps its host name, but is another process: the UUID tells them apart in the Lease.
   election.identity = host_name() + "_" + random.uuid();
   election.lease_duration = options.lease_duration;
   election.renew_deadline = options.renew_deadline;
@@ -33,41 +32,41 @@ std::string version_of(const kube::json::value& answer) {
   return answer.is_object() ? std::string{kube::string_at(answer.get_object(), {"gitVersion"})} : "unknown";
 }
 
-/// Waits until the global hub answers, however long that takes: a controller may start before its server.
-async::Awaitable<> reach(kube::Api& api, kube::Env env) {
+/// Waits until the global hub responds, without a timeout: a controller may start before its API server.
+async::Awaitable<> wait_for_global_hub(kube::Api& api, kube::Env env) {
   async::Backoff backoff{{}, env.clock, env.random};
   while (true) {
     auto version = co_await api.get_path("/version");
     if (version) {
-      env.log.info("reached the global hub", {{"version", version_of(*version)}});
+      env.log.info("connected to the global hub", {{"version", version_of(*version)}});
       co_return;
     }
-    env.log.warn("cannot reach the global hub yet", {{"error", version.error().describe()}});
+    env.log.warn("cannot reach the global hub, retrying", {{"error", version.error().describe()}});
     co_await backoff.pause();
   }
 }
 
-/// The manager's work, until cancelled. Who does not lead is ready to: it needs to know nothing for that.
+/// The manager's work, until cancelled. A standby is ready without synced caches; only the leader needs them.
 async::Awaitable<> work(ControllerSurroundings around, obs::CheckState& reached) {
-  co_await reach(around.global, around.env);
+  co_await wait_for_global_hub(around.global, around.env);
   reached.pass();
   if (!around.options.leader_elect) {
     co_await run_controllers(around);
     co_return;
   }
   kube::LeaderElector elector{around.global, election_options(around.options, around.env.random), around.env};
-  auto in_office = [&](kube::LeaderEpoch) { return run_controllers(around); };
-  co_await elector.run(in_office);
+  auto lead = [&](kube::LeaderEpoch) { return run_controllers(around); };
+  co_await elector.run(lead);
 }
 
 async::Awaitable<> manage(const ManagerOptions& options, Observability& observability, kube::Env env) {
   async::LoopPool loops{options.effective_threads()};
   const auto config = kube::find_config(options.kubeconfig);
   const auto api = kube::make_http_api(config, client_options(options, "global"), loops.next(), env);
-  obs::CheckState reached{"the global hub has not answered yet"};
+  obs::CheckState reached{"the global hub has not responded yet"};
   observability.health().add_readiness("global-hub", reached.check());
-  obs::CheckState caches{"nothing runs yet"};
-  caches.pass();  // until there is something to wait for
+  obs::CheckState caches{"no controller is running yet"};
+  caches.pass();  // a standby has no caches to wait for
   observability.health().add_readiness("caches", caches.check());
   const ControllerSurroundings around{
       options, *api, config, loops, env, read_carried_resources(options.carried_resources), caches};
@@ -82,16 +81,15 @@ int run_manager(const ManagerOptions& options) {
 }  // namespace
 
 void add_manager_command(CommandLine& line) {
-  auto& command = line.add("manager", "run the controllers that move clusters between hubs");
+  auto& command = line.add("manager", "run the controllers that migrate clusters between hubs");
   command.describe(
-      "Watches migrations on the global hub and carries them out. Runs until SIGTERM, SIGINT or SIGHUP, then finishes "
-      "in "
-      "order; a second signal ends it at once.");
+      "Watches ManagedClusterMigrations on the global hub and runs them. SIGTERM, SIGINT or SIGHUP starts a graceful "
+      "shutdown; a second signal exits immediately.");
   const auto options = std::make_shared<ManagerOptions>();
   options->add_to(command);
   command.example("hubferry manager --leader-elect", "in a cluster, with several replicas");
   command.example("hubferry manager --kubeconfig global.kubeconfig --log-format text --log-level debug",
-                  "from a shell, against the cluster of a kubeconfig");
+                  "from a shell, with a kubeconfig");
   command.example("HUBFERRY_METRICS_BIND_ADDRESS=127.0.0.1:9090 hubferry manager --health-probe-bind-address 0",
                   "metrics on the loopback interface only, no probes");
   command.on_check([options] { options->check(); });

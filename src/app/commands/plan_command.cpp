@@ -3,13 +3,13 @@
 #include <map>
 #include <ostream>
 
+#include "app/cli/common_flags.hpp"
+#include "app/cli/files.hpp"
 #include "app/cli/flag_values.hpp"
-#include "app/cli/input_file.hpp"
-#include "app/cli/json_text.hpp"
+#include "app/cli/output.hpp"
 #include "app/cli/server_client.hpp"
 #include "app/commands/commands.hpp"
-#include "app/manager/carried_file.hpp"
-#include "app/plan/plan_text.hpp"
+#include "app/plan/plan.hpp"
 #include "hubferry/async/shutdown.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/hubs/hub_directory.hpp"
@@ -27,7 +27,7 @@ struct PlanOptions {
   std::string to;
   std::vector<std::string> clusters;
   std::string placement;
-  std::string carried_resources;  // a file; empty: only what moves anyway
+  std::string carried_resources;  // a file; empty: the default resources only
   std::string output = "table";
   bool list_objects = false;
 
@@ -37,12 +37,11 @@ struct PlanOptions {
 
   void check() const {
     if (!file.empty() && is_given_by_flags())
-      throw UsageError(
-          "--filename says what to plan; --from, --to, --clusters and --placement say it too: use one way");
+      throw UsageError("--filename cannot be combined with --from, --to, --clusters or --placement");
     if (!file.empty()) return;
     if (from.empty() || to.empty())
-      throw UsageError("name the migration's file by -f, or both hubs by --from and --to");
-    if (clusters.empty() == placement.empty()) throw UsageError("name either --clusters or a --placement");
+      throw UsageError("give the migration's file with -f, or both hubs with --from and --to");
+    if (clusters.empty() == placement.empty()) throw UsageError("give either --clusters or --placement");
   }
 };
 
@@ -55,7 +54,7 @@ PlanRequest read_request(const PlanOptions& options) {
   const auto text = options.file == "-" ? read_standard_input() : read_file(options.file);
   const auto documents = kube::parse_yaml_documents(text, options.file);
   if (documents.size() != 1 || !documents[0].is_object())
-    throw std::runtime_error(options.file + ": it must hold one migration");
+    throw std::runtime_error(options.file + ": it must contain exactly one migration");
   try {
     return plan_request_of(documents[0].get_object());
   } catch (const std::runtime_error& error) {
@@ -63,7 +62,7 @@ PlanRequest read_request(const PlanOptions& options) {
   }
 }
 
-/// The ways to the hubs that the directory has opened, for a question that orders do not answer.
+/// Opens the connections to the hubs and keeps them, to ask a hub which kinds it serves.
 class Connections {
  public:
   Connections(async::Executor loop, kube::Env env) : loop_(std::move(loop)), env_(std::move(env)) {}
@@ -80,7 +79,7 @@ class Connections {
 
   async::Awaitable<kube::Result<bool>> serves(std::string hub, kube::Resource resource) {
     const auto known = apis_.find(hub);
-    // The global hub itself has no connection of its own; it is known to serve what it has.
+    // The global hub has no connection of its own; it serves the kinds that it has objects of.
     if (known == apis_.end()) co_return true;
     const auto api = known->second;
     co_return co_await api->serves(resource);
@@ -92,14 +91,15 @@ class Connections {
   std::map<std::string, std::shared_ptr<kube::Api>> apis_;
 };
 
-/// What the directory of hubs follows, asked for once: a cache would try again and again where a person needs a word.
+/// Lists once what the hub directory watches: a cache would retry for ever, while the user waits for an error.
 async::Awaitable<> check_access(kube::Api& global) {
   kube::ListOptions one;
   one.limit = 1;
   const auto clusters = co_await global.list(ocm::managed_clusters, one, kube::object_decoder());
   if (!clusters && clusters.error().kind == kube::ErrorKind::not_found)
-    throw std::runtime_error("the server " + std::string{global.name()} +
-                             " knows no ManagedClusters, so it is no global hub: choose another with --kubeconfig");
+    throw std::runtime_error(
+        "API server " + std::string{global.name()} +
+        " does not serve ManagedClusters, so it is not a global hub: select another with --kubeconfig");
   if (!clusters) throw_for(clusters.error(), global);
   one.label_selector = std::string{hubs::hub_kubeconfig_label} + "=true";
   const auto secrets = co_await global.list(kube::resources::secrets, one, kube::object_decoder());
@@ -150,37 +150,35 @@ int run_plan(const PlanOptions& options, std::ostream& out) {
 void add_plan_command(CommandLine& line, std::ostream& out) {
   auto& command = line.add("plan", "show what a migration would do, without doing it");
   command.describe(
-      "Checks both hubs and every cluster as the manager would, and lists what would be copied and what stands in the "
-      "way. Nothing is written anywhere.");
+      "Validates both hubs and every cluster as the manager does, and lists the resources that would be copied and the "
+      "problems. Nothing is changed.");
   command.exit_code("0", "the migration can succeed");
-  command.exit_code("1", "it cannot, or nobody can tell");
-  command.exit_code("130", "Ctrl-C came first");
+  command.exit_code("1", "it cannot succeed, or the hubs could not be checked");
+  command.exit_code("130", "interrupted by Ctrl-C");
   const auto options = std::make_shared<PlanOptions>();
-  command.add_text(options->kubeconfig, "kubeconfig", "FILE",
-                   "How to reach the global hub. Without it: what KUBECONFIG names, the pod's service account, "
-                   "~/.kube/config, whichever is there first.");
+  add_kubeconfig_flag(command, options->kubeconfig);
   command.add({.name = "filename",
                .placeholder = "FILE",
-               .help = "A ManagedClusterMigration, as YAML or JSON; - reads it from standard input.",
+               .help = "A ManagedClusterMigration in YAML or JSON; - reads standard input.",
                .default_text = "",
                .apply = [options](const std::string& text) { options->file = text; },
                .short_name = "f"});
-  command.add_text(options->from, "from", "HUB", "The hub that the clusters leave.");
-  command.add_text(options->to, "to", "HUB", "The hub that they come to.");
+  command.add_text(options->from, "from", "HUB", "The source hub.");
+  command.add_text(options->to, "to", "HUB", "The target hub.");
   command.add({.name = "clusters",
                .placeholder = "LIST",
-               .help = "The clusters, with commas between them.",
+               .help = "Comma-separated names of the clusters.",
                .default_text = "",
                .apply = [options](const std::string& text) { options->clusters = parse_list(text); },
                .short_name = ""});
-  command.add_text(options->placement, "placement", "NAME", "A Placement on the hub that the clusters leave.");
+  command.add_text(options->placement, "placement", "NAME", "A Placement on the source hub that selects the clusters.");
   add_carried_resources_flag(command, options->carried_resources);
-  command.add_switch(options->list_objects, "objects", "List every object that would be copied, by name.");
-  command.add_choice(options->output, "output", "o", "FORMAT", {"table", "json"}, "table or json.");
-  command.not_from_environment({"filename", "from", "to", "clusters", "placement", "objects", "output"});
+  command.add_switch(options->list_objects, "objects", "List every object that would be copied.");
+  add_output_flag(command, options->output, {"table", "json"}, "Output format: table or json.");
+  command.not_from_environment({"filename", "from", "to", "clusters", "placement", "objects"});
   command.example("hubferry plan -f migration.yaml", "before kubectl apply -f migration.yaml");
   command.example("hubferry plan --from hub1 --to hub2 --clusters cluster1,cluster2 --objects",
-                  "without a file, with the name of every object");
+                  "without a file, listing every object");
   command.example("hubferry plan --from hub1 --to hub2 --placement leaving -o json | jq .problems", "for scripts");
   command.on_check([options] { options->check(); });
   command.on_run([options, &out] { return run_plan(*options, out); });

@@ -1,17 +1,12 @@
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
-#include "app/cli/input_file.hpp"
+#include "app/cli/files.hpp"
 #include "app/cli/output.hpp"
-#include "app/cli/text_table.hpp"
+#include "app/cli/table.hpp"
 #include "app/commands/commands.hpp"
 #include "app/commands/sim_options.hpp"
 #include "hubferry/async/shutdown.hpp"
@@ -26,24 +21,14 @@ namespace {
 
 namespace json = boost::json;
 
-/// One server as the user hears of it.
-struct Told {
+/// A server, as printed for the user.
+struct ServerInfo {
   std::string name;
   std::string url;
-  std::string kubeconfig;  // empty: none was written
+  std::string kubeconfig;  // empty: not written
   bool simulated = true;
   std::size_t clusters = 0;
 };
-
-/// Only for us to read: it holds an admin's credential.
-void write_private(const std::filesystem::path& path, const std::string& text) {
-  const auto fail = [&] { throw std::runtime_error("cannot write " + path.string() + ": " + std::strerror(errno)); };
-  std::filesystem::remove(path);
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (file < 0) fail();
-  const bool whole = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (::close(file) != 0 || !whole) fail();
-}
 
 sim::WorldOptions world_options(const SimOptions& options) {
   sim::WorldOptions world;
@@ -52,7 +37,7 @@ sim::WorldOptions world_options(const SimOptions& options) {
   world.seed = options.seed;
   world.agents = options.agents;
   world.managed_service_accounts = options.managed_service_accounts;
-  world.server.record_requests = false;  // it would grow for as long as we run
+  world.server.record_requests = false;  // it would grow without a limit
   sim::HttpOptions http;
   http.address = options.listen.host;
   http.port = options.listen.port;
@@ -62,12 +47,12 @@ sim::WorldOptions world_options(const SimOptions& options) {
     world.faults = sim::FaultScript::parse(read_file(options.faults), options.faults);
     for (const auto& name : world.faults.servers())
       if (name != sim::global_hub && std::ranges::find(options.hubs, name) == options.hubs.end())
-        throw std::runtime_error(options.faults + " names a server that is not there: " + name);
+        throw std::runtime_error(options.faults + " names an unknown server: " + name);
   }
   return world;
 }
 
-/// Real servers, and what makes hubs of them.
+/// Real API servers that the simulated OCM controllers turn into hubs.
 class Attached {
  public:
   Attached(const SimOptions& options, const async::Executor& loop, kube::Env env) {
@@ -79,52 +64,52 @@ class Attached {
       client.user_agent = "hubferry/" + std::string{obs::build_info().version};
       apis_.push_back(kube::make_http_api(config, client, loop, env));
       sites.push_back({client.name, apis_.back().get(), config});
-      told_.push_back({client.name, config.server, file, false, 0});
+      servers_.push_back({client.name, config.server, file, false, 0});
     }
     sim::HubSetOptions hubs;
     hubs.clusters = static_cast<std::size_t>(options.clusters);
     hubs.seed = options.seed;
     hubs.managed_service_accounts = options.managed_service_accounts;
     hubs_ = std::make_unique<sim::HubSet>(std::move(sites), hubs, std::move(env));
-    for (auto& one : told_)
+    for (auto& one : servers_)
       if (one.name == hubs_->first_hub()) one.clusters = hubs.clusters;
   }
 
   sim::HubSet& hubs() { return *hubs_; }
-  [[nodiscard]] const std::vector<Told>& told() const { return told_; }
+  [[nodiscard]] const std::vector<ServerInfo>& servers() const { return servers_; }
 
  private:
   std::vector<std::unique_ptr<kube::Api>> apis_;
-  std::vector<Told> told_;
+  std::vector<ServerInfo> servers_;
   std::unique_ptr<sim::HubSet> hubs_;
 };
 
-std::vector<Told> describe(sim::World& world, const SimOptions& options) {
-  std::vector<Told> all;
+std::vector<ServerInfo> describe(sim::World& world, const SimOptions& options) {
+  std::vector<ServerInfo> all;
   const auto first = world.hubs().first_hub();
   for (const auto& name : world.servers()) {
     const auto& config = world.admin_config(name);
-    Told told{name, config.server, {}, true, name == first ? world.clusters().size() : 0};
+    ServerInfo info{name, config.server, {}, true, name == first ? world.clusters().size() : 0};
     if (!options.kubeconfig_dir.empty()) {
       const auto path = std::filesystem::path(options.kubeconfig_dir) / (name + ".kubeconfig");
-      write_private(path, kube::to_kubeconfig(config));
-      told.kubeconfig = path.string();
+      write_private_file(path, kube::to_kubeconfig(config));
+      info.kubeconfig = path.string();
     }
-    all.push_back(std::move(told));
+    all.push_back(std::move(info));
   }
   return all;
 }
 
-void print_table(std::ostream& out, const std::vector<Told>& servers) {
+void print_table(std::ostream& out, const std::vector<ServerInfo>& servers) {
   TextTable table{{"NAME", "SERVER", "URL", "CLUSTERS", "KUBECONFIG"}};
   for (const auto& one : servers)
     table.add(
         {one.name, one.simulated ? "simulated" : "attached", one.url, std::to_string(one.clusters), one.kubeconfig});
-  // Not cut where a terminal ends: the path is there to be copied.
+  // Not truncated to the terminal: the path is there to be copied.
   for (const auto& line : table.lines(Terminal{})) out << line << "\n";
 }
 
-void print_json(std::ostream& out, const std::vector<Told>& servers, const SimOptions& options, double seconds) {
+void print_json(std::ostream& out, const std::vector<ServerInfo>& servers, const SimOptions& options, double seconds) {
   json::array list;
   for (const auto& one : servers) {
     json::object shown{{"name", one.name}, {"simulated", one.simulated}, {"url", one.url}, {"clusters", one.clusters}};
@@ -136,7 +121,7 @@ void print_json(std::ostream& out, const std::vector<Told>& servers, const SimOp
       << "\n";
 }
 
-/// Builds all, tells about it, and lets it live until told to stop.
+/// Builds the servers, prints them, and runs them until `stop` is set.
 async::Awaitable<int> simulate(const SimOptions& options, kube::Env env, std::ostream& out, async::Event& stop) {
   const auto loop = co_await async::asio::this_coro::executor;
   const auto begun = env.clock.now();
@@ -144,7 +129,7 @@ async::Awaitable<int> simulate(const SimOptions& options, kube::Env env, std::os
   std::optional<Attached> attached;
   if (options.simulates()) world.emplace(world_options(options), loop, env);
   if (!options.attached.empty()) attached.emplace(options, loop, env);
-  auto life = [&](async::TaskScope& scope) -> async::Awaitable<> {
+  auto run = [&](async::TaskScope& scope) -> async::Awaitable<> {
     if (world) {
       co_await world->build();
       scope.spawn(world->run());
@@ -155,23 +140,24 @@ async::Awaitable<int> simulate(const SimOptions& options, kube::Env env, std::os
       scope.spawn(attached->hubs().run());
       co_await attached->hubs().wait_settled();
     }
-    std::vector<Told> servers;
+    std::vector<ServerInfo> servers;
     if (world) servers = describe(*world, options);
-    if (attached) servers.insert(servers.end(), attached->told().begin(), attached->told().end());
+    if (attached) servers.insert(servers.end(), attached->servers().begin(), attached->servers().end());
     const double seconds = std::chrono::duration<double>(env.clock.now() - begun).count();
     if (options.output == "json")
       print_json(out, servers, options, seconds);
     else
       print_table(out, servers);
     flush(out);
-    env.log.info("ready", {{"servers", servers.size()}, {"clusters", options.clusters}, {"seconds", seconds}});
+    env.log.info("simulation ready",
+                 {{"servers", servers.size()}, {"clusters", options.clusters}, {"seconds", seconds}});
     co_await stop.wait();
     env.log.info("stopping");
     scope.stop();
   };
   auto watch_for_stop = [&](async::TaskScope& scope) -> async::Awaitable<> {
-    // A world of thousands takes seconds to build: it must not have to be finished first.
-    scope.spawn(async::with_scope(life));
+    // Building thousands of clusters takes seconds: a stop must not wait for it.
+    scope.spawn(async::with_scope(run));
     co_await stop.wait();
     scope.stop();
   };
@@ -190,7 +176,7 @@ int run_sim(const SimOptions& options, std::ostream& out) {
   const kube::Env env{clock, random, metrics, log};
   const auto body = [&](async::Event& stop) { return simulate(options, env, out, stop); };
   async::ShutdownPolicy policy;
-  policy.say = [&](const std::string& sentence) { log.debug(sentence); };
+  policy.say = [&](const std::string& message) { log.debug(message); };
   return async::run_main(body, policy);
 }
 
@@ -199,25 +185,24 @@ int run_sim(const SimOptions& options, std::ostream& out) {
 void add_sim_command(CommandLine& line, std::ostream& out) {
   auto& command = line.add("sim", "serve simulated hubs with thousands of clusters");
   command.describe(
-      "Starts a global hub and hubs that are registered on it, each an API server in memory with all CRDs, the "
-      "behaviour of Open Cluster Management's controllers, and a kubeconfig; real kubectl and `hubferry manager` work "
-      "with them. Tells what it made and runs until SIGTERM, SIGINT or SIGHUP. Nothing outlives it.\n\n"
-      "Bodies in protobuf are read for the kinds that `kubectl create` makes most without a file (ConfigMaps, Secrets, "
-      "namespaces, accounts, roles); for others use `kubectl create -f` or `apply`.\n\n"
-      "A file of faults is a list of rules such as {server: hub1, verb: update, resource: leases, times: 2, fail: "
-      "409}. "
-      "Whom: server, verb (get, list, watch, create, update, patch, apply, delete, read, write), resource, "
-      "subresource, "
-      "namespace, name; what is left out means all. How often: times N (1 unless told), rate P, or always: true; after "
-      "N "
-      "lets the first ones pass. One effect each: fail: STATUS (with retryAfter: SECONDS), delay: TIME, reset: "
-      "before|after, stale: VERSIONS, watch: drop|cut, delayEvent: TIME, compact: true. A TIME is 100ms, "
-      "{uniform: [10ms, 200ms]} or {exponential: [LEAST, MEAN]}.");
+      "Starts a global hub and the hubs registered on it. Each is an in-memory API server with all CRDs, the behaviour "
+      "of Open Cluster Management's controllers, and a kubeconfig; kubectl and `hubferry manager` work with them. "
+      "Prints "
+      "the servers and runs until SIGTERM, SIGINT or SIGHUP. All data is lost then.\n\n"
+      "Protobuf bodies are supported for the kinds that `kubectl create` can create without a file (ConfigMaps, "
+      "Secrets, "
+      "namespaces, service accounts, roles); for others use `kubectl create -f` or `apply`.\n\n"
+      "A faults file is a list of rules such as {server: hub1, verb: update, resource: leases, times: 2, fail: 409}. "
+      "Match: server, verb (get, list, watch, create, update, patch, apply, delete, read, write), resource, "
+      "subresource, namespace, name; an absent field matches all. Frequency: times N (default 1), rate P, or always: "
+      "true; after N skips the first N matches. One effect per rule: fail: STATUS (with retryAfter: SECONDS), delay: "
+      "TIME, reset: before|after, stale: VERSIONS, watch: drop|cut, delayEvent: TIME, compact: true. A TIME is 100ms, "
+      "{uniform: [10ms, 200ms]} or {exponential: [MINIMUM, MEAN]}.");
   const auto options = std::make_shared<SimOptions>();
   options->log.format = obs::LogFormat::text;
   options->add_to(command);
   command.example("hubferry sim --clusters 100 --kubeconfig-dir /tmp/sim", "two hubs, a hundred clusters on hub1");
-  command.example("KUBECONFIG=/tmp/sim/hub1.kubeconfig kubectl get managedclusters", "look at them");
+  command.example("KUBECONFIG=/tmp/sim/hub1.kubeconfig kubectl get managedclusters", "list them");
   command.example("hubferry sim --attach global.kubeconfig --attach hub1.kubeconfig --attach hub2.kubeconfig",
                   "the same on real API servers");
   command.on_check([options] { options->check(); });

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "app/cli/log_flags.hpp"
+#include "app/cli/common_flags.hpp"
 #include "hubferry/obs/bind_address.hpp"
 
 namespace hubferry::app {
 
-/// What `hubferry sim` can be told.
+/// Options of `hubferry sim`.
 struct SimOptions {
   std::vector<std::string> hubs{"hub1", "hub2"};
   bool hubs_given = false;
@@ -25,16 +25,16 @@ struct SimOptions {
   std::string output = "text";
   LogFlags log;
 
-  /// This object must outlive the command.
+  /// Lifetime: this object outlives the command.
   void add_to(Command& command);
-  /// What concerns several flags at once. Throws UsageError.
+  /// Validates combinations of flags. Throws UsageError.
   void check() const;
 
-  /// Are there simulated servers at all?
+  /// True if there are simulated servers, not only attached ones.
   [[nodiscard]] bool simulates() const { return attached.empty() || hubs_given; }
 };
 
-/// "hub1" of "/etc/hubs/hub1.kubeconfig". Throws std::invalid_argument for a file whose name makes no name.
+/// "hub1" for "/etc/hubs/hub1.kubeconfig". Throws std::invalid_argument if that is not a valid name.
 std::string hub_name_of(const std::string& file);
 
 }  // namespace hubferry::app

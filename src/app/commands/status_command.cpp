@@ -4,10 +4,8 @@
 #include <ostream>
 
 #include "app/cli/flag_values.hpp"
-#include "app/cli/json_text.hpp"
 #include "app/cli/output.hpp"
 #include "app/cli/server_client.hpp"
-#include "app/cli/yaml_text.hpp"
 #include "app/commands/commands.hpp"
 #include "app/status/migration_checklist.hpp"
 #include "app/status/status_text.hpp"
@@ -31,27 +29,27 @@ struct StatusOptions {
   std::string name;  // empty: all migrations
 };
 
-/// The migrations that were asked for. Throws with a sentence when there is none of that name, or more than one.
-std::vector<kube::Object> chosen(std::vector<kube::Object> migrations, const StatusOptions& options) {
+/// The requested migrations. Throws std::runtime_error if there is none of that name, or more than one.
+std::vector<kube::Object> select_migrations(std::vector<kube::Object> migrations, const StatusOptions& options) {
   if (options.name.empty()) return migrations;
   std::vector<kube::Object> found;
-  std::string places;
+  std::string namespaces;
   for (const auto& migration : migrations) {
     if (migration.name() != options.name) continue;
-    places += (places.empty() ? "" : ", ") + std::string{migration.ns()};
+    namespaces += (namespaces.empty() ? "" : ", ") + std::string{migration.ns()};
     found.push_back(migration);
   }
   if (found.empty()) {
     std::vector<std::string> names;
     for (const auto& migration : migrations) names.emplace_back(migration.name());
     const auto meant = nearest(options.name, names);
-    throw std::runtime_error("there is no migration '" + options.name + "'" +
-                             (options.ns.empty() ? "" : " in namespace " + options.ns) +
+    throw std::runtime_error("no migration '" + options.name + "'" +
+                             (options.ns.empty() ? " found" : " in namespace " + options.ns) +
                              (meant ? " (did you mean " + *meant + "?)" : ""));
   }
   if (found.size() > 1)
-    throw std::runtime_error("there is a migration '" + options.name + "' in each of these namespaces: " + places +
-                             "; choose one with --namespace");
+    throw std::runtime_error("several migrations are named '" + options.name + "', in these namespaces: " + namespaces +
+                             "; select one with --namespace");
   return found;
 }
 
@@ -71,10 +69,10 @@ async::Awaitable<std::vector<kube::Object>> read_migrations(kube::Api& api, cons
   list.ns = options.ns;
   auto answer = co_await api.list_all(migration::managed_cluster_migrations, list);
   if (!answer) throw_for(answer.error(), api);
-  co_return chosen(std::move(*answer), options);
+  co_return select_migrations(std::move(*answer), options);
 }
 
-/// Prints once and ends.
+/// Prints the status once.
 async::Awaitable<> show(kube::Api& api, const StatusOptions& options, async::Clock& clock, Terminal terminal,
                         std::ostream& out) {
   const bool wide = options.output == "wide";
@@ -88,16 +86,16 @@ async::Awaitable<> show(kube::Api& api, const StatusOptions& options, async::Clo
   }
   if (one) {
     auto view = view_of(migrations.front());
-    const auto lists = co_await api.get(kube::resources::config_maps, view.key);
-    if (lists) add_failures(view, *lists);
-    const auto most_clusters = wide ? view.failures.size() : clusters_named;
+    const auto ledger = co_await api.get(kube::resources::config_maps, view.key);
+    if (ledger) add_failures(view, *ledger);
+    const auto most_clusters = wide ? view.failures.size() : default_listed_clusters;
     for (const auto& line :
          migration_details(view, migration_checklist(view), clock.wall_now(), terminal, most_clusters))
       out << line << "\n";
     co_return;
   }
   if (migrations.empty()) {
-    out << "There are no migrations" << (options.ns.empty() ? "" : " in namespace " + options.ns) << ".\n";
+    out << "No migrations found" << (options.ns.empty() ? "" : " in namespace " + options.ns) << ".\n";
     co_return;
   }
   std::vector<MigrationView> views;
@@ -107,7 +105,7 @@ async::Awaitable<> show(kube::Api& api, const StatusOptions& options, async::Clo
 }
 
 async::Awaitable<int> watch(ServerClient& client, const StatusOptions& options, std::ostream& out, async::Event& stop) {
-  // Mistakes are told at once; the watch below would wait for the world to become right.
+  // Reports errors at once; the watch below would retry for ever.
   const auto migrations = co_await read_migrations(client.api(), options);
   StatusWatchOptions watching;
   watching.ns = options.ns;
@@ -115,11 +113,11 @@ async::Awaitable<int> watch(ServerClient& client, const StatusOptions& options, 
   watching.output = options.output;
   watching.namespaces = namespace_column(options);
   const auto terminal = [] { return Terminal::of(STDOUT_FILENO); };
-  StatusWatch shown{client.api(), watching, client.env(), terminal, out};
+  StatusWatch status{client.api(), watching, client.env(), terminal, out};
   int code = 0;
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
-    scope.spawn(until_unread(client.env().clock, STDOUT_FILENO));
-    code = co_await shown.run(stop);
+    scope.spawn(watch_for_closed_output(client.env().clock, STDOUT_FILENO));
+    code = co_await status.run(stop);
     scope.stop();
   };
   co_await async::with_scope(body);
@@ -139,48 +137,47 @@ int run_status(const StatusOptions& options, std::ostream& out) {
 }  // namespace
 
 void add_status_command(CommandLine& line, std::ostream& out) {
-  auto& command = line.add("status", "show migrations: where they stand, how long it takes, what failed");
+  auto& command = line.add("status", "show migrations: phase, progress, durations and failures");
   command.describe(
-      "Without a NAME all migrations are listed, a line each. With one, its phases with their durations, what was "
-      "done, and the clusters that failed with the reason. With --watch the picture follows the migrations until "
-      "Ctrl-C; that of one migration ends with it.");
-  command.exit_code("0", "shown; with a NAME and --watch: the migration completed");
-  command.exit_code("1", "no answer; with a NAME and --watch: the migration failed or is gone");
-  command.exit_code("130", "Ctrl-C came before the answer; with a NAME and --watch: before the migration's end");
+      "Without NAME, lists all migrations, one per line. With NAME, shows its phases with their durations, its steps, "
+      "and the failed clusters with their reasons. --watch keeps the output up to date until Ctrl-C or, with NAME, "
+      "until "
+      "the migration has ended.");
+  command.exit_code("0", "success; with NAME and --watch: the migration completed");
+  command.exit_code("1", "error; with NAME and --watch: the migration failed or was deleted");
+  command.exit_code("130", "interrupted by Ctrl-C; with NAME and --watch: before the migration ended");
   const auto options = std::make_shared<StatusOptions>();
-  command.add_text(options->kubeconfig, "kubeconfig", "FILE",
-                   "How to reach the global hub. Without it: what KUBECONFIG names, the pod's service account, "
-                   "~/.kube/config, whichever is there first.");
-  command.add_text(options->context, "context", "NAME", "The kubeconfig's context to use instead of its current one.");
+  add_kubeconfig_flag(command, options->kubeconfig);
+  command.add_text(options->context, "context", "NAME", "Context of the kubeconfig, instead of its current one.");
   command.add({.name = "namespace",
                .placeholder = "NAMESPACE",
-               .help = "Only migrations in this namespace.",
+               .help = "Show only migrations in this namespace.",
                .default_text = "all",
                .apply = [options](const std::string& text) { options->ns = parse_namespace(text); },
                .short_name = "n"});
   command.add({.name = "all-namespaces",
                .placeholder = "",
-               .help = "Migrations in all namespaces, whatever --namespace says.",
+               .help = "Show migrations in all namespaces; overrides --namespace.",
                .default_text = "false",
                .apply = [options](const std::string& text) { options->all_namespaces = parse_switch(text); },
                .short_name = "A"});
   command.add({.name = "watch",
                .placeholder = "",
-               .help = "Keep the picture up to date. On a terminal in place, else a line for each change.",
+               .help = "Watch for changes: on a terminal updated in place, otherwise one line per change.",
                .default_text = "false",
                .apply = [options](const std::string& text) { options->watch = parse_switch(text); },
                .short_name = "w"});
-  command.add_choice(options->output, "output", "o", "FORMAT", {"table", "wide", "json", "yaml"},
-                     "table; wide: nothing is cut, more columns; json or yaml: the objects themselves.");
+  add_output_flag(command, options->output, {"table", "wide", "json", "yaml"},
+                  "Output format: table, wide (more columns, not truncated), json or yaml.");
   command.add_argument({.name = "NAME",
-                        .help = "The migration to show in full.",
+                        .help = "The migration to show in detail.",
                         .required = false,
                         .apply = [options](const std::string& text) {
-                          // An empty variable in a script: all migrations are not what was meant.
-                          if (text.empty()) throw std::invalid_argument("'' is no migration's name");
+                          // An empty variable in a script does not mean all migrations.
+                          if (text.empty()) throw std::invalid_argument("'' is not a migration's name");
                           options->name = text;
                         }});
-  command.not_from_environment({"context", "namespace", "all-namespaces", "watch", "output"});
+  command.not_from_environment({"context", "namespace", "all-namespaces", "watch"});
   command.example("hubferry status", "all migrations");
   command.example("hubferry status move-three --watch", "one migration, until it ends");
   command.example("hubferry status -n default -o json | jq '.items[].status.phase'", "for scripts");

@@ -2,6 +2,7 @@
 #include <boost/json/serialize.hpp>
 #include <ostream>
 
+#include "app/cli/common_flags.hpp"
 #include "app/commands/commands.hpp"
 #include "hubferry/obs/build_info.hpp"
 
@@ -31,10 +32,9 @@ void print_version_text(std::ostream& out) {
 }  // namespace
 
 void add_version_command(CommandLine& line, std::ostream& out) {
-  auto& command = line.add("version", "print which hubferry this is");
+  auto& command = line.add("version", "print the version");
   const auto format = std::make_shared<std::string>("text");
-  command.add_choice(*format, "output", "o", "FORMAT", {"text", "json"}, "text or json.");
-  command.not_from_environment({"output"});
+  add_output_flag(command, *format, {"text", "json"}, "Output format: text or json.");
   command.example("hubferry version -o json", "for scripts");
   command.on_run([format, &out] {
     (*format == "json" ? print_version_json : print_version_text)(out);

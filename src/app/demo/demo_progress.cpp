@@ -4,8 +4,7 @@
 #include <array>
 #include <cstdio>
 
-#include "app/cli/text_table.hpp"
-#include "app/status/natural_order.hpp"
+#include "app/cli/table.hpp"
 #include "app/status/status_text.hpp"
 #include "hubferry/migration/phases.hpp"
 
@@ -13,7 +12,7 @@ namespace hubferry::app {
 
 namespace {
 
-// Leaves room for the time of the present phase on a screen of 80 columns.
+// Leaves room for the time of the current phase on a screen of 80 columns.
 std::size_t bar_width(const Terminal& terminal) {
   return terminal.width == 0 || terminal.width >= 100 ? 20 : 12;
 }
@@ -49,14 +48,14 @@ std::vector<migration::PhaseInfo> timed_phases() {
   return timed;
 }
 
-/// What a log says beside a phase that means trouble: why, and at the end of a rollback how that went.
-std::string trouble(const MigrationView& migration, const std::string& phase_before) {
+/// The log text after a phase of failure: the cause or, at the end of a rollback, its result.
+std::string failure_text(const MigrationView& migration, const std::string& phase_before) {
   if (!migration.is_failing()) return "";
   const auto* cause = migration.cause();
   if (cause != nullptr && phase_before != migration::phases::rollbacking)
     return ": " + cause->reason + ": " + fitted(cause->message, 0);
-  const auto* news = migration.news();
-  return news == nullptr ? "" : ": " + fitted(news->message, 0);
+  const auto* latest = migration.latest_condition();
+  return latest == nullptr ? "" : ": " + fitted(latest->message, 0);
 }
 
 }  // namespace
@@ -79,14 +78,14 @@ std::vector<std::string> DemoProgress::observe(const MigrationView& migration, a
   auto known = std::find_if(seen_.begin(), seen_.end(), is_it);
   if (known == seen_.end()) {
     const auto is_before = [](const Seen& one, const Seen& other) {
-      return comes_before(one.view.key.name, other.view.key.name);
+      return natural_less(one.view.key.name, other.view.key.name);
     };
     Seen seen{migration, now, now, std::nullopt, {}};
     known = seen_.insert(std::upper_bound(seen_.begin(), seen_.end(), seen, is_before), seen);
     known->view.phase.clear();
     known->view.clusters.migrated = 0;
   }
-  std::vector<std::string> news;
+  std::vector<std::string> changes;
   const std::string when = padded(demo_time(now - start_), 7) + migration.key.name + ": ";
   const auto& before = known->view;
   if (migration.phase != before.phase && !migration.phase.empty()) {
@@ -97,16 +96,16 @@ std::vector<std::string> DemoProgress::observe(const MigrationView& migration, a
     }
     known->phase_since = now;
     if (migration.has_ended()) known->ended = now;
-    news.push_back(text + trouble(migration, before.phase));
+    changes.push_back(text + failure_text(migration, before.phase));
   }
   if (migration.clusters.migrated != before.clusters.migrated)
-    news.push_back(when + std::to_string(migration.clusters.migrated) + " of " +
-                   std::to_string(migration.clusters.total) + " clusters are on " + migration.to);
+    changes.push_back(when + std::to_string(migration.clusters.migrated) + " of " +
+                      std::to_string(migration.clusters.total) + " clusters are on " + migration.to);
   if (errors_of(migration) > errors_of(before))
-    news.push_back(when + std::to_string(migration.clusters.failed) + " clusters failed, " +
-                   std::to_string(migration.clusters.rolled_back) + " are back on " + migration.from);
+    changes.push_back(when + std::to_string(migration.clusters.failed) + " clusters failed, " +
+                      std::to_string(migration.clusters.rolled_back) + " are back on " + migration.from);
   known->view = migration;
-  return news;
+  return changes;
 }
 
 std::string DemoProgress::line(const Seen& seen, std::size_t name_width, async::TimePoint now,
@@ -129,7 +128,7 @@ std::string DemoProgress::line(const Seen& seen, std::size_t name_width, async::
   for (const auto& phase_with_time : timed_phases())
     if (const auto time = seen.time_in(phase_with_time.name, now))
       times += std::string{phase_with_time.name, 3} + " " + demo_time(*time) + "  ";
-  const std::size_t used = name_width + bar_width(terminal) + 47;  // what stands above
+  const std::size_t used = name_width + bar_width(terminal) + 47;  // the columns so far
   while (terminal.width > 0 && !times.empty() && used + times.size() > terminal.width + 2)
     times.erase(0, times.find("  ") + 2);
   return text + times;
@@ -150,8 +149,8 @@ std::vector<std::string> DemoProgress::summary(const Terminal& terminal) const {
   std::vector<std::string> headings{"MIGRATION", "RESULT", "MOVED", "BACK", "TOOK"};
   std::vector<std::string> shown;
   for (const auto& phase : timed_phases()) {
-    const auto met_it = [&](const Seen& seen) { return seen.time_in(phase.name, seen.phase_since).has_value(); };
-    if (std::none_of(seen_.begin(), seen_.end(), met_it)) continue;
+    const auto was_entered = [&](const Seen& seen) { return seen.time_in(phase.name, seen.phase_since).has_value(); };
+    if (std::none_of(seen_.begin(), seen_.end(), was_entered)) continue;
     shown.push_back(phase.name);
     headings.push_back(phase.heading);
   }

@@ -10,20 +10,20 @@
 
 namespace hubferry::app {
 
-/// What a spectator of migrations has seen so far, and how it is told: a function of what was observed, without I/O.
+/// The migrations observed so far, and their output: a pure function of the observations, without I/O.
 class DemoProgress {
  public:
   explicit DemoProgress(async::TimePoint start) : start_(start) {}
 
-  /// A migration as it is now. Returns what is new, as lines for a log: none when nothing is.
+  /// Records a migration's current state. Returns the changes as log lines.
   std::vector<std::string> observe(const MigrationView& migration, async::TimePoint now);
 
-  /// One line for each migration, and at last one for all: for a screen that changes in place. Of what does not fit
-  /// into its width the oldest times are left out.
+  /// One line per migration and a last one for all, for a screen that is redrawn in place. If a line is too long, its
+  /// oldest times are omitted.
   [[nodiscard]] std::vector<std::string> lines(async::TimePoint now, const Terminal& terminal) const;
-  /// The table at the end: results, and how long each phase took.
+  /// The final table: results, and the duration of each phase.
   [[nodiscard]] std::vector<std::string> summary(const Terminal& terminal) const;
-  /// Why migrations failed, the first few of them. None where all is well.
+  /// The causes of the first few failed migrations. Empty if none failed.
   [[nodiscard]] std::vector<std::string> failures(const Terminal& terminal) const;
 
   [[nodiscard]] std::size_t migrations() const { return seen_.size(); }
@@ -32,7 +32,7 @@ class DemoProgress {
   [[nodiscard]] std::int64_t moved() const;
   [[nodiscard]] std::int64_t total() const;
   [[nodiscard]] std::int64_t errors() const;
-  /// From the start to the last end.
+  /// From the start to the end of the last migration.
   [[nodiscard]] async::Duration took() const;
 
  private:
@@ -41,7 +41,7 @@ class DemoProgress {
     async::TimePoint phase_since;
     async::TimePoint first;
     std::optional<async::TimePoint> ended;
-    std::vector<std::pair<std::string, async::Duration>> phases;  // left, in order
+    std::vector<std::pair<std::string, async::Duration>> phases;  // completed, in order
 
     [[nodiscard]] std::optional<async::Duration> time_in(const std::string& phase, async::TimePoint now) const;
   };
@@ -49,7 +49,7 @@ class DemoProgress {
                                  const Terminal& terminal) const;
 
   async::TimePoint start_;
-  std::vector<Seen> seen_;  // by name, as people count
+  std::vector<Seen> seen_;  // by name, in natural order
 };
 
 /// "4.2s", "1m5s"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/service/host_name.hpp"
+#include "app/service/service.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/hubs/hub_directory.hpp"
 #include "hubferry/kube/http_api.hpp"

@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "app/cli/flag_values.hpp"
-#include "app/manager/carried_file.hpp"
 #include "hubferry/obs/build_info.hpp"
 
 namespace hubferry::app {
@@ -14,17 +13,8 @@ namespace {
 constexpr const char* pod_namespace_file = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 constexpr const char* fallback_namespace = "hubferry-system";
 
-// Retries are spread by up to a fifth, so this many periods must fit before the deadline.
+// Retries have up to 20 % jitter: at least one must fit before the deadline.
 constexpr double retry_jitter = 1.2;
-
-Flag namespace_flag(std::string& target, std::string name, std::string default_text, std::string help) {
-  return {.name = std::move(name),
-          .placeholder = "NAMESPACE",
-          .help = std::move(help),
-          .default_text = std::move(default_text),
-          .apply = [&target](const std::string& text) { target = text.empty() ? text : parse_namespace(text); },
-          .short_name = ""};
-}
 
 Flag controllers_flag(std::vector<std::string>& target) {
   std::string all;
@@ -32,13 +22,13 @@ Flag controllers_flag(std::vector<std::string>& target) {
   const auto apply = [&target](const std::string& text) {
     auto names = parse_list(text);
     if (names.empty())
-      throw std::invalid_argument("at least one controller must run: " + join_choices(controller_names()));
+      throw std::invalid_argument("at least one controller is required: " + join_choices(controller_names()));
     for (const auto& name : names) parse_choice(name, controller_names());
     target = std::move(names);
   };
   return {.name = "controllers",
           .placeholder = "LIST",
-          .help = "The controllers to run, with commas between them.",
+          .help = "Comma-separated list of controllers to run.",
           .default_text = all,
           .apply = apply,
           .short_name = ""};
@@ -52,60 +42,53 @@ const std::vector<std::string>& controller_names() {
 }
 
 void ManagerOptions::add_to(Command& command) {
-  command.add_text(kubeconfig, "kubeconfig", "FILE",
-                   "How to reach the global hub. Without it: what KUBECONFIG names, the pod's service account, "
-                   "~/.kube/config, whichever is there first.");
-  command.add(namespace_flag(own_namespace, "namespace", "the pod's own, else hubferry-system",
-                             "Where the Lease and the manager's own objects live."));
-  command.add(
-      namespace_flag(watch_namespace, "watch-namespace", "all", "Only resources in this namespace are acted upon."));
+  add_kubeconfig_flag(command, kubeconfig);
+  command.add(namespace_flag(own_namespace, "namespace", "the pod's namespace, or hubferry-system",
+                             "Namespace of the Lease and the manager's own objects."));
+  command.add(namespace_flag(watch_namespace, "watch-namespace", "all", "Reconcile only resources in this namespace."));
   command.add(controllers_flag(controllers));
   command.add_integer(max_concurrent_migrations, "max-concurrent-migrations", 1, 100'000,
-                      "How many migrations run at once; further ones wait.");
+                      "Maximum number of migrations that run at once; the others wait in Pending.");
   command.add_integer(clusters_in_flight_per_hub, "clusters-in-flight-per-hub", 1, 100'000,
-                      "How many clusters of one hub are treated at once, over all migrations.");
+                      "Maximum number of clusters of one hub that are processed at once, across all migrations.");
   add_carried_resources_flag(command, carried_resources);
-  command.add_switch(leader_elect, "leader-elect", "Act only while holding the Lease: for more than one replica.");
+  command.add_switch(leader_elect, "leader-elect", "Use leader election; required with more than one replica.");
   command.add_duration(lease_duration, "leader-elect-lease-duration",
-                       "After this long without a sign of life from the leader another replica takes over.");
+                       "How long standbys wait after the last observed renewal before they acquire the Lease.");
   command.add_duration(renew_deadline, "leader-elect-renew-deadline",
-                       "A leader that could not renew for this long stops acting.");
-  command.add_duration(retry_period, "leader-elect-retry-period", "The pause between two attempts.");
-  command.add({.name = "leader-elect-resource-name",
-               .placeholder = "NAME",
-               .help = "The Lease's name.",
-               .default_text = lease_name,
-               .apply = [this](const std::string& text) { lease_name = parse_object_name(text); },
-               .short_name = ""});
+                       "How long the leader retries to renew the Lease before it stops leading.");
+  command.add_duration(retry_period, "leader-elect-retry-period",
+                       "Time between attempts to acquire or renew the Lease.");
+  command.add(object_name_flag(lease_name, "leader-elect-resource-name", "Name of the Lease."));
   command.add(namespace_flag(lease_namespace, "leader-elect-resource-namespace", "that of --namespace",
-                             "The Lease's namespace."));
+                             "Namespace of the Lease."));
   serving.add_to(command);
-  command.add_integer(threads, "threads", 0, 256,
-                      "How many threads serve the connections to API servers; 0: one for each CPU.");
-  command.add_number(kube_api_qps, "kube-api-qps",
-                     "Requests a second to each API server; 0 or below: no limit of our own, the server's fairness "
-                     "rules apply.");
+  command.add_integer(threads, "threads", 0, 256, "Number of threads for connections to API servers; 0: one per CPU.");
+  command.add_number(
+      kube_api_qps, "kube-api-qps",
+      "Requests per second to each API server; 0 or less: no client-side limit, only the server's priority "
+      "and fairness.");
   command.add_integer(kube_api_burst, "kube-api-burst", 1, 1'000'000,
-                      "How many requests may go out at once before --kube-api-qps holds them back.");
+                      "Burst of requests before --kube-api-qps throttles them.");
   command.add_duration(shutdown_grace_period, "shutdown-grace-period",
-                       "From SIGTERM to the moment when unfinished work is cancelled. Keep it some seconds below the "
-                       "pod's terminationGracePeriodSeconds.");
+                       "Time from SIGTERM until unfinished work is cancelled. Keep it some seconds below the pod's "
+                       "terminationGracePeriodSeconds.");
   log.add_to(command);
 }
 
 void ManagerOptions::check() const {
   using async::format_duration;
-  // The Lease says it in whole seconds.
+  // The Lease stores it in whole seconds.
   if (lease_duration < std::chrono::seconds{1})
-    throw UsageError("--leader-elect-lease-duration (" + format_duration(lease_duration) + ") must be 1s at least");
+    throw UsageError("--leader-elect-lease-duration (" + format_duration(lease_duration) + ") must be at least 1s");
   if (lease_duration <= renew_deadline)
     throw UsageError("--leader-elect-lease-duration (" + format_duration(lease_duration) +
                      ") must be longer than --leader-elect-renew-deadline (" + format_duration(renew_deadline) +
-                     "): else two replicas may lead at once");
+                     "): otherwise two replicas can lead at once");
   if (static_cast<double>(renew_deadline.count()) <= retry_jitter * static_cast<double>(retry_period.count()))
     throw UsageError("--leader-elect-renew-deadline (" + format_duration(renew_deadline) +
                      ") must be longer than 1.2 times --leader-elect-retry-period (" + format_duration(retry_period) +
-                     "): else one failed attempt costs the lead");
+                     "): otherwise one failed attempt loses the leadership");
 }
 
 std::string ManagerOptions::effective_namespace() const {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "app/status/natural_order.hpp"
+#include "app/cli/table.hpp"
 #include "hubferry/migration/phases.hpp"
 #include "migration/timeouts.hpp"
 
@@ -15,8 +15,8 @@ namespace json = kube::json;
 
 namespace {
 
-/// Owns nothing on any hub: whatever carries a migration's mark is another's.
-hubagent::MigrationRef nobody() {
+/// A migration that owns no object on any hub: every claim belongs to another one.
+hubagent::MigrationRef unknown_migration() {
   return {"", "plan", "00000000-0000-0000-0000-000000000000"};
 }
 
@@ -37,9 +37,9 @@ class Planner {
     if (is_source_there) co_await look_at_source();
     if (is_target_there) co_await look_at_target();
     if (plan_.problems.empty() && plan_.clusters.empty())
-      add({plan_.request.from, "", "NoClusters", "placement " + plan_.request.placement + " chooses no cluster"});
+      add({plan_.request.from, "", "NoClusters", "placement " + plan_.request.placement + " selects no cluster"});
     std::sort(plan_.problems.begin(), plan_.problems.end(), [](const PlanProblem& one, const PlanProblem& other) {
-      if (one.cluster != other.cluster) return comes_before(one.cluster, other.cluster);
+      if (one.cluster != other.cluster) return natural_less(one.cluster, other.cluster);
       return std::tie(one.hub, one.reason, one.message) < std::tie(other.hub, other.reason, other.message);
     });
     co_return std::move(plan_);
@@ -51,23 +51,22 @@ class Planner {
   void check_request() {
     const auto& request = plan_.request;
     const auto refuse = [&](std::string message) { add({"", "", "Invalid", std::move(message)}); };
-    if (request.from.empty()) refuse("the hub that clusters leave (from) is not named");
-    if (request.to.empty()) refuse("the hub that clusters come to (to) is not named");
-    if (!request.from.empty() && request.from == request.to) refuse("both hubs are " + request.from);
-    if (request.clusters.has_value() == !request.placement.empty())
-      refuse("name either clusters or a placement, one of the two");
+    if (request.from.empty()) refuse("spec.from, the source hub, is missing");
+    if (request.to.empty()) refuse("spec.to, the target hub, is missing");
+    if (!request.from.empty() && request.from == request.to) refuse("source and target hub are both " + request.from);
+    if (request.clusters.has_value() == !request.placement.empty()) refuse("give either clusters or a placement");
     if (request.clusters && request.clusters->empty()) refuse("the list of clusters is empty");
     if (!request.timeout_problem.empty()) refuse(request.timeout_problem);
   }
 
-  /// Tells whether it is worth asking.
+  /// Returns whether the hub can be queried.
   async::Awaitable<bool> check_hub(std::string name) {
     const auto hub = co_await hubs_.find(name);
     std::string wrong;
     if (!hub.exists)
       wrong = "the global hub has no ManagedCluster " + name;
     else if (!hub.is_hub)
-      wrong = "ManagedCluster " + name + " is no hub";
+      wrong = "ManagedCluster " + name + " is not a hub";
     else if (!hub.available)
       wrong = "hub " + name + " is not Available";
     const bool fine = wrong.empty();
@@ -75,9 +74,9 @@ class Planner {
     co_return fine;
   }
 
-  /// Names that are given twice count once.
+  /// Duplicate names count once.
   void take_names(hubagent::ClusterNames names) {
-    std::sort(names.begin(), names.end(), comes_before);
+    std::sort(names.begin(), names.end(), natural_less);
     names.erase(std::unique(names.begin(), names.end()), names.end());
     for (auto& name : names) plan_.clusters.push_back({std::move(name), {}});
   }
@@ -97,7 +96,7 @@ class Planner {
     }
     if (!plan_.request.clusters) co_await resolve_placement(**source);
     if (plan_.clusters.empty()) co_return;
-    auto leaving = co_await (*source)->validate(nobody(), names());
+    auto leaving = co_await (*source)->validate(unknown_migration(), names());
     take(hub, leaving);
     if (leaving) co_await collect(**source, leaving->done);
   }
@@ -110,7 +109,7 @@ class Planner {
       co_return;
     }
     if (plan_.clusters.empty()) co_return;
-    auto coming = co_await (*target)->validate(nobody(), names());
+    auto coming = co_await (*target)->validate(unknown_migration(), names());
     take(hub, coming);
     co_await check_kinds();
   }
@@ -136,11 +135,11 @@ class Planner {
 
   async::Awaitable<> collect(hubagent::SourceHub& source, hubagent::ClusterNames names) {
     const auto start = clock_.now();
-    hubagent::BundleSink note = [this](hubagent::Bundle bundle) -> async::Awaitable<> {
+    hubagent::BundleSink sink = [this](hubagent::Bundle bundle) -> async::Awaitable<> {
       for (const auto& cluster : bundle.clusters) take(cluster);
       co_return;
     };
-    auto collected = co_await source.collect(nobody(), std::move(names), note);
+    auto collected = co_await source.collect(unknown_migration(), std::move(names), sink);
     plan_.reading = clock_.now() - start;
     take(plan_.request.from, collected);
   }
@@ -159,7 +158,7 @@ class Planner {
     }
   }
 
-  /// Only the kinds that would come matter, however few others the target serves.
+  /// Checks only the kinds of objects that would be copied.
   async::Awaitable<> check_kinds() {
     for (const auto& kind : carried_) {
       std::size_t objects = 0;
@@ -175,7 +174,7 @@ class Planner {
       else if (!*served)
         add({plan_.request.to, "", "KindNotServed",
              "hub " + plan_.request.to + " does not serve " + kind.resource.display_name() + ", of which " +
-                 std::to_string(objects) + " would come: install what brings it"});
+                 std::to_string(objects) + " would be copied: install its CRD there"});
     }
   }
 
@@ -191,7 +190,7 @@ class Planner {
 PlanRequest plan_request_of(const json::object& object) {
   const auto& kind = migration::managed_cluster_migrations;
   if (kube::string_at(object, {"kind"}) != kind.kind || kube::string_at(object, {"apiVersion"}) != kind.api_version())
-    throw std::runtime_error("it holds no " + kind.kind + " of " + kind.api_version());
+    throw std::runtime_error("it does not contain a " + kind.kind + " of " + kind.api_version());
   PlanRequest request;
   request.from = kube::string_at(object, {"spec", "from"});
   request.to = kube::string_at(object, {"spec", "to"});
@@ -203,10 +202,11 @@ PlanRequest plan_request_of(const json::object& object) {
     request.stage_timeout = migration::stage_timeout(whole, migration::phases::registering);
   const auto* listed = kube::find(object, {"spec", "includedManagedClusters"});
   if (listed == nullptr) return request;
-  if (!listed->is_array()) throw std::runtime_error("spec.includedManagedClusters is no list");
+  if (!listed->is_array()) throw std::runtime_error("spec.includedManagedClusters is not a list");
   request.clusters.emplace();
   for (const auto& name : listed->get_array()) {
-    if (!name.is_string()) throw std::runtime_error("spec.includedManagedClusters holds something that is no name");
+    if (!name.is_string())
+      throw std::runtime_error("spec.includedManagedClusters contains an item that is not a string");
     request.clusters->emplace_back(name.get_string());
   }
   return request;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/cli/terminal.hpp"
 #include "hubferry/async/clock.hpp"
 #include "hubferry/hubagent/carried_resources.hpp"
 #include "hubferry/hubs/hubs.hpp"
@@ -14,25 +15,25 @@
 
 namespace hubferry::app {
 
-/// What a migration asks for.
+/// The migration to plan.
 struct PlanRequest {
   std::string from;
   std::string to;
   std::optional<std::vector<std::string>> clusters;
   std::string placement;
-  /// Of each stage, where the migration brings its own.
+  /// The timeout of each stage, if the migration sets its own.
   std::optional<async::Duration> stage_timeout = {};
-  /// What is wrong with it; empty: nothing.
+  /// Why the timeout is invalid; empty if it is valid.
   std::string timeout_problem = {};
 };
 
 /// Reads the request from a ManagedClusterMigration. Throws std::runtime_error that names the field.
 PlanRequest plan_request_of(const kube::json::object& object);
 
-/// Why something could not succeed.
+/// A reason why the migration cannot succeed.
 struct PlanProblem {
-  std::string hub;      // empty: it is the request itself
-  std::string cluster;  // empty: it concerns all of them
+  std::string hub;      // empty: the request itself
+  std::string cluster;  // empty: all clusters
   std::string reason;
   std::string message;
 };
@@ -52,12 +53,12 @@ struct PlannedCluster {
   std::vector<PlannedObject> objects;
 };
 
-/// What a migration would do.
+/// The effect of a migration.
 struct Plan {
   PlanRequest request;
-  std::vector<PlannedCluster> clusters;  // by name, as people count
-  std::vector<PlanProblem> problems;     // those that concern no single cluster first, then by cluster
-  async::Duration reading{0};            // how long it took to read what would be copied
+  std::vector<PlannedCluster> clusters;  // by name, in natural order
+  std::vector<PlanProblem> problems;     // those of no single cluster first, then by cluster
+  async::Duration reading{0};            // time to read the objects to copy
 
   [[nodiscard]] bool can_succeed() const { return problems.empty() && !clusters.empty(); }
   [[nodiscard]] std::size_t objects() const;
@@ -68,13 +69,26 @@ struct Plan {
   [[nodiscard]] std::vector<const PlanProblem*> problems_of(const std::string& cluster) const;
 };
 
-/// Does the target serve that kind?
+/// Whether the target serves that kind.
 using Serves = std::function<async::Awaitable<kube::Result<bool>>(kube::Resource)>;
 
-/// Finds out what a migration would do, as the controller would, and changes nothing: both hubs are only read.
-/// Problems are part of the plan, all at once: what is wrong with one hub keeps nobody from looking at the other.
-/// `carried`: the kinds that `hubs` copy. Cancellation: terminal.
+/// Finds out what a migration would do. Both hubs are only read. Reports all problems at once: a problem of one hub
+/// does not keep the other from being checked. `carried`: the kinds that `hubs` copy. Cancellation: terminal.
 async::Awaitable<Plan> make_plan(hubs::Hubs& hubs, PlanRequest request, Serves target_serves, async::Clock& clock,
                                  const hubagent::CarriedResources& carried);
+
+/// The plan as text. `list_objects`: list each object, not only the counts.
+std::vector<std::string> plan_text(const Plan& plan, bool list_objects, const Terminal& terminal);
+
+/// {"possible", "from", "to", "problems", "clusters": [{"name", "objects": […], "problems": […]}], "estimate"}.
+/// The top-level `problems` include those of the clusters.
+kube::json::object plan_json(const Plan& plan);
+
+/// Estimated time to write the copied objects, from the time to read them. The time that the agents need to switch hubs
+/// is unknown and not included.
+async::Duration writing_time(const Plan& plan);
+
+/// "4.2 KiB"
+std::string size_text(std::size_t bytes);
 
 }  // namespace hubferry::app

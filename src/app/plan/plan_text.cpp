@@ -1,9 +1,9 @@
-#include "app/plan/plan_text.hpp"
+#include "app/plan/plan.hpp"
 
 #include <array>
 #include <cstdio>
 
-#include "app/cli/text_table.hpp"
+#include "app/cli/table.hpp"
 #include "app/status/migration_view.hpp"
 #include "hubferry/migration/phases.hpp"
 
@@ -13,19 +13,15 @@ namespace json = kube::json;
 
 namespace {
 
-constexpr std::size_t readable_width = 100;  // where no terminal says how wide it is
+constexpr std::size_t readable_width = 100;  // if the output is not a terminal
 
-/// When the manager stops waiting for clusters.
+/// How long the manager waits for clusters to register.
 async::Duration registering_timeout(const Plan& plan) {
   return plan.request.stage_timeout.value_or(migration::default_timeout(migration::phases::registering));
 }
 
-std::string plural(std::size_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 std::string where_from(const PlanRequest& request) {
-  return request.placement.empty() ? "" : " (chosen by placement " + request.placement + ")";
+  return request.placement.empty() ? "" : " (selected by placement " + request.placement + ")";
 }
 
 json::object to_json(const PlanProblem& problem) {
@@ -69,7 +65,7 @@ void add_clusters(std::vector<std::string>& lines, const Plan& plan, const Termi
   for (auto& line : table.lines(terminal)) lines.push_back(std::move(line));
 }
 
-/// Every one, with all its words.
+/// All problems, not truncated.
 void add_problems(std::vector<std::string>& lines, const Plan& plan, const Terminal& terminal) {
   if (plan.problems.empty()) return;
   lines.emplace_back();
@@ -86,14 +82,14 @@ void add_problems(std::vector<std::string>& lines, const Plan& plan, const Termi
 void add_times(std::vector<std::string>& lines, const Plan& plan, const Terminal& terminal) {
   const auto seconds_read = seconds_text(plan.reading);
   const auto& own = plan.request.stage_timeout;
-  const std::string text = "reading all this took " +
-                           seconds_read.substr(plan.reading < std::chrono::seconds{1} ? 0 : 6) +
-                           "; copying and comparing it takes " + seconds_text(writing_time(plan)) +
-                           ". Then each cluster is without a hub until its agent has registered on " + plan.request.to +
-                           ": seconds to minutes, by the agents' own clocks. What has not arrived after " +
-                           async::format_duration(registering_timeout(plan)) + " is brought back" +
-                           (own ? ", as spec.supportedConfigs.stageTimeout says."
-                                : ", unless spec.supportedConfigs.stageTimeout says otherwise.");
+  const std::string text =
+      "reading took " + seconds_read.substr(plan.reading < std::chrono::seconds{1} ? 0 : 6) +
+      "; copying and comparing will take " + seconds_text(writing_time(plan)) +
+      ". Then each cluster has no hub until its agent has registered on " + plan.request.to +
+      ", which takes seconds to minutes. Clusters that have not registered within " +
+      async::format_duration(registering_timeout(plan)) +
+      (own ? " (spec.supportedConfigs.stageTimeout)" : " (the default; see spec.supportedConfigs.stageTimeout)") +
+      " are rolled back.";
   lines.emplace_back();
   for (auto& line : wrapped(text, terminal.width == 0 ? readable_width : terminal.width, "Time: ", "      "))
     lines.push_back(std::move(line));
@@ -101,7 +97,7 @@ void add_times(std::vector<std::string>& lines, const Plan& plan, const Terminal
 
 void add_kinds(std::vector<std::string>& lines, const Plan& plan) {
   lines.emplace_back();
-  lines.push_back("Would be copied: " + plural(plan.objects(), "object") + ", " + size_text(plan.bytes()));
+  lines.push_back("To be copied: " + plural(plan.objects(), "object") + ", " + size_text(plan.bytes()));
   for (const auto& [kind, count] : plan.kinds()) lines.push_back("  " + std::to_string(count) + " " + kind);
 }
 
@@ -129,7 +125,7 @@ std::string size_text(std::size_t bytes) {
 }
 
 async::Duration writing_time(const Plan& plan) {
-  // Every object is created and later compared with what was sent: a write and a read for each read of now.
+  // Every object is created, and later compared with what was sent: one write and one read per read now.
   return plan.reading * 2;
 }
 

@@ -14,7 +14,7 @@ AgentDisplay::AgentDisplay(obs::Metrics& metrics, obs::Health& health, async::Cl
     : hubs_(
           metrics.gauge_family("hubferry_klusterlet_hub_info", "1 for the hub that the agent has joined.", {"server"})),
       expiry_(metrics.gauge("hubferry_klusterlet_certificate_expiry_timestamp_seconds",
-                            "When the certificate for the current hub expires.")),
+                            "Expiry time of the client certificate for the current hub.")),
       expires_(std::make_shared<std::atomic<async::WallTime>>(async::WallTime::max())) {
   health.add_liveness("certificate", [expires = expires_, &clock]() -> std::optional<std::string> {
     if (clock.wall_now() < expires->load()) return std::nullopt;

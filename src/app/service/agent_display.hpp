@@ -10,14 +10,14 @@
 
 namespace hubferry::app {
 
-/// What `hubferry klusterlet` shows of its one agent: metrics, and health.
-/// Lifetime: what it is given outlives it; its health checks may be asked after its end, as long as the clock lives.
+/// Metrics and health of the agent in `hubferry klusterlet`.
+/// Lifetime: the constructor's arguments outlive it; its health checks may run after its end, while the clock lives.
 class AgentDisplay {
  public:
   AgentDisplay(obs::Metrics& metrics, obs::Health& health, async::Clock& clock);
 
-  /// Its settings and its identity are read: from here on it does all it can. Whether a hub can be reached is not for
-  /// readiness to say: a rollout must not stop because a hub is down.
+  /// The agent has read its settings and its identity, and is ready. Readiness does not depend on a reachable hub: a
+  /// rollout must not stop because a hub is down.
   void started() { started_.pass(); }
   void show(const klusterlet::AgentView& view);
 

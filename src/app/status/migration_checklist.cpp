@@ -34,8 +34,8 @@ struct Steps {
   Steps() { migration::define(definition, store); }
 };
 
-/// A status is written when a step has ended. What runs meanwhile is the first step that has not; beside each other,
-/// all of them.
+/// The status is written when a step has ended. The running step is the first unfinished one; of parallel steps, all of
+/// them.
 void mark_running(const phase::HandlerNode& handler, phase::State& state) {
   for (const auto& component : handler.components) {
     auto& known = state.components[component.name()];
@@ -51,12 +51,12 @@ phase::States states_with_running_step(const MigrationView& migration, const mig
   const auto* handler = definition.handler_for(migration.phase);
   if (handler == nullptr || migration.has_ended()) return states;
   auto& present = states[migration.phase];
-  // Thousands of steps are counted, not listed.
+  // A summary counts thousands of steps without listing them.
   if (present.summary == nullptr && !present.completed()) mark_running(*handler, present);
   return states;
 }
 
-/// A phase that was not entered is still to come: unless it belongs to a failure, was skipped, or all is over.
+/// A phase that was not entered is still to come, unless it belongs to a failure, was skipped, or the migration ended.
 bool is_to_come(const std::string& line, const MigrationView& migration) {
   const auto is_line_of = [&](migration::PhaseKind kind) {
     return std::ranges::any_of(migration::phase_table, [&](const migration::PhaseInfo& phase) {
@@ -78,9 +78,9 @@ std::string migration_checklist(const MigrationView& migration, bool brief) {
   for (std::string line; std::getline(lines, line);) {
     const bool is_phase = line.starts_with('[');
     const char mark = is_phase ? line[1] : ' ';
-    const bool is_pointless = is_phase && mark == ' ' && !is_to_come(line, migration);
-    if (is_phase) unfolded = !is_pointless && mark != ' ' && !(brief && mark == 'x');
-    if (is_phase ? !is_pointless : unfolded) text += line + "\n";
+    const bool is_omitted = is_phase && mark == ' ' && !is_to_come(line, migration);
+    if (is_phase) unfolded = !is_omitted && mark != ' ' && !(brief && mark == 'x');
+    if (is_phase ? !is_omitted : unfolded) text += line + "\n";
   }
   return text;
 }

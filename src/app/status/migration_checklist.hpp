@@ -6,10 +6,9 @@
 
 namespace hubferry::app {
 
-/// What a migration has done and what is still to be done: the controller's own steps, ticked off as its status says.
-/// A line each, indented as the steps are nested; what runs now is marked [>]. Phases that were not entered are one
-/// line while they are still to come; those of a failure are left out until there is one. `brief`: the same for phases
-/// that are done, so that what happens now is in sight.
+/// The controller's phases and steps with their state in the migration's status, one line each, indented as they are
+/// nested; running steps are marked [>]. A phase that is still to come is one line; the phases of a failure are omitted
+/// until there is one. `brief`: completed phases are one line too, so that the running one stays visible.
 std::string migration_checklist(const MigrationView& migration, bool brief = false);
 
 }  // namespace hubferry::app

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 
-#include "app/status/natural_order.hpp"
+#include "app/cli/table.hpp"
 #include "hubferry/migration/phases.hpp"
 
 namespace hubferry::app {
@@ -53,15 +53,15 @@ MigrationView::Condition condition_of(const json::object& from) {
 
 void sort_failures(MigrationView& view) {
   std::sort(view.failures.begin(), view.failures.end(),
-            [](const auto& one, const auto& other) { return comes_before(one.cluster, other.cluster); });
+            [](const auto& one, const auto& other) { return natural_less(one.cluster, other.cluster); });
 }
 
-void take_problems(const kube::Object& object, std::string_view activity, std::vector<std::string>& problems) {
-  const auto* noted = object.find({"status", activity});
-  if (noted == nullptr || !noted->is_object()) return;
-  for (const auto& [step, sentence] : noted->get_object())
-    if (sentence.is_string())
-      problems.push_back(std::string{activity} + ", " + std::string{step} + ": " + std::string{sentence.get_string()});
+void add_problems(const kube::Object& object, std::string_view activity, std::vector<std::string>& problems) {
+  const auto* recorded = object.find({"status", activity});
+  if (recorded == nullptr || !recorded->is_object()) return;
+  for (const auto& [step, message] : recorded->get_object())
+    if (message.is_string())
+      problems.push_back(std::string{activity} + ", " + std::string{step} + ": " + std::string{message.get_string()});
 }
 
 }  // namespace
@@ -80,15 +80,15 @@ bool MigrationView::is_failing() const {
 
 const MigrationView::Condition* MigrationView::cause() const {
   if (!is_failing()) return nullptr;
-  // They stand in the order in which they came about: what failed later failed because of the first.
-  const auto tells = [](const Condition& condition) {
+  // Conditions are in the order of their creation: later failures follow from the first.
+  const auto is_failure = [](const Condition& condition) {
     return condition.status == "False" && condition.reason != "Waiting";
   };
-  const auto found = std::find_if(conditions.begin(), conditions.end(), tells);
+  const auto found = std::find_if(conditions.begin(), conditions.end(), is_failure);
   return found == conditions.end() ? nullptr : &*found;
 }
 
-const MigrationView::Condition* MigrationView::news() const {
+const MigrationView::Condition* MigrationView::latest_condition() const {
   const Condition* newest = nullptr;
   for (const auto& condition : conditions)
     if (newest == nullptr || condition.changed >= newest->changed) newest = &condition;
@@ -112,7 +112,7 @@ std::vector<MigrationView::Span> MigrationView::timeline() const {
       span.end = completed;
       span.failed = !has_succeeded();
     }
-    // What it is in now has not been left, whatever its handler says.
+    // The current phase has not ended, even if its handler has.
     if (name == phase && !has_ended()) span.end.reset();
     if (!span.start || (name != phase && known == states.end())) continue;
     const auto is_later = [](const Span& one, const Span& other) { return one.start < other.start; };
@@ -154,8 +154,8 @@ MigrationView view_of(const kube::Object& migration) {
         {text_of(item, "name"), text_of(item, "stage"), text_of(item, "reason"), text_of(item, "message")});
   });
   sort_failures(view);
-  take_problems(migration, "rollback", view.problems);
-  take_problems(migration, "cleanup", view.problems);
+  add_problems(migration, "rollback", view.problems);
+  add_problems(migration, "cleanup", view.problems);
   if (const auto* state = migration.find({"status", "state"})) view.states = phase::states_from_json(*state);
   return view;
 }
@@ -183,20 +183,6 @@ void add_failures(MigrationView& view, const kube::Object& config_map) {
     view.failures.push_back(std::move(failure));
   }
   sort_failures(view);
-}
-
-std::string short_duration(async::Duration duration) {
-  const auto total = std::max<std::int64_t>(std::chrono::floor<std::chrono::seconds>(duration).count(), 0);
-  const auto text = [](std::int64_t amount, const char* unit) { return std::to_string(amount) + unit; };
-  const auto two = [&](std::int64_t amount, const char* unit, std::int64_t rest, const char* rest_unit) {
-    return text(amount, unit) + (rest > 0 ? text(rest, rest_unit) : "");
-  };
-  if (total < 120) return text(total, "s");
-  if (total < 600) return two(total / 60, "m", total % 60, "s");
-  if (total < 3 * 3600) return text(total / 60, "m");
-  if (total < 8 * 3600) return two(total / 3600, "h", total % 3600 / 60, "m");
-  if (total < 48 * 3600) return text(total / 3600, "h");
-  return text(total / 86400, "d");
 }
 
 }  // namespace hubferry::app

@@ -10,7 +10,7 @@
 
 namespace hubferry::app {
 
-/// A ManagedClusterMigration as a person wants to see it. Whatever is missing in the object is empty or zero here.
+/// A ManagedClusterMigration prepared for display. Fields that are absent in the object are empty or zero.
 struct MigrationView {
   struct Clusters {
     std::int64_t total = 0;
@@ -33,7 +33,7 @@ struct MigrationView {
     std::string reason;
     std::string message;
   };
-  /// A phase that was entered, and when it was left.
+  /// A phase that was entered, with its start and end.
   struct Span {
     std::string phase;
     std::optional<async::WallTime> start;
@@ -53,30 +53,27 @@ struct MigrationView {
   std::optional<async::WallTime> completed;
   std::optional<async::WallTime> phase_started;
   std::vector<Condition> conditions;
-  std::vector<Failure> failures;      // as people count
-  std::vector<std::string> problems;  // what a rollback or cleanup could not do
+  std::vector<Failure> failures;      // in natural order
+  std::vector<std::string> problems;  // steps of a rollback or cleanup that failed
   phase::States states;
 
   [[nodiscard]] bool has_ended() const;
   [[nodiscard]] bool has_succeeded() const;
-  /// It failed, or is being rolled back.
+  /// True if it failed or is being rolled back.
   [[nodiscard]] bool is_failing() const;
-  /// The condition that tells why it is failing. Null: it is not, or nobody said why.
+  /// The condition with the cause of the failure. Null if it is not failing, or no condition says why.
   [[nodiscard]] const Condition* cause() const;
-  /// The condition that changed last: what it says is the news.
-  [[nodiscard]] const Condition* news() const;
-  /// The phases in order, as far as they were entered.
+  /// The condition that changed last.
+  [[nodiscard]] const Condition* latest_condition() const;
+  /// The phases that were entered, in order.
   [[nodiscard]] std::vector<Span> timeline() const;
-  /// When the rest will have arrived if it goes on as since the phase began. Absent where nobody can tell.
+  /// Estimated time until the remaining clusters have arrived, at the rate of this phase so far. Absent if unknown.
   [[nodiscard]] std::optional<async::Duration> time_left(async::WallTime now) const;
 };
 
 MigrationView view_of(const kube::Object& migration);
 
-/// Brings in all clusters that failed, from the data of the migration's ConfigMap: its status has only the first.
+/// Adds all failed clusters from the migration's ledger (its ConfigMap): the status lists only the first ones.
 void add_failures(MigrationView& view, const kube::Object& config_map);
-
-/// A duration as kubectl shows ages: "45s", "3m20s", "75m", "5h10m", "3d".
-std::string short_duration(async::Duration duration);
 
 }  // namespace hubferry::app

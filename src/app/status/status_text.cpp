@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <sstream>
 
-#include "app/cli/text_table.hpp"
-#include "app/status/natural_order.hpp"
+#include "app/cli/table.hpp"
 #include "hubferry/migration/phases.hpp"
 
 namespace hubferry::app {
 
 namespace {
 
-// A sentence that names clusters can be long, and they are listed below: on a screen its beginning is enough.
-constexpr std::size_t longest_cause = 300;
+// A message that names clusters can be long, and they are listed below: on a screen its beginning is enough.
+constexpr std::size_t max_cause_length = 300;
 
 std::string since(const std::optional<async::WallTime>& then, async::WallTime now) {
   return then ? short_duration(now - *then) : "";
@@ -23,7 +22,7 @@ std::string progress(const MigrationView& migration) {
 }
 
 std::string shown_phase(const MigrationView& migration) {
-  if (migration.phase.empty()) return "New";  // no manager has seen it yet
+  if (migration.phase.empty()) return "New";  // not yet reconciled
   return migration.phase + (migration.being_deleted && !migration.has_ended() ? " (deleting)" : "");
 }
 
@@ -32,32 +31,32 @@ std::string expected_end(const MigrationView& migration, async::WallTime now) {
   return left ? "~" + short_duration(*left) : "";
 }
 
-std::string news_text(const MigrationView& migration) {
-  const auto* news = migration.news();
-  return news == nullptr ? "" : news->message;
+std::string latest_message(const MigrationView& migration) {
+  const auto* latest = migration.latest_condition();
+  return latest == nullptr ? "" : latest->message;
 }
 
-/// Why it is failing: "Timeout: none arrived".
+/// The cause of its failure: "Timeout: none arrived".
 std::string cause_text(const MigrationView& migration) {
   const auto* cause = migration.cause();
   return cause == nullptr ? "" : cause->reason + ": " + cause->message;
 }
 
-/// What matters most: why it is failing, else the news.
+/// The cause of its failure, or the latest message.
 std::string message(const MigrationView& migration) {
   const auto cause = cause_text(migration);
-  return cause.empty() ? news_text(migration) : cause;
+  return cause.empty() ? latest_message(migration) : cause;
 }
 
 std::string reason(const MigrationView& migration) {
-  const auto* told = migration.cause() != nullptr ? migration.cause() : migration.news();
-  return told == nullptr ? "" : told->reason;
+  const auto* condition = migration.cause() != nullptr ? migration.cause() : migration.latest_condition();
+  return condition == nullptr ? "" : condition->reason;
 }
 
-/// The message beside a column that has the reason.
+/// The message for a table with a reason column.
 std::string message_without_reason(const MigrationView& migration) {
   const auto* cause = migration.cause();
-  return cause != nullptr ? cause->message : news_text(migration);
+  return cause != nullptr ? cause->message : latest_message(migration);
 }
 
 /// From the start to the end, or to now.
@@ -75,7 +74,7 @@ std::string cluster_counts(const MigrationView::Clusters& clusters) {
          count_text(clusters.failed, "failed") + count_text(clusters.rolled_back, "rolled back");
 }
 
-/// The time of day; the date is in the heading.
+/// The time of day.
 std::string clock_text(async::WallTime time) {
   return async::format_time(time).substr(11, 8);
 }
@@ -91,16 +90,16 @@ void append(std::vector<std::string>& lines, const std::vector<std::string>& mor
 
 void add_timeline(std::vector<std::string>& lines, const MigrationView& migration, async::WallTime now,
                   const Terminal& terminal) {
-  TextTable table{{"PHASE", "BEGAN", "TOOK", ""}};
+  TextTable table{{"PHASE", "STARTED", "TOOK", ""}};
   for (const auto& span : migration.timeline()) {
     const bool current = span.phase == migration.phase;
     std::string took = short_duration(span.end.value_or(now) - *span.start);
     if (current && migration.has_ended()) took = "";
-    std::string note = " ";
-    if (span.failed) note = "failed";
-    if (current && !migration.has_ended()) note = "now";
+    std::string remark = " ";
+    if (span.failed) remark = "failed";
+    if (current && !migration.has_ended()) remark = "running";
     table.add(
-        {{span.phase, current ? colour_of_phase(span.phase) : Colour::plain}, clock_text(*span.start), took, note});
+        {{span.phase, current ? colour_of_phase(span.phase) : Colour::plain}, clock_text(*span.start), took, remark});
   }
   if (table.empty()) return;
   add_title(lines, "Timeline (UTC)", terminal);
@@ -115,7 +114,7 @@ Colour colour_of_mark(char mark) {
 
 void add_steps(std::vector<std::string>& lines, const std::string& checklist, const Terminal& terminal) {
   if (checklist.empty()) return;
-  add_title(lines, "Steps (x done, > begun, ! failed)", terminal);
+  add_title(lines, "Steps (x done, > running, ! failed)", terminal);
   std::istringstream steps{checklist};
   for (std::string step; std::getline(steps, step);) {
     const auto mark = step.find('[');
@@ -141,8 +140,8 @@ void add_conditions(std::vector<std::string>& lines, const MigrationView& migrat
   append(lines, table.lines(terminal, "  "));
 }
 
-/// Of `most` clusters that are named, how many more failed.
-std::size_t not_named(const MigrationView& migration, std::size_t most) {
+/// The number of failed clusters beyond the `most` that are listed.
+std::size_t unlisted(const MigrationView& migration, std::size_t most) {
   const auto failed = std::max(migration.failures.size(), static_cast<std::size_t>(migration.clusters.failed));
   return failed - std::min(migration.failures.size(), most);
 }
@@ -182,7 +181,7 @@ Colour colour_of_phase(std::string_view phase) {
 std::vector<std::string> migration_table(std::vector<MigrationView> migrations, const TableOptions& options,
                                          async::WallTime now, const Terminal& terminal) {
   std::sort(migrations.begin(), migrations.end(), [](const auto& a, const auto& b) {
-    return a.key.ns != b.key.ns ? comes_before(a.key.ns, b.key.ns) : comes_before(a.key.name, b.key.name);
+    return a.key.ns != b.key.ns ? natural_less(a.key.ns, b.key.ns) : natural_less(a.key.name, b.key.name);
   });
   const bool do_differ = !migrations.empty() && migrations.front().key.ns != migrations.back().key.ns;
   const bool has_namespaces = options.namespaces == NamespaceColumn::always ||
@@ -239,16 +238,17 @@ std::vector<std::string> migration_details(const MigrationView& migration, const
   if (const auto end = expected_end(migration, now); !end.empty()) add("ETA", end);
   if (migration.created)
     add("Created", async::format_time(*migration.created) + " (" + since(migration.created, now) + " ago)");
-  const std::size_t longest = terminal.width > 0 ? longest_cause : 0;
+  const std::size_t longest = terminal.width > 0 ? max_cause_length : 0;
   for (const auto& line :
        wrapped(fitted(cause_text(migration), longest), terminal.width, "Failure:    ", "            "))
     lines.push_back(painted(line, Colour::red, terminal.colour));
-  const auto news = news_text(migration);
-  if (!news.empty() && (migration.cause() == nullptr || migration.cause() != migration.news())) add("Message", news);
+  const auto latest = latest_message(migration);
+  if (!latest.empty() && (migration.cause() == nullptr || migration.cause() != migration.latest_condition()))
+    add("Message", latest);
   for (const auto& problem : migration.problems) add("Problem", problem, Colour::yellow);
   add_timeline(lines, migration, now, terminal);
   add_failures(lines, migration, most_clusters, terminal);
-  if (const auto more = not_named(migration, most_clusters); !migration.failures.empty() && more > 0)
+  if (const auto more = unlisted(migration, most_clusters); !migration.failures.empty() && more > 0)
     lines.push_back("  … and " + std::to_string(more) + " more (all: hubferry status " + migration.key.name +
                     " -o wide)");
   add_steps(lines, checklist, terminal);
@@ -268,7 +268,7 @@ std::vector<std::string> failure_lines(const MigrationView& migration, std::size
     const auto text = fitted(failure.cluster + ": " + failure.reason + ": " + failure.message, 0);
     for (auto& line : wrapped(text, terminal.width, "  ", "    ")) lines.push_back(std::move(line));
   }
-  if (const auto more = not_named(migration, most_clusters); !migration.failures.empty() && more > 0)
+  if (const auto more = unlisted(migration, most_clusters); !migration.failures.empty() && more > 0)
     lines.push_back("  … and " + std::to_string(more) + " more");
   return lines;
 }
@@ -276,7 +276,7 @@ std::vector<std::string> failure_lines(const MigrationView& migration, std::size
 std::string migration_line(const MigrationView& migration) {
   std::string line = kube::to_string(migration.key) + " " + shown_phase(migration) + " " + progress(migration);
   line += count_text(migration.clusters.failed, "failed") + count_text(migration.clusters.rolled_back, "rolled back");
-  if (const auto news = message(migration); !news.empty()) line += ": " + fitted(news, 0);
+  if (const auto text = message(migration); !text.empty()) line += ": " + fitted(text, 0);
   return line;
 }
 

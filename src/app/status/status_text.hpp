@@ -8,7 +8,7 @@
 
 namespace hubferry::app {
 
-/// Is there a column for namespaces?
+/// When the table has a column for namespaces.
 enum class NamespaceColumn { never, where_they_differ, always };
 
 struct TableOptions {
@@ -16,27 +16,28 @@ struct TableOptions {
   NamespaceColumn namespaces = NamespaceColumn::where_they_differ;
 };
 
-/// All migrations, a line each under a heading; by namespace and name, as people count.
+/// All migrations, one line each below a heading; sorted by namespace and name, in natural order.
 std::vector<std::string> migration_table(std::vector<MigrationView> migrations, const TableOptions& options,
                                          async::WallTime now, const Terminal& terminal);
 
-/// How many failed clusters are named where there is no need to name all.
-inline constexpr std::size_t clusters_named = 10;
+/// How many failed clusters are listed by default.
+inline constexpr std::size_t default_listed_clusters = 10;
 
-/// One migration in full: where it stands, when it was where, what was done, and which clusters failed why.
-/// `checklist`: see migration_checklist(). `most_clusters`: so many of the failed ones are named, the others counted.
+/// One migration in detail: phase, timeline, steps, conditions, and the failed clusters with their reasons.
+/// `checklist`: see migration_checklist(). `most_clusters`: the number of failed clusters to list; the others are
+/// counted.
 std::vector<std::string> migration_details(const MigrationView& migration, const std::string& checklist,
                                            async::WallTime now, const Terminal& terminal,
-                                           std::size_t most_clusters = clusters_named);
+                                           std::size_t most_clusters = default_listed_clusters);
 
-/// Why a migration failed, and the first failed clusters with their reasons. None where it did not.
+/// The cause of a failed migration, and its first failed clusters with their reasons. Empty if it did not fail.
 std::vector<std::string> failure_lines(const MigrationView& migration, std::size_t most_clusters,
                                        const Terminal& terminal);
 
-/// One line for a log: "default/move-three Registering 12/50 (message)".
+/// One log line: "default/move-three Registering 12/50 (message)".
 std::string migration_line(const MigrationView& migration);
 
-/// The colour in which a phase is shown.
+/// The colour of a phase.
 Colour colour_of_phase(std::string_view phase);
 
 }  // namespace hubferry::app

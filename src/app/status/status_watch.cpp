@@ -3,9 +3,7 @@
 #include <boost/json/serialize.hpp>
 #include <ostream>
 
-#include "app/cli/json_text.hpp"
 #include "app/cli/output.hpp"
-#include "app/cli/yaml_text.hpp"
 #include "app/status/migration_checklist.hpp"
 #include "hubferry/migration/resource.hpp"
 
@@ -24,8 +22,8 @@ kube::CacheOptions cache_options(const StatusWatchOptions& options) {
 
 constexpr int exit_code_when_stopped = 130;
 
-/// A burst of events is one picture.
-constexpr auto pause_between_drawings = 50ms;
+/// A burst of events is drawn once.
+constexpr auto min_draw_interval = 50ms;
 
 }  // namespace
 
@@ -49,8 +47,8 @@ async::Awaitable<int> StatusWatch::run(async::Event& stop) {
     scope.stop();
   };
   co_await async::with_scope(body);
-  if (is_drawn_) leave_picture();
-  // Who asked for the end of one migration, and stopped before it, does not know how it ends.
+  if (is_drawn_) print_final();
+  // Stopped before the one migration has ended: its result is unknown.
   if (options_.only && !over_) co_return exit_code_when_stopped;
   co_return code_;
 }
@@ -64,11 +62,11 @@ async::Awaitable<> StatusWatch::follow(async::TaskScope& scope) {
     co_await changed_.wait();
     flush(out_);
     if (in_place_) {
-      co_await read_failures();
+      co_await read_ledger();
       draw();
     }
     if (over_) break;
-    co_await env_.clock.sleep_for(pause_between_drawings);
+    co_await env_.clock.sleep_for(min_draw_interval);
   }
   scope.stop();
 }
@@ -98,58 +96,58 @@ void StatusWatch::print_change(const kube::Key& key, const kube::Object* now) {
   else
     out_ << async::format_time(env_.clock.wall_now()) << " " << text << "\n";
   printed_[key] = std::move(text);
-  out_.flush();  // whether somebody still reads is looked at elsewhere: a cache's handler is no place to fail
+  out_.flush();  // a closed output is detected elsewhere: a cache's handler must not throw
 }
 
 std::string StatusWatch::change_text(const kube::Key& key, const kube::Object* now) const {
   const bool is_whole = options_.output == "json" || options_.output == "yaml";
-  if (!is_whole) return now != nullptr ? migration_line(view_of(*now)) : kube::to_string(key) + " is gone";
+  if (!is_whole) return now != nullptr ? migration_line(view_of(*now)) : kube::to_string(key) + " was deleted";
   if (now == nullptr) return "";
   const auto object = in_usual_order(now->json());
   return options_.output == "json" ? kube::json::serialize(object) + "\n" : "---\n" + to_yaml(object);
 }
 
-async::Awaitable<> StatusWatch::read_failures() {
+async::Awaitable<> StatusWatch::read_ledger() {
   if (!options_.only) co_return;
   const auto migration = migrations_.get(*options_.only);
   if (migration == nullptr) co_return;
   const auto failed = view_of(*migration).clusters.failed + view_of(*migration).clusters.rolled_back;
   if (failed == failed_known_ || failed == 0) co_return;
-  auto lists = co_await api_.get(kube::resources::config_maps, *options_.only);
-  if (!lists) co_return;
-  lists_ = *lists;
+  auto ledger = co_await api_.get(kube::resources::config_maps, *options_.only);
+  if (!ledger) co_return;
+  ledger_ = *ledger;
   failed_known_ = failed;
 }
 
 void StatusWatch::draw() {
   const auto screen = terminal_();
   area_.resize(screen);
-  area_.draw(picture(screen, false));
+  area_.draw(render(screen, false));
   is_drawn_ = true;
 }
 
-std::vector<std::string> StatusWatch::picture(const Terminal& screen, bool at_the_end) const {
+std::vector<std::string> StatusWatch::render(const Terminal& screen, bool is_final) const {
   const auto now = env_.clock.wall_now();
   if (options_.only) {
     const auto migration = migrations_.get(*options_.only);
-    if (migration == nullptr) return {"The migration " + kube::to_string(*options_.only) + " is gone."};
+    if (migration == nullptr) return {"Migration " + kube::to_string(*options_.only) + " was deleted."};
     auto view = view_of(*migration);
-    add_failures(view, lists_);
-    const auto most_clusters = at_the_end ? view.failures.size() : clusters_named;
-    return migration_details(view, migration_checklist(view, !at_the_end), now, screen, most_clusters);
+    add_failures(view, ledger_);
+    const auto most_clusters = is_final ? view.failures.size() : default_listed_clusters;
+    return migration_details(view, migration_checklist(view, !is_final), now, screen, most_clusters);
   }
   std::vector<MigrationView> views;
   migrations_.for_each([&](const kube::Key&, const auto& migration) { views.push_back(view_of(*migration)); });
-  if (views.empty()) return {"There are no migrations yet."};
+  if (views.empty()) return {"No migrations yet."};
   return migration_table(std::move(views), {options_.output == "wide", options_.namespaces}, now, screen);
 }
 
-void StatusWatch::leave_picture() {
-  auto paper = terminal_();
-  paper.width = 0;
-  paper.height = 0;
+void StatusWatch::print_final() {
+  auto unlimited = terminal_();
+  unlimited.width = 0;
+  unlimited.height = 0;
   area_.erase();
-  for (const auto& line : picture(paper, true)) out_ << line << "\n";
+  for (const auto& line : render(unlimited, true)) out_ << line << "\n";
   flush(out_);
 }
 

@@ -15,23 +15,23 @@ namespace hubferry::app {
 
 struct StatusWatchOptions {
   std::string ns;                 // empty: all
-  std::optional<kube::Key> only;  // one migration, and the end comes with its end
+  std::optional<kube::Key> only;  // one migration; the watch ends with it
   std::string output = "table";
   NamespaceColumn namespaces = NamespaceColumn::where_they_differ;
 };
 
-/// Follows migrations on the screen. On a terminal the picture changes in place: with every event, and each second
-/// for the clocks in it; at the end it is drawn once more, uncut. Elsewhere each change is a line; json and yaml print
-/// the changed object. What looks as before is not printed again.
-/// Lifetime: what it refers to outlives run(). Executor: one loop.
+/// Prints migrations as they change. On a terminal the output is redrawn in place, on every event and every second (for
+/// durations); at the end it is printed once more, not truncated. Otherwise each change is one line; json and yaml
+/// print the changed object. Output that equals the previous one is not repeated. Lifetime: the constructor's
+/// references outlive run(). Executor: one loop.
 class StatusWatch {
  public:
-  /// `terminal` is asked again for every picture: its window may change.
+  /// `terminal` is called for every redraw: the window may be resized.
   StatusWatch(kube::Api& api, StatusWatchOptions options, kube::Env env, std::function<Terminal()> terminal,
               std::ostream& out);
 
-  /// Until `stop` is set, or the one migration has ended. The exit code: 0; for one migration 1 when it failed or is
-  /// gone, 130 when stopped before its end.
+  /// Runs until `stop` is set, or until the one migration has ended. Returns the exit code: 0; for one migration 1 if
+  /// it failed or was deleted, 130 if stopped before its end.
   async::Awaitable<int> run(async::Event& stop);
 
  private:
@@ -41,10 +41,10 @@ class StatusWatch {
   async::Awaitable<> follow(async::TaskScope& scope);
   async::Awaitable<> tick();
   void draw();
-  /// `at_the_end`: nothing is left out.
-  [[nodiscard]] std::vector<std::string> picture(const Terminal& screen, bool at_the_end) const;
-  void leave_picture();
-  async::Awaitable<> read_failures();
+  /// `is_final`: nothing is omitted.
+  [[nodiscard]] std::vector<std::string> render(const Terminal& screen, bool is_final) const;
+  void print_final();
+  async::Awaitable<> read_ledger();
 
   kube::Api& api_;
   StatusWatchOptions options_;
@@ -55,9 +55,9 @@ class StatusWatch {
   LiveArea area_;
   kube::Cache<kube::Object> migrations_;
   async::Notify changed_;
-  std::map<kube::Key, std::string> printed_;  // what was last said of each
-  kube::Object lists_;                        // the ConfigMap of the one migration
-  std::int64_t failed_known_ = -1;            // how many clusters had failed when it was read
+  std::map<kube::Key, std::string> printed_;  // the last output for each
+  kube::Object ledger_;                       // the ConfigMap of the one migration
+  std::int64_t failed_known_ = -1;            // the number of failed clusters when it was read
   bool is_drawn_ = false;
   bool over_ = false;
   int code_ = 0;

@@ -1,4 +1,4 @@
-#include "app/demo/demo_stage.hpp"
+#include "app/demo/demo_world.hpp"
 
 #include <algorithm>
 
@@ -16,14 +16,14 @@ namespace json = kube::json;
 
 namespace {
 
-// Real stages have minutes; here nobody wants to wait for one that was made to fail. It covers the time that agents
-// need to come back as well.
+// Real stages have minutes; nobody wants to wait that long for an injected failure. It also covers the time that the
+// agents need to return to the source.
 constexpr const char* stage_timeout = "15s";
-constexpr auto world_patience = 60s;
+constexpr auto ready_timeout = 60s;
 
 sim::WorldOptions world_options(const DemoOptions& options) {
   sim::WorldOptions world;
-  world.hubs = {DemoStage::source, DemoStage::target};
+  world.hubs = {DemoWorld::source, DemoWorld::target};
   world.clusters = static_cast<std::size_t>(options.clusters);
   world.seed = static_cast<std::uint64_t>(options.seed);
   world.http.emplace();
@@ -31,20 +31,20 @@ sim::WorldOptions world_options(const DemoOptions& options) {
   return world;
 }
 
-/// The clusters from `begin` on that belong to migration `index` of `count`: shares differ by one at most.
+/// The clusters of migration `index` of `count`: the numbers differ by at most one.
 std::vector<std::string> share(const std::vector<std::string>& clusters, std::size_t index, std::size_t count) {
   const auto from = clusters.size() * index / count;
   const auto to = clusters.size() * (index + 1) / count;
   return {clusters.begin() + static_cast<std::ptrdiff_t>(from), clusters.begin() + static_cast<std::ptrdiff_t>(to)};
 }
 
-json::object migration_object(std::size_t number, const std::vector<std::string>& clusters, bool shall_fail) {
+json::object migration_object(std::size_t number, const std::vector<std::string>& clusters, bool will_fail) {
   json::array names;
   for (const auto& cluster : clusters) names.emplace_back(cluster);
   json::object spec{
-      {"from", DemoStage::source}, {"to", DemoStage::target}, {"includedManagedClusters", std::move(names)}};
-  if (shall_fail) spec["supportedConfigs"] = json::object{{"stageTimeout", stage_timeout}};
-  return {{"metadata", json::object{{"name", "move-" + std::to_string(number)}, {"namespace", DemoStage::ns}}},
+      {"from", DemoWorld::source}, {"to", DemoWorld::target}, {"includedManagedClusters", std::move(names)}};
+  if (will_fail) spec["supportedConfigs"] = json::object{{"stageTimeout", stage_timeout}};
+  return {{"metadata", json::object{{"name", "move-" + std::to_string(number)}, {"namespace", DemoWorld::ns}}},
           {"spec", std::move(spec)}};
 }
 
@@ -55,7 +55,7 @@ const std::vector<std::string>& demo_failures() {
   return names;
 }
 
-DemoStage::DemoStage(const DemoOptions& options, async::LoopPool& loops, kube::Env env)
+DemoWorld::DemoWorld(const DemoOptions& options, async::LoopPool& loops, kube::Env env)
     : options_(options),
       loops_(loops),
       world_loop_(loops.next()),
@@ -67,17 +67,17 @@ DemoStage::DemoStage(const DemoOptions& options, async::LoopPool& loops, kube::E
   global_ = connect(sim::global_hub, world_->admin_config(sim::global_hub));
 }
 
-std::shared_ptr<kube::Api> DemoStage::connect(const std::string& name, const kube::ClientConfig& config) {
+std::shared_ptr<kube::Api> DemoWorld::connect(const std::string& name, const kube::ClientConfig& config) {
   kube::HttpApiOptions options;
   options.name = name;
   return kube::make_http_api(config, options, loops_.next(), env_);
 }
 
-std::string DemoStage::kubeconfig(const std::string& server) const {
+std::string DemoWorld::kubeconfig(const std::string& server) const {
   return kube::to_kubeconfig(world_->admin_config(server));
 }
 
-async::Awaitable<> DemoStage::build() {
+async::Awaitable<> DemoWorld::build() {
   auto work = [this]() -> async::Awaitable<> {
     co_await world_->build();
     clusters_ = world_->clusters();
@@ -86,7 +86,7 @@ async::Awaitable<> DemoStage::build() {
   co_await async::run_on(world_loop_, work);
 }
 
-void DemoStage::prepare_failure() {
+void DemoWorld::prepare_failure() {
   auto& faults = world_->server(target).faults();
   if (options_.fail == "initializing")
     faults.on({.verb = "create", .resource = "clusterrolebindings"}).always().fail(422);
@@ -95,14 +95,14 @@ void DemoStage::prepare_failure() {
     faults.on({.verb = "create", .resource = "certificatesigningrequests"}).always().fail(422);
 }
 
-async::Awaitable<> DemoStage::world_run() {
+async::Awaitable<> DemoWorld::world_run() {
   auto work = [this] { return world_->run(); };
   co_await async::run_on(world_loop_, work);
 }
 
-async::Awaitable<> DemoStage::wait_ready() {
+async::Awaitable<> DemoWorld::wait_ready() {
   kube::Cache<kube::Object> hubs{*global_, ocm::managed_clusters, {}, kube::object_decoder(), env_};
-  const auto deadline = async::later(env_.clock.now(), world_patience);
+  const auto deadline = async::later(env_.clock.now(), ready_timeout);
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
     scope.spawn(hubs.run());
     auto is_available = [](const kube::Object* hub) {
@@ -117,7 +117,7 @@ async::Awaitable<> DemoStage::wait_ready() {
   co_await async::with_scope(body);
 }
 
-async::Awaitable<> DemoStage::manager_run() {
+async::Awaitable<> DemoWorld::manager_run() {
   hubs::Connect opener = [this](const std::string& hub, const kube::ClientConfig& config) {
     return connect(hub, config);
   };
@@ -133,18 +133,18 @@ async::Awaitable<> DemoStage::manager_run() {
   co_await async::with_scope(body);
 }
 
-async::Awaitable<> DemoStage::create_migrations() {
+async::Awaitable<> DemoWorld::create_migrations() {
   const auto count = static_cast<std::size_t>(options_.migrations);
   for (std::size_t index = 0; index < count; ++index) {
     auto clusters = share(clusters_, index, count);
     if (options_.fail == "validating") clusters.emplace_back("no-such-cluster");
     auto object = migration_object(index + 1, clusters, !options_.fail.empty());
     auto created = co_await global_->create(migration::managed_cluster_migrations, std::move(object));
-    if (!created) throw std::runtime_error("cannot ask for a migration: " + created.error().describe());
+    if (!created) throw std::runtime_error("cannot create a migration: " + created.error().describe());
   }
 }
 
-async::Awaitable<std::size_t> DemoStage::count_available(std::string hub) {
+async::Awaitable<std::size_t> DemoWorld::count_available(std::string hub) {
   const auto api = connect(hub, world_->admin_config(hub));
   kube::ListOptions all;
   auto listed = co_await api->list_all(ocm::managed_clusters, all);

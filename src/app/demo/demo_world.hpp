@@ -18,40 +18,40 @@ struct DemoOptions {
   int clusters = 50;
   int migrations = 3;
   bool keep = false;
-  std::string fail;  // empty: nothing; else the phase in which it shall
+  std::string fail;  // the phase to fail in; empty: no failure
   int seed = 1;
 };
 
-/// The words of --fail: the phases in which something can be made to go wrong.
+/// The values of --fail: the phases in which a failure can be injected.
 const std::vector<std::string>& demo_failures();
 
-/// Where the demo plays: a simulated world on real sockets, and the manager's controller, which knows that world by its
-/// kubeconfigs only. The world has a loop and thread of its own, as other machines would.
+/// The world of the demo: simulated hubs and clusters on local sockets, and the manager's controller, which has only
+/// their kubeconfigs. The simulation has its own loop and thread, as if on other machines.
 ///
-/// Lifetime: what `env` refers to outlives it; world_run() and manager_run() have ended before it goes.
+/// Lifetime: the objects of `env` outlive it; world_run() and manager_run() end before it is destroyed.
 /// Executor: the caller's loop; `loops` serve the connections and the world.
-class DemoStage {
+class DemoWorld {
  public:
   static constexpr const char* source = "hub1";
   static constexpr const char* target = "hub2";
   static constexpr const char* ns = "default";
 
-  DemoStage(const DemoOptions& options, async::LoopPool& loops, kube::Env env);
-  DemoStage(const DemoStage&) = delete;
-  DemoStage& operator=(const DemoStage&) = delete;
+  DemoWorld(const DemoOptions& options, async::LoopPool& loops, kube::Env env);
+  DemoWorld(const DemoWorld&) = delete;
+  DemoWorld& operator=(const DemoWorld&) = delete;
 
-  /// Makes the hubs and their clusters, and whatever shall go wrong later.
+  /// Creates the hubs, their clusters, and the injected failure.
   async::Awaitable<> build();
-  /// The hubs and the clusters' agents, until cancelled.
+  /// Runs the hubs and the clusters' agents until cancelled.
   async::Awaitable<> world_run();
-  /// Returns when the hubs are there as the manager sees them.
+  /// Waits until both hubs are Available on the global hub.
   async::Awaitable<> wait_ready();
-  /// What `hubferry manager` does when it leads, until cancelled.
+  /// Runs the controller as a leading `hubferry manager` does, until cancelled.
   async::Awaitable<> manager_run();
 
-  /// Asks for the migrations; each gets its share of the clusters.
+  /// Creates the migrations; the clusters are divided among them.
   async::Awaitable<> create_migrations();
-  /// How many clusters are Available on a hub, by its own API.
+  /// The number of clusters that are Available on a hub, from its own API.
   async::Awaitable<std::size_t> count_available(std::string hub);
 
   [[nodiscard]] kube::Api& global() { return *global_; }
@@ -67,7 +67,7 @@ class DemoStage {
   async::LoopPool& loops_;
   async::Executor world_loop_;
   kube::Env env_;
-  // Of the world: what the manager shows of itself must not tell of it.
+  // The simulation's metrics, kept apart from those of the manager.
   obs::Metrics world_metrics_;
   async::Random world_random_;
   std::unique_ptr<sim::World> world_;

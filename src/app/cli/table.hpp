@@ -1,13 +1,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/cli/terminal.hpp"
+#include "hubferry/async/clock.hpp"
 
 namespace hubferry::app {
 
-/// Rows under a heading, aligned as kubectl does it.
+/// Rows below a heading, aligned as in kubectl.
 class TextTable {
  public:
   struct Cell {
@@ -18,15 +20,15 @@ class TextTable {
     Cell(const char* content) : text(content) {}
   };
 
-  /// `gap`: how many blanks there are between columns at least.
+  /// `gap`: the minimum number of blanks between columns.
   explicit TextTable(std::vector<std::string> headings, std::size_t gap = 3)
       : headings_(std::move(headings)), gap_(gap) {}
 
-  /// As many cells as there are headings. Empty ones are shown as "-".
+  /// One cell per heading. Empty cells are printed as "-".
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
   [[nodiscard]] bool empty() const { return rows_.empty(); }
 
-  /// Each line begins with `indent`. The last column is cut where the terminal ends, the others are as wide as needed.
+  /// Each line begins with `indent`. Only the last column is truncated to the terminal's width.
   [[nodiscard]] std::vector<std::string> lines(const Terminal& terminal, const std::string& indent = "") const;
 
  private:
@@ -34,5 +36,14 @@ class TextTable {
   std::size_t gap_;
   std::vector<std::vector<Cell>> rows_;
 };
+
+/// Natural sort order: "cluster-2" before "cluster-10". Runs of digits compare as numbers, the rest as text.
+bool natural_less(std::string_view first, std::string_view second);
+
+/// A duration as kubectl prints ages: "45s", "3m20s", "75m", "5h10m", "3d".
+std::string short_duration(async::Duration duration);
+
+/// "1 cluster", "2 clusters".
+std::string plural(std::size_t count, const std::string& noun);
 
 }  // namespace hubferry::app
