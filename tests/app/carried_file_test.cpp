@@ -22,18 +22,23 @@ class CarriedFile : public testing::Test {
     return "none";
   }
 
-  TemporaryFolder folder_{"hubferry-carried-"};
+  std::string write(const std::string& name, const std::string& content) const {
+    write_private_file(directory_.path() / name, content);
+    return (directory_.path() / name).string();
+  }
+
+  app::TemporaryDirectory directory_{"hubferry-carried-"};
 };
 
 TEST_F(CarriedFile, AddsToWhatAlwaysMoves) {
-  const auto file = folder_.write("good.yaml",
+  const auto file = write("good.yaml",
                                   "carriedResources:\n"
                                   "- group: example.com\n"
                                   "  version: v1\n"
                                   "  resource: widgets\n"
                                   "  kind: Widget\n"
                                   "  all: true\n");
-  const auto carried = read_carried_resources(file.string());
+  const auto carried = read_carried_resources(file);
   ASSERT_NE(carried, nullptr);
   EXPECT_EQ(carried->size(), hubagent::default_carried_resources().size() + 1);
 }
@@ -48,10 +53,10 @@ TEST_F(CarriedFile, AMissingFileIsNamedWithItsFlag) {
 }
 
 TEST_F(CarriedFile, AMistakeIsNamedWithItsFileAndField) {
-  const auto file = folder_.write("bad.yaml", "carriedResources:\n- version: v1\n  resource: widgets\n  all: true\n");
-  EXPECT_THAT(complaint(file.string()), AllOf(HasSubstr("bad.yaml"), HasSubstr("kind")));
-  const auto garbage = folder_.write("garbage.yaml", "carriedResources: [\n");
-  EXPECT_THAT(complaint(garbage.string()), HasSubstr("garbage.yaml"));
+  const auto file = write("bad.yaml", "carriedResources:\n- version: v1\n  resource: widgets\n  all: true\n");
+  EXPECT_THAT(complaint(file), AllOf(HasSubstr("bad.yaml"), HasSubstr("kind")));
+  const auto garbage = write("garbage.yaml", "carriedResources: [\n");
+  EXPECT_THAT(complaint(garbage), HasSubstr("garbage.yaml"));
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ TEST_F(CommandLineTest, AnEmptyValueIsAValue) {
 
 TEST_F(CommandLineTest, MistakesNameThemselvesAndExitWith2) {
   const std::pair<std::vector<std::string>, std::string> mistakes[] = {
-      {{}, "boat: a command is missing"},
+      {{}, "boat: no command given"},
       {{"fery"}, "boat: unknown command 'fery' (did you mean ferry?)"},
       {{"xyzzy"}, "boat: unknown command 'xyzzy'\n"},
       {{"--fast", "ferry"}, "boat: --fast belongs after the command: boat ferry --fast"},
@@ -141,23 +141,23 @@ TEST_F(CommandLineTest, MistakesNameThemselvesAndExitWith2) {
       {{"ferry", "--crago=x"}, "boat ferry: unknown flag --crago (did you mean --cargo?)"},
       {{"ferry", "-x"}, "boat ferry: unknown flag -x"},
       {{"ferry", "--cargo"}, "boat ferry: --cargo needs a value"},
-      {{"ferry", "--trips=11"}, "boat ferry: --trips: '11' is no whole number from 1 to 10"},
+      {{"ferry", "--trips=11"}, "boat ferry: --trips: '11' is not an integer from 1 to 10"},
       {{"ferry", "--trips=2x"}, "--trips: '2x'"},
       {{"ferry", "--trips=99999999999999999999"}, "--trips: '99999999999999999999'"},
-      {{"ferry", "--speed=fast"}, "--speed: 'fast' is no number"},
-      {{"ferry", "--speed=nan"}, "--speed: 'nan' is no number"},
+      {{"ferry", "--speed=fast"}, "--speed: 'fast' is not a number"},
+      {{"ferry", "--speed=nan"}, "--speed: 'nan' is not a number"},
       {{"ferry", "--pause=10"}, "--pause: '10' is no duration such as"},
-      {{"ferry", "--pause=-1s"}, "--pause: '-1s' is no duration above zero"},
+      {{"ferry", "--pause=-1s"}, "--pause: '-1s' is not greater than zero"},
       {{"ferry", "--fast=maybe"}, "--fast: 'maybe' is neither true nor false"},
       {{"ferry", "--fast="}, "boat ferry: --fast: '' is neither true nor false"},
       {{"ferry", "Rhine", "Main"}, "boat ferry: unexpected argument 'Main'"},
-      {{"ferry", "--trips", "--cargo", "a", "Rhine"}, "boat ferry: --trips: '--cargo' is no whole number"},
+      {{"ferry", "--trips", "--cargo", "a", "Rhine"}, "boat ferry: --trips: '--cargo' is not an integer"},
       {{"ferry", "--fast", "--trips=10"}, "boat ferry: --fast does not go with ten trips"},
   };
   for (const auto& [arguments, expected] : mistakes) {
     EXPECT_EQ(run(arguments), 2) << testing::PrintToString(arguments);
     EXPECT_THAT(err_.str(), HasSubstr(expected));
-    EXPECT_THAT(err_.str(), HasSubstr("--help tells what it takes")) << "a hint where to go on";
+    EXPECT_THAT(err_.str(), HasSubstr(" --help' for usage.")) << "a hint where to look";
     EXPECT_THAT(out_.str(), IsEmpty());
   }
   EXPECT_EQ(runs_, 0);
@@ -166,7 +166,7 @@ TEST_F(CommandLineTest, MistakesNameThemselvesAndExitWith2) {
 TEST_F(CommandLineTest, AMistakeInTheEnvironmentNamesTheVariable) {
   environment_ = {{"HUBFERRY_TRIPS", "many"}};
   EXPECT_EQ(run({"ferry"}), 2);
-  EXPECT_THAT(err_.str(), HasSubstr("environment variable HUBFERRY_TRIPS: 'many' is no whole number"));
+  EXPECT_THAT(err_.str(), HasSubstr("environment variable HUBFERRY_TRIPS: 'many' is not an integer"));
   EXPECT_EQ(run({"ferry", "--trips=2"}), 0) << "a variable that the flag overrides is not even read";
 }
 
@@ -348,17 +348,17 @@ TEST_F(ManagerOptionsTest, AllFlagsAreTaken) {
 TEST_F(ManagerOptionsTest, MistakesAreFoundBeforeAnythingRuns) {
   const std::pair<std::string, std::string> mistakes[] = {
       {"--controllers=migraton", "did you mean migration?"},
-      {"--controllers=", "at least one controller"},
+      {"--controllers=", "at least one controller is required"},
       {"--controllers=migration,relocator", "relocator"},
-      {"--log-level=loud", "'loud' is not known: use debug, info, warn or error"},
+      {"--log-level=loud", "'loud' is invalid: use debug, info, warn or error"},
       {"--log-format=yaml", "use json or text"},
       {"--metrics-bind-address=8080", "'8080' is no address"},
-      {"--namespace=Not_OK", "is no namespace"},
-      {"--leader-elect-resource-name=My Lease", "--leader-elect-resource-name: 'My Lease' is no name"},
-      {"--leader-elect-resource-name=", "--leader-elect-resource-name: '' is no name"},
-      {"--threads=-1", "'-1' is no whole number"},
-      {"--max-concurrent-migrations=0", "'0' is no whole number"},
-      {"--leader-elect-lease-duration=900ms", "--leader-elect-lease-duration (900ms) must be 1s at least"},
+      {"--namespace=Not_OK", "is not a valid namespace"},
+      {"--leader-elect-resource-name=My Lease", "--leader-elect-resource-name: 'My Lease' is not a valid name"},
+      {"--leader-elect-resource-name=", "--leader-elect-resource-name: '' is not a valid name"},
+      {"--threads=-1", "'-1' is not an integer"},
+      {"--max-concurrent-migrations=0", "'0' is not an integer"},
+      {"--leader-elect-lease-duration=900ms", "--leader-elect-lease-duration (900ms) must be at least 1s"},
       {"--leader-elect-lease-duration=10s", "must be longer than --leader-elect-renew-deadline (10s)"},
       {"--leader-elect-retry-period=9s", "1.2 times --leader-elect-retry-period (9s)"},
   };

@@ -80,8 +80,8 @@ TEST_F(CompletionTest, BashOffersFilesWhereAFileIsWanted) {
   EXPECT_THAT(offers("boat ferry --map ch"), ElementsAre("chart"));
 }
 
-// By the words that the program's own flags use: a placeholder that nobody has would complete nothing.
-TEST_F(CompletionTest, BashOffersFoldersAndFormatsForASimulation) {
+// With the placeholders of the program's own flags: completion depends on them.
+TEST_F(CompletionTest, BashOffersDirectoriesAndFormatsForASimulation) {
   std::ostringstream out;
   CommandLine line{"hubferry", ""};
   add_sim_command(line, out);
@@ -90,7 +90,7 @@ TEST_F(CompletionTest, BashOffersFoldersAndFormatsForASimulation) {
   std::ofstream{folder_.file("chart")};
   EXPECT_THAT(offers("hubferry sim --kubeconfig-dir ch", script), ElementsAre("charts"));
   EXPECT_THAT(offers("hubferry sim -o ''", script), ElementsAre("text", "json"));
-  EXPECT_THAT(zsh_completion(line), HasSubstr(":FOLDER:_files -/'"));
+  EXPECT_THAT(zsh_completion(line), HasSubstr(":DIRECTORY:_files -/'"));
 }
 
 TEST_F(CompletionTest, ZshSpecificationsEscapeWhatWouldEndThem) {

@@ -95,7 +95,7 @@ TEST_F(DemoProcess, OfAFailureTheLogIsLeftAndNothingElse) {
                 Process::Options{.environment = {"TMPDIR=" + folder_.path().string()}, .error_fd = {}}};
   EXPECT_EQ(shell.wait(), 1);
   EXPECT_THAT(shell.err(),
-              AllOf(HasSubstr("Too many open files\nThe manager's log is kept: " + folder_.path().string()),
+              AllOf(HasSubstr("Too many open files\nThe manager's log was kept: " + folder_.path().string()),
                     HasSubstr(log_name)));
   std::vector<std::filesystem::path> left;
   for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) left.push_back(entry.path());
@@ -129,7 +129,7 @@ TEST_F(DemoProcess, ClustersThatNobodyTakesReturn) {
 }
 
 TEST_F(DemoProcess, CtrlCLeavesNothingBehindWheneverItComes) {
-  for (const auto* moment : {"Building", "Moving", "Registering", "MIGRATION"}) {
+  for (const auto* moment : {"Starting", "Moving", "Registering", "MIGRATION"}) {
     const auto play = demo({"--clusters", "6", "--migrations", "1", "--keep"});
     play->await_output_text(moment);
     play->signal(SIGINT);

@@ -43,7 +43,7 @@ TEST(ManagerProcess, IsNotReadyUntilTheGlobalHubHasAnswered) {
   const auto port = free_port();
   Process manager{{hubferry_binary(), "manager", "--kubeconfig=" + file, "--metrics-bind-address=0",
                    "--health-probe-bind-address=127.0.0.1:" + std::to_string(port)}};
-  manager.await_error_text("cannot reach the global hub yet");
+  manager.await_error_text("cannot reach the global hub, retrying");
   TcpClient health{port};
   EXPECT_THAT(health.get("/livez"), EndsWith("ok")) << "a hub that is down is no reason to restart the manager";
   EXPECT_THAT(health.get("/readyz?verbose"), HasSubstr("[-]global-hub failed: the global hub has not answered yet"));
@@ -68,7 +68,7 @@ TEST(ManagerProcess, OfTwoManagersOneLeadsAndTheOtherTakesOverWhenItStops) {
   Process first{command};
   first.await_error_text("the manager leads");
   Process second{command};
-  second.await_error_text("reached the global hub");
+  second.await_error_text("connected to the global hub");
   EXPECT_THAT(second.err(), testing::Not(HasSubstr("the manager leads")));
   first.signal(SIGTERM);
   EXPECT_EQ(first.wait(), 0);

@@ -41,7 +41,7 @@ TEST_F(PlanProcess, SaysAtOnceThatItMayNotLookAtTheGlobalHub) {
 TEST_F(PlanProcess, SaysAtOnceThatTheServerIsNoGlobalHub) {
   const auto lost = plan(sim::admin(), move_);
   EXPECT_EQ(lost->wait(), 1);
-  EXPECT_THAT(lost->err(), HasSubstr("knows no ManagedClusters, so it is no global hub"));
+  EXPECT_THAT(lost->err(), HasSubstr("does not serve ManagedClusters, so it is not a global hub"));
 }
 
 TEST_F(PlanProcess, AFileThatCannotBeReadIsNamedWithTheReason) {

@@ -81,19 +81,19 @@ TEST_F(StatusProcess, ListsThemAndShowsOne) {
 TEST_F(StatusProcess, MistakesAreSentences) {
   const auto none = status({});
   EXPECT_EQ(none->wait(), 1);
-  EXPECT_THAT(none->err(), AllOf(HasSubstr("knows no ManagedClusterMigrations"), HasSubstr("kubectl apply -k")));
+  EXPECT_THAT(none->err(), AllOf(HasSubstr("does not serve ManagedClusterMigrations"), HasSubstr("kubectl apply -k")));
   install();
   const auto empty = status({});
   EXPECT_EQ(empty->wait(), 0);
-  EXPECT_EQ(empty->out(), "There are no migrations.\n");
+  EXPECT_EQ(empty->out(), "No migrations found.\n");
   add("move", "");
   const auto missing = status({"mvoe"});
   EXPECT_EQ(missing->wait(), 1);
-  EXPECT_EQ(missing->err(), "hubferry status: there is no migration 'mvoe' (did you mean move?)\n");
+  EXPECT_EQ(missing->err(), "hubferry status: no migration 'mvoe' found (did you mean move?)\n");
   add("move", "", "elsewhere");
   const auto twice = status({"move"});
   EXPECT_EQ(twice->wait(), 1);
-  EXPECT_THAT(twice->err(), HasSubstr("default, elsewhere; choose one with --namespace"));
+  EXPECT_THAT(twice->err(), HasSubstr("default, elsewhere; select one with --namespace"));
   const auto misspelt = status({"-o", "xml"});
   EXPECT_EQ(misspelt->wait(), 2);
 }
@@ -103,7 +103,7 @@ TEST_F(StatusProcess, AnEmptyNameIsNotTakenForAllMigrations) {
   install();
   const auto nameless = status({""});
   EXPECT_EQ(nameless->wait(), 2);
-  EXPECT_THAT(nameless->err(), HasSubstr("NAME: '' is no migration's name"));
+  EXPECT_THAT(nameless->err(), HasSubstr("NAME: '' is not a migration's name"));
 }
 
 TEST_F(StatusProcess, AServerThatIsNotThereIsNamed) {
@@ -115,7 +115,7 @@ TEST_F(StatusProcess, AServerThatIsNotThereIsNamed) {
                 .string();
   const auto lost = status({});
   EXPECT_EQ(lost->wait(), 1);
-  EXPECT_THAT(lost->err(), HasSubstr("cannot reach the server http://127.0.0.1:1"));
+  EXPECT_THAT(lost->err(), HasSubstr("cannot reach API server http://127.0.0.1:1"));
 }
 
 TEST_F(StatusProcess, AWatchFollowsTheMigrationAndEndsWithIt) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "app/cli/table.hpp"
 #include "app/status/migration_checklist.hpp"
 #include "migration_samples.hpp"
 
@@ -37,15 +38,15 @@ TEST(MigrationView, ReadsWhatIsThere) {
   EXPECT_EQ(migration.clusters.migrated, 1);
   ASSERT_EQ(migration.failures.size(), 1U);
   EXPECT_EQ(migration.failures[0].reason, "ClusterConflict");
-  ASSERT_NE(migration.news(), nullptr);
-  EXPECT_EQ(migration.news()->message, "waiting for 2 clusters") << "an update is news even without a transition";
+  ASSERT_NE(migration.latest_condition(), nullptr);
+  EXPECT_EQ(migration.latest_condition()->message, "waiting for 2 clusters") << "an update is news even without a transition";
 }
 
 TEST(MigrationView, BearsAnObjectThatNobodyHasTouched) {
   const auto migration = view("m", "");
   EXPECT_EQ(migration.phase, "");
   EXPECT_EQ(migration.clusters.total, 4) << "as many as the spec lists";
-  EXPECT_EQ(migration.news(), nullptr);
+  EXPECT_EQ(migration.latest_condition(), nullptr);
   EXPECT_FALSE(migration.time_left(now));
 }
 

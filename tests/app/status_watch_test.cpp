@@ -89,7 +89,7 @@ TEST_F(StatusWatchTest, PrintsALineForEachChangeWhereThereIsNoTerminal) {
   EXPECT_EQ(out_.str(),
             "2030-01-01T00:00:00Z default/m New 0/4\n"
             "2030-01-01T00:00:05Z default/m Registering 1/4, 1 failed: waiting for 2 clusters\n"
-            "2030-01-01T00:00:10Z default/m is gone\n");
+            "2030-01-01T00:00:10Z default/m was deleted\n");
 }
 
 TEST_F(StatusWatchTest, WhatLooksAsBeforeIsNotPrintedAgain) {
@@ -157,7 +157,7 @@ TEST_F(StatusWatchTest, AFailedOrDeletedMigrationEndsTheWatchWith1) {
   };
   EXPECT_EQ(
       watch({.ns = "", .only = kube::Key{"default", "gone"}, .output = "table", .namespaces = {}}, screen, remove), 1);
-  EXPECT_THAT(out_.str(), EndsWith("The migration default/gone is gone.\n"));
+  EXPECT_THAT(out_.str(), EndsWith("Migration default/gone was deleted.\n"));
 }
 
 // The names of failed clusters beyond what fits into the status are in a ConfigMap, which is read when there are new

@@ -107,7 +107,7 @@ TEST(SimProcessTest, WhatIsWrongIsSaidAndEndsWithCodeTwo) {
     return process.err();
   };
   EXPECT_THAT(refusal({}), HasSubstr("--kubeconfig-dir is missing"));
-  EXPECT_THAT(refusal({"--hubs=Hub_1"}), HasSubstr("'Hub_1' is no namespace"));
+  EXPECT_THAT(refusal({"--hubs=Hub_1"}), HasSubstr("'Hub_1' is not a valid namespace"));
   EXPECT_THAT(refusal({"--hubs=global"}), HasSubstr("there anyway"));
   EXPECT_THAT(refusal({"--clusters=-1"}), HasSubstr("--clusters"));
   EXPECT_THAT(refusal({"--listen=here"}), HasSubstr("--listen"));
