@@ -8,7 +8,7 @@
 
 #include "app/commands/commands.hpp"
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::app {
 namespace {
@@ -35,10 +35,10 @@ class CompletionTest : public testing::Test {
 
   /// What bash offers after `boat WORDS…`, of which the last one is being typed.
   std::vector<std::string> offers(const std::string& words, const std::string& script) {
-    const auto file = folder_.file("completion");
+    const auto file = directory_.file("completion");
     std::ofstream{file} << script;
     test::Process bash{{"bash", "-c",
-                        "cd " + folder_.path().string() + " && . ./completion && COMP_WORDS=(" + words +
+                        "cd " + directory_.path().string() + " && . ./completion && COMP_WORDS=(" + words +
                             ") && COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) && _${COMP_WORDS[0]} && "
                             "printf '%s\\n' \"${COMPREPLY[@]}\""}};
     EXPECT_EQ(bash.wait(), 0);
@@ -51,7 +51,7 @@ class CompletionTest : public testing::Test {
   }
   std::vector<std::string> offers(const std::string& words) { return offers(words, bash_completion(line_)); }
 
-  test::TemporaryFolder folder_;
+  test::TemporaryDirectory directory_;
   bool fast_ = false;
   std::string side_ = "left";
   std::string map_;
@@ -76,7 +76,7 @@ TEST_F(CompletionTest, BashOffersAFlagsChoicesHoweverItIsWritten) {
 }
 
 TEST_F(CompletionTest, BashOffersFilesWhereAFileIsWanted) {
-  std::ofstream{folder_.file("chart")};
+  std::ofstream{directory_.file("chart")};
   EXPECT_THAT(offers("boat ferry --map ch"), ElementsAre("chart"));
 }
 
@@ -86,8 +86,8 @@ TEST_F(CompletionTest, BashOffersDirectoriesAndFormatsForASimulation) {
   CommandLine line{"hubferry", ""};
   add_sim_command(line, out);
   const auto script = bash_completion(line);
-  std::filesystem::create_directory(folder_.file("charts"));
-  std::ofstream{folder_.file("chart")};
+  std::filesystem::create_directory(directory_.file("charts"));
+  std::ofstream{directory_.file("chart")};
   EXPECT_THAT(offers("hubferry sim --kubeconfig-dir ch", script), ElementsAre("charts"));
   EXPECT_THAT(offers("hubferry sim -o ''", script), ElementsAre("text", "json"));
   EXPECT_THAT(zsh_completion(line), HasSubstr(":DIRECTORY:_files -/'"));

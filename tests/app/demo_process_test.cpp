@@ -4,7 +4,7 @@
 
 #include "support/descriptors.hpp"
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -23,11 +23,11 @@ class DemoProcess : public testing::Test {
     std::vector<std::string> command{hubferry_binary(), "demo"};
     command.insert(command.end(), arguments.begin(), arguments.end());
     return std::make_unique<Process>(
-        command, Process::Options{.environment = {"TMPDIR=" + folder_.path().string()}, .error_fd = {}});
+        command, Process::Options{.environment = {"TMPDIR=" + directory_.path().string()}, .error_fd = {}});
   }
-  bool leaves_nothing() const { return std::filesystem::is_empty(folder_.path()); }
+  bool leaves_nothing() const { return std::filesystem::is_empty(directory_.path()); }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory directory_;
 };
 
 TEST_F(DemoProcess, MovesAllClustersAndSaysSo) {
@@ -36,7 +36,7 @@ TEST_F(DemoProcess, MovesAllClustersAndSaysSo) {
   EXPECT_THAT(play->out(),
               AllOf(HasSubstr("Success: 6 of 6 clusters are Available on hub2, 0 on hub1"),
                     HasSubstr("move-2: Completed"), HasSubstr("\nMIGRATION  RESULT"), Not(HasSubstr("\x1b"))));
-  EXPECT_THAT(play->out(), AllOf(Not(HasSubstr("get mcm")), HasSubstr("With --keep all of it stays")))
+  EXPECT_THAT(play->out(), AllOf(Not(HasSubstr("get mcm")), HasSubstr("With --keep everything stays running")))
       << "what is gone is no place to look";
   EXPECT_EQ(play->err(), "");
   EXPECT_TRUE(leaves_nothing());
@@ -46,7 +46,7 @@ TEST_F(DemoProcess, WhatIsKeptCanBeLookedAt) {
   const auto play = demo({"--clusters", "2", "--migrations", "1", "--keep"});
   play->await_output_text(log_name);  // the last line
   EXPECT_THAT(play->out(),
-              AllOf(HasSubstr("  export KUBECONFIG=" + folder_.path().string()), HasSubstr("  hubferry status\n"),
+              AllOf(HasSubstr("  export KUBECONFIG=" + directory_.path().string()), HasSubstr("  hubferry status\n"),
                     HasSubstr("  kubectl get mcm -A\n"), ContainsRegex("curl http://127.0.0.1:[0-9]+/metrics")));
   play->signal(SIGHUP);
   EXPECT_EQ(play->wait(), 0) << play->err();
@@ -56,7 +56,7 @@ TEST_F(DemoProcess, WhatIsKeptCanBeLookedAt) {
 TEST_F(DemoProcess, InItAPlanTellsAllProblemsByItsExitCodeToo) {
   const auto play = demo({"--clusters", "2", "--migrations", "1", "--fail", "deploying", "--keep"});
   play->await_output_text(log_name);
-  const auto config = std::filesystem::directory_iterator(folder_.path())->path() / "global.kubeconfig";
+  const auto config = std::filesystem::directory_iterator(directory_.path())->path() / "global.kubeconfig";
   const auto plan = [&](const std::vector<std::string>& arguments) {
     std::vector<std::string> command{hubferry_binary(), "plan",      "--kubeconfig=" + config.string(),
                                      "--from=hub1",     "--to=hub2", "--output=json"};
@@ -82,7 +82,7 @@ TEST_F(DemoProcess, InItAPlanTellsAllProblemsByItsExitCodeToo) {
 TEST_F(DemoProcess, NobodyReadingIsNoReasonToLeaveFilesOrToComplain) {
   Process shell{{"sh", "-c", "{ \"$0\" demo --clusters 3 --migrations 1 --keep; echo code $? >&2; } | head -1",
                  hubferry_binary()},
-                Process::Options{.environment = {"TMPDIR=" + folder_.path().string()}, .error_fd = {}}};
+                Process::Options{.environment = {"TMPDIR=" + directory_.path().string()}, .error_fd = {}}};
   EXPECT_EQ(shell.wait(), 0);
   EXPECT_EQ(shell.err(), "code 141\n");
   EXPECT_TRUE(leaves_nothing());
@@ -92,13 +92,13 @@ TEST_F(DemoProcess, OfAFailureTheLogIsLeftAndNothingElse) {
   HUBFERRY_SKIP_WHERE_DESCRIPTORS_ARE_NEEDED();
   // Too few file descriptors for so many connections.
   Process shell{{"sh", "-c", "ulimit -n 20; exec \"$0\" demo --clusters 3 --migrations 1", hubferry_binary()},
-                Process::Options{.environment = {"TMPDIR=" + folder_.path().string()}, .error_fd = {}}};
+                Process::Options{.environment = {"TMPDIR=" + directory_.path().string()}, .error_fd = {}}};
   EXPECT_EQ(shell.wait(), 1);
   EXPECT_THAT(shell.err(),
-              AllOf(HasSubstr("Too many open files\nThe manager's log was kept: " + folder_.path().string()),
+              AllOf(HasSubstr("Too many open files\nThe manager's log was kept: " + directory_.path().string()),
                     HasSubstr(log_name)));
   std::vector<std::filesystem::path> left;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) left.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(directory_.path())) left.push_back(entry.path());
   ASSERT_EQ(left.size(), 1U);
   EXPECT_THAT(shell.err(), HasSubstr(left.front().string()));
   EXPECT_TRUE(std::filesystem::is_regular_file(left.front()));

@@ -4,7 +4,7 @@
 
 #include "hubferry/sim/crds.hpp"
 #include "sim/served_test.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -14,13 +14,13 @@ class GlobalHub : public testing::Environment {
   void SetUp() override {
     hub_ = std::make_unique<sim::Served>();
     hub_->run([](sim::Server& server, const kube::Env& env) { return sim::install_crds(server.api(), env); });
-    const auto file = folder_.write("global.kubeconfig", hub_->kubeconfig_for(sim::admin()));
+    const auto file = directory_.write("global.kubeconfig", hub_->kubeconfig_for(sim::admin()));
     setenv("KUBECONFIG", file.c_str(), 1);
   }
   void TearDown() override { hub_.reset(); }
 
  private:
-  test::TemporaryFolder folder_;
+  test::TemporaryDirectory directory_;
   std::unique_ptr<sim::Served> hub_;
 };
 

@@ -1,5 +1,5 @@
 #include "manager_process.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <gmock/gmock.h>
 
@@ -34,8 +34,8 @@ TEST(ManagerProcess, SaysWhichControllersItRuns) {
 }
 
 TEST(ManagerProcess, IsNotReadyUntilTheGlobalHubHasAnswered) {
-  TemporaryFolder folder;
-  const auto file = folder.file("nowhere.kubeconfig");
+  TemporaryDirectory directory;
+  const auto file = directory.file("nowhere.kubeconfig");
   std::ofstream{file} << "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
                       << "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
                       << "users: [{name: u, user: {}}]\n"
@@ -46,7 +46,7 @@ TEST(ManagerProcess, IsNotReadyUntilTheGlobalHubHasAnswered) {
   manager.await_error_text("cannot reach the global hub, retrying");
   TcpClient health{port};
   EXPECT_THAT(health.get("/livez"), EndsWith("ok")) << "a hub that is down is no reason to restart the manager";
-  EXPECT_THAT(health.get("/readyz?verbose"), HasSubstr("[-]global-hub failed: the global hub has not answered yet"));
+  EXPECT_THAT(health.get("/readyz?verbose"), HasSubstr("[-]global-hub failed: the global hub has not responded yet"));
   manager.signal(SIGTERM);
   EXPECT_EQ(manager.wait(), 0);
 }
@@ -214,8 +214,8 @@ std::string await_in_file(const std::string& path, const std::string& text) {
 
 // Without free descriptors accepting fails; the server must neither spin nor die, and recover when it can.
 TEST(ManagerProcess, SurvivesRunningOutOfFileDescriptors) {
-  TemporaryFolder folder;
-  const auto log = folder.file("log");
+  TemporaryDirectory directory;
+  const auto log = directory.file("log");
   std::string line = "ulimit -n 40 && exec";
   for (const auto& word : ManagerProcess::command({})) line += " '" + word + "'";
   // clang's undefined behaviour sanitizer looks at objects through a pipe, and without descriptors believes that all

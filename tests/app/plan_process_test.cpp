@@ -3,7 +3,7 @@
 #include "hubferry/sim/crds.hpp"
 #include "sim/served_test.hpp"
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::app {
 namespace {
@@ -19,14 +19,14 @@ class PlanProcess : public testing::Test {
     served_.run([](sim::Server& server, const kube::Env& env) { return sim::install_crds(server.api(), env); });
   }
   std::unique_ptr<Process> plan(const sim::User& user, const std::vector<std::string>& arguments) {
-    const auto config = folder_.write("kubeconfig", served_.kubeconfig_for(user)).string();
+    const auto config = directory_.write("kubeconfig", served_.kubeconfig_for(user)).string();
     std::vector<std::string> command{test::hubferry_binary(), "plan", "--kubeconfig=" + config};
     command.insert(command.end(), arguments.begin(), arguments.end());
     return std::make_unique<Process>(command);
   }
 
   sim::Served served_;
-  test::TemporaryFolder folder_;
+  test::TemporaryDirectory directory_;
   const std::vector<std::string> move_{"--from=hub1", "--to=hub2", "--clusters=c"};
 };
 
@@ -48,17 +48,17 @@ TEST_F(PlanProcess, AFileThatCannotBeReadIsNamedWithTheReason) {
   const auto missing = plan(sim::admin(), {"-f", "/nowhere/move.yaml"});
   EXPECT_EQ(missing->wait(), 1);
   EXPECT_EQ(missing->err(), "hubferry plan: cannot read /nowhere/move.yaml: No such file or directory\n");
-  const auto folder = plan(sim::admin(), {"-f", "/"});
-  EXPECT_EQ(folder->wait(), 1);
-  EXPECT_EQ(folder->err(), "hubferry plan: cannot read /: Is a directory\n");
+  const auto directory = plan(sim::admin(), {"-f", "/"});
+  EXPECT_EQ(directory->wait(), 1);
+  EXPECT_EQ(directory->err(), "hubferry plan: cannot read /: Is a directory\n");
   const auto empty = plan(sim::admin(), {"-f", "/dev/null"});
   EXPECT_EQ(empty->wait(), 1);
-  EXPECT_EQ(empty->err(), "hubferry plan: /dev/null: it must hold one migration\n");
+  EXPECT_EQ(empty->err(), "hubferry plan: /dev/null: it must contain exactly one migration\n");
 }
 
 // Files come from others, too.
 TEST_F(PlanProcess, AFileWhoseAliasesNeverEndIsRefused) {
-  const auto circle = folder_.write("circle.yaml", "a: &a [*a]\n").string();
+  const auto circle = directory_.write("circle.yaml", "a: &a [*a]\n").string();
   const auto endless = plan(sim::admin(), {"-f", circle});
   EXPECT_EQ(endless->wait(), 1);
   EXPECT_EQ(endless->err(),
@@ -70,7 +70,7 @@ TEST_F(PlanProcess, AFileWhoseAliasesNeverEndIsRefused) {
     for (int n = 0; n < 10; ++n) text += (n == 0 ? "" : ", ") + item;
     text += "]\n";
   }
-  const auto bomb = plan(sim::admin(), {"-f", folder_.write("bomb.yaml", text).string()});
+  const auto bomb = plan(sim::admin(), {"-f", directory_.write("bomb.yaml", text).string()});
   EXPECT_EQ(bomb->wait(), 1);
   EXPECT_THAT(bomb->err(), HasSubstr("too many values: its aliases multiply"));
 }
@@ -78,7 +78,7 @@ TEST_F(PlanProcess, AFileWhoseAliasesNeverEndIsRefused) {
 // As `kubectl apply -f -` does.
 TEST_F(PlanProcess, ReadsAMigrationFromStandardInput) {
   install();
-  const auto config = folder_.write("kubeconfig", served_.kubeconfig_for(sim::admin())).string();
+  const auto config = directory_.write("kubeconfig", served_.kubeconfig_for(sim::admin())).string();
   Process shell{{"sh", "-c",
                  "echo '{apiVersion: global-hub.open-cluster-management.io/v1alpha1, kind: ManagedClusterMigration, "
                  "spec: {from: here, to: there, includedManagedClusters: [c]}}' | \"$0\" plan -f - \"$1\"",

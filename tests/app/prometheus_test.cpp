@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "manager_process.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -19,9 +19,9 @@ std::string body_of(const std::string& response) {
 // Debian's own promtool, on what a scrape gets.
 TEST(Prometheus, PromtoolHasNothingToSayAboutTheMetrics) {
   ManagerProcess manager;
-  TemporaryFolder folder;
+  TemporaryDirectory directory;
   TcpClient client{manager.metrics_port()};
-  const auto file = folder.file("metrics");
+  const auto file = directory.file("metrics");
   std::ofstream{file} << body_of(client.get("/metrics"));
   Process promtool{{"sh", "-c", "promtool check metrics < " + file}};
   EXPECT_EQ(promtool.wait(), 0);
@@ -49,18 +49,18 @@ class PrometheusProcess {
 
  private:
   std::vector<std::string> command(std::uint16_t target) const {
-    const auto config = folder_.file("prometheus.yml");
+    const auto config = directory_.file("prometheus.yml");
     std::ofstream{config} << "scrape_configs:\n"
                           << "- job_name: hubferry\n"
                           << "  scrape_interval: 1s\n"
                           << "  scrape_timeout: 1s\n"
                           << "  static_configs:\n"
                           << "  - targets: ['127.0.0.1:" << target << "']\n";
-    return {"prometheus", "--config.file=" + config, "--storage.tsdb.path=" + folder_.file("data"),
+    return {"prometheus", "--config.file=" + config, "--storage.tsdb.path=" + directory_.file("data"),
             "--web.listen-address=127.0.0.1:" + std::to_string(port_)};
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory directory_;
   std::uint16_t port_ = free_port();
   Process process_;
 };

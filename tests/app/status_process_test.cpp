@@ -8,7 +8,7 @@
 #include "sim/served_test.hpp"
 #include "support/process.hpp"
 #include "support/real_loop.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::app {
 namespace {
@@ -46,8 +46,8 @@ class StatusProcess : public testing::Test {
   }
 
   sim::Served served_;
-  test::TemporaryFolder folder_;
-  std::string config_ = folder_.write("kubeconfig", served_.kubeconfig_for(sim::admin())).string();
+  test::TemporaryDirectory directory_;
+  std::string config_ = directory_.write("kubeconfig", served_.kubeconfig_for(sim::admin())).string();
   ServerClient client_{kube::load_kubeconfig(config_)};
   kube::Api& api_ = client_.api();
   test::RealLoop loop_;
@@ -107,7 +107,7 @@ TEST_F(StatusProcess, AnEmptyNameIsNotTakenForAllMigrations) {
 }
 
 TEST_F(StatusProcess, AServerThatIsNotThereIsNamed) {
-  config_ = folder_
+  config_ = directory_
                 .write("nowhere",
                        "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
                        "contexts: [{name: c, context: {cluster: c, user: u}}]\n"

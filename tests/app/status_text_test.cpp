@@ -164,7 +164,7 @@ TEST(StatusText, OneMigrationInFull) {
        {"Migration:  default/m\n", "Hubs:       hub1 -> hub2\n", "Phase:      Registering for 10s\n",
         "Clusters:   1 of 4 migrated, 2 migrating, 1 failed\n", "ETA:        ~20s\n",
         "Created:    2030-01-01T00:00:00Z (20s ago)\n", "  Validating    00:00:02   2s",
-        "  Registering   00:00:10   10s    now\n", "  [x] Validating: check\n    [!] hubs -- no answer\n",
+        "  Registering   00:00:10   10s    running\n", "  [x] Validating: check\n    [!] hubs -- no answer\n",
         "  ClusterRegistered   False    Waiting", "  c4        Deploying     ClusterConflict   exists there\n",
         "  c9        Registering   Timeout           -\n", "  c8        -             -                 -\n"})
     EXPECT_THAT(text, HasSubstr(part)) << text;

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::test {
 
@@ -44,13 +44,13 @@ class Tmux {
 
  private:
   std::string run(std::vector<std::string> words) {
-    words.insert(words.begin(), {"tmux", "-S", folder_.file("socket")});
+    words.insert(words.begin(), {"tmux", "-S", directory_.file("socket")});
     Process process{words, {.environment = {"TERM=screen-256color", "LC_ALL=C.UTF-8"}, .error_fd = {}}};
     process.wait();
     return process.out();
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory directory_;
 };
 
 /// How often `text` is in `whole`.

@@ -1,6 +1,6 @@
 // What a person sees on a terminal: pictures that change in place and leave no rubbish behind.
 #include "tmux.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <gmock/gmock.h>
 
@@ -13,13 +13,13 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-std::string demo(const TemporaryFolder& folder, const std::string& arguments) {
-  return "env TMPDIR=" + folder.path().string() + " " + hubferry_binary() + " demo " + arguments;
+std::string demo(const TemporaryDirectory& directory, const std::string& arguments) {
+  return "env TMPDIR=" + directory.path().string() + " " + hubferry_binary() + " demo " + arguments;
 }
 
 TEST(OnATerminal, TheDemoShowsOneLinePerMigrationInPlace) {
-  TemporaryFolder folder;
-  Tmux terminal{demo(folder, "--clusters 8 --migrations 2"), 150, 40};
+  TemporaryDirectory directory;
+  Tmux terminal{demo(directory, "--clusters 8 --migrations 2"), 150, 40};
   const auto screen = terminal.await_text("Success: 8 of 8 clusters are Available on hub2");
   EXPECT_EQ(count_of(screen, "move-1  Completed"), 1U) << screen;
   EXPECT_EQ(count_of(screen, "[####################] 4/4"), 2U) << screen;
@@ -29,8 +29,8 @@ TEST(OnATerminal, TheDemoShowsOneLinePerMigrationInPlace) {
 
 // The window that people have until they enlarge it.
 TEST(OnATerminal, TheDemoFitsInto80Columns) {
-  TemporaryFolder folder;
-  Tmux terminal{demo(folder, "--clusters 12 --migrations 12 --keep"), 80, 60};
+  TemporaryDirectory directory;
+  Tmux terminal{demo(directory, "--clusters 12 --migrations 12 --keep"), 80, 60};
   const auto screen = terminal.await_text("manager.log");
   EXPECT_EQ(count_of(screen, "move-12  Completed     [############] 1/1"), 1U) << screen;
   EXPECT_THAT(screen,
@@ -42,22 +42,22 @@ TEST(OnATerminal, TheDemoFitsInto80Columns) {
 }
 
 TEST(OnATerminal, ANarrowWindowBreaksNoLines) {
-  TemporaryFolder folder;
-  Tmux terminal{demo(folder, "--clusters 4 --migrations 2 --keep"), 50, 40};
+  TemporaryDirectory directory;
+  Tmux terminal{demo(directory, "--clusters 4 --migrations 2 --keep"), 50, 40};
   const auto screen = terminal.await_text("until Ctrl-C");
   EXPECT_EQ(count_of(screen, "clusters moved"), 1U) << screen;
   EXPECT_EQ(count_of(screen, "move-2  Completed"), 1U) << screen;
   terminal.press("C-c");
   terminal.await_text("[ended with 0]");
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
 TEST(OnATerminal, StatusFollowsAMigrationInPlaceAndInColour) {
-  TemporaryFolder folder;
+  TemporaryDirectory directory;
   Process play{{hubferry_binary(), "demo", "--clusters", "3", "--migrations", "1", "--keep"},
-               {.environment = {"TMPDIR=" + folder.path().string()}, .error_fd = {}}};
+               {.environment = {"TMPDIR=" + directory.path().string()}, .error_fd = {}}};
   play.await_output_text("until Ctrl-C");
-  const auto config = std::filesystem::directory_iterator(folder.path())->path() / "global.kubeconfig";
+  const auto config = std::filesystem::directory_iterator(directory.path())->path() / "global.kubeconfig";
   const auto command = hubferry_binary() + " status --watch --kubeconfig " + config.string();
   {
     Tmux terminal{command, 100, 20};

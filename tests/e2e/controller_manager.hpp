@@ -5,7 +5,7 @@
 #include "hubferry/kube/api.hpp"
 #include "hubferry/kube/env.hpp"
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::test {
 
@@ -31,7 +31,7 @@ class ControllerManager {
   kube::Api& api_;
   std::string keys_;
   kube::Env env_;
-  TemporaryFolder folder_;
+  TemporaryDirectory folder_;
 };
 
 }  // namespace hubferry::test

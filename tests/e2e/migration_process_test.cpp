@@ -1,5 +1,5 @@
 #include "stage.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 /// Real processes, real sockets, real kubectl: a simulated world, and the manager as users run it.
 namespace hubferry::test {
@@ -35,7 +35,7 @@ std::map<std::string, Snapshot> snapshots(Onlooker& onlooker) {
 }
 
 /// The flag that makes a simulator do so.
-std::string write_faults(const TemporaryFolder& folder, const std::string& rules) {
+std::string write_faults(const TemporaryDirectory& folder, const std::string& rules) {
   const auto path = folder.file("faults.yaml");
   std::ofstream{path} << rules;
   return "--faults=" + path;
@@ -95,7 +95,7 @@ TEST(MigrationProcess, FiftyDeathsOfTheManagerChangeNothing) {
 
 TEST(MigrationProcess, AnotherManagerTakesOverWithinTheLease) {
   // Slow enough for the first one to be seen, and to die, in the middle of it.
-  TemporaryFolder folder;
+  TemporaryDirectory folder;
   const auto slow = write_faults(folder, "- {server: hub2, verb: create, always: true, delay: 200ms}\n");
   SimProcess sim{{"--clusters=20", "--hubs=hub1,hub2", slow}};
   Onlooker onlooker{sim};
@@ -116,7 +116,7 @@ TEST(MigrationProcess, AnotherManagerTakesOverWithinTheLease) {
 
 TEST(MigrationProcess, DeletingAMigrationBringsItsClustersBack) {
   // hub2 takes some of what it is sent and never the rest: deploying cannot end before the deletion.
-  TemporaryFolder folder;
+  TemporaryDirectory folder;
   const auto stuck = write_faults(
       folder, "- {server: hub2, verb: create, resource: klusterletaddonconfigs, after: 10, always: true, fail: 503}\n");
   SimProcess sim{{"--clusters=30", "--hubs=hub1,hub2", stuck}};

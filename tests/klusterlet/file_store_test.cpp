@@ -8,7 +8,7 @@
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/async/virtual_loop.hpp"
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::klusterlet::test {
 namespace {
@@ -51,7 +51,7 @@ class FileStoreTest : public testing::Test {
   async::Random random_{7};
   obs::Metrics metrics_;
   kube::Env env_{loop_.clock(), random_, metrics_, obs::Logger{}};
-  hubferry::test::TemporaryFolder folder_;
+  hubferry::test::TemporaryDirectory folder_;
   fs::path root_ = folder_.path();
   fs::path bootstrap1_ = written(root_ / "hub1.kubeconfig", "one");
   fs::path bootstrap2_ = written(root_ / "hub2.kubeconfig", "two");

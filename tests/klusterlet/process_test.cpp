@@ -15,7 +15,7 @@
 #include "support/process.hpp"
 #include "support/real_loop.hpp"
 #include "support/tcp_client.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -161,7 +161,7 @@ class KlusterletProcessTest : public testing::Test {
   async::Random random_{1};
   obs::Metrics metrics_;
   kube::Env env_{clock_, random_, metrics_, obs::Logger{}};
-  TemporaryFolder folder_;
+  TemporaryDirectory folder_;
   std::unique_ptr<HubProcess> hub1_ = std::make_unique<HubProcess>("hub1", folder_.path(), env_, loop_.executor());
   std::unique_ptr<HubProcess> hub2_ = std::make_unique<HubProcess>("hub2", folder_.path(), env_, loop_.executor());
 };
@@ -290,7 +290,7 @@ struct BadInput {
 };
 
 TEST(KlusterletCommandTest, BadInputIsNamedAndNothingIsLeftBehind) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto path = [&](const char* name) { return folder.file(name); };
   std::ofstream{path("broken")} << "{ not yaml";
   std::ofstream{path("plain")} << R"({"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "h",

@@ -4,17 +4,17 @@
 
 #include "manifest_files.hpp"
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::test {
 namespace {
 
 using testing::HasSubstr;
 
-// In a folder of its own: what it takes for right must not format or build the checkout.
+// In a directory of its own: what it takes for right must not format or build the checkout.
 TEST(DevScript, AMistakeNamesItselfBeforeAnythingIsDone) {
-  TemporaryFolder folder;
-  const auto dev = folder.file("dev");
+  TemporaryDirectory directory;
+  const auto dev = directory.file("dev");
   std::filesystem::copy_file(source_root() / "dev", dev);
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes{
       {{"biuld"}, "unknown command 'biuld'"},

@@ -18,7 +18,7 @@ fs::path source_root() {
   return HUBFERRY_SOURCE_ROOT;
 }
 
-fs::path manifests_folder() {
+fs::path manifests_directory() {
   return source_root() / "manifests";
 }
 
@@ -40,24 +40,24 @@ std::vector<Manifest> read_manifests(const fs::path& file) {
 }
 
 std::vector<fs::path> kustomizations() {
-  std::vector<fs::path> folders;
-  for (const auto& entry : fs::recursive_directory_iterator(manifests_folder()))
-    if (entry.path().filename() == "kustomization.yaml") folders.push_back(entry.path().parent_path());
-  std::sort(folders.begin(), folders.end());
-  return folders;
+  std::vector<fs::path> directories;
+  for (const auto& entry : fs::recursive_directory_iterator(manifests_directory()))
+    if (entry.path().filename() == "kustomization.yaml") directories.push_back(entry.path().parent_path());
+  std::sort(directories.begin(), directories.end());
+  return directories;
 }
 
-std::vector<fs::path> resources_of(const fs::path& folder) {
+std::vector<fs::path> resources_of(const fs::path& directory) {
   std::vector<fs::path> paths;
-  const auto kustomization = read_manifests(folder / "kustomization.yaml").at(0).content;
+  const auto kustomization = read_manifests(directory / "kustomization.yaml").at(0).content;
   for (const auto& entry : kustomization.at("resources").as_array())
-    paths.push_back((folder / std::string{entry.as_string()}).lexically_normal());
+    paths.push_back((directory / std::string{entry.as_string()}).lexically_normal());
   return paths;
 }
 
-std::vector<Manifest> flattened(const fs::path& folder) {
+std::vector<Manifest> flattened(const fs::path& directory) {
   std::vector<Manifest> all;
-  for (const auto& path : resources_of(folder)) {
+  for (const auto& path : resources_of(directory)) {
     auto more = fs::is_directory(path) ? flattened(path) : read_manifests(path);
     all.insert(all.end(), more.begin(), more.end());
   }
@@ -66,7 +66,7 @@ std::vector<Manifest> flattened(const fs::path& folder) {
 
 std::vector<Manifest> all_manifests() {
   std::vector<Manifest> all;
-  for (const auto& entry : fs::recursive_directory_iterator(manifests_folder())) {
+  for (const auto& entry : fs::recursive_directory_iterator(manifests_directory())) {
     if (entry.path().extension() != ".yaml" || entry.path().filename() == "kustomization.yaml") continue;
     auto more = read_manifests(entry.path());
     all.insert(all.end(), more.begin(), more.end());
@@ -93,7 +93,7 @@ std::vector<Query> all_queries() {
     for (const auto& rule : group.at("rules").as_array())
       queries.push_back(
           {"alert " + std::string{rule.at("alert").as_string()}, std::string{rule.at("expr").as_string()}});
-  const auto dashboard = json::parse(text_of(manifests_folder() / "overlays/monitoring/hubferry.json"));
+  const auto dashboard = json::parse(text_of(manifests_directory() / "overlays/monitoring/hubferry.json"));
   for (const auto& panel : dashboard.at("panels").as_array()) {
     if (panel.at("type") == "row") continue;
     for (const auto& target : panel.at("targets").as_array())

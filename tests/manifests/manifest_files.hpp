@@ -23,19 +23,19 @@ struct Manifest {
   [[nodiscard]] std::string label() const { return kind() + " " + kube::to_string(kube::Key{ns(), name()}); }
 };
 
-/// The top of the source tree, and its folder manifests/.
+/// The top of the source tree, and its directory manifests/.
 std::filesystem::path source_root();
-std::filesystem::path manifests_folder();
+std::filesystem::path manifests_directory();
 
 std::string text_of(const std::filesystem::path& file);
 std::vector<Manifest> read_manifests(const std::filesystem::path& file);
 
-/// All folders with a kustomization.yaml.
+/// All directories with a kustomization.yaml.
 std::vector<std::filesystem::path> kustomizations();
 /// The entries of `resources` of a kustomization, as paths.
-std::vector<std::filesystem::path> resources_of(const std::filesystem::path& folder);
-/// What a kustomization's resources hold, folders followed. Generated objects and changes of fields are not made.
-std::vector<Manifest> flattened(const std::filesystem::path& folder);
+std::vector<std::filesystem::path> resources_of(const std::filesystem::path& directory);
+/// What a kustomization's resources hold, directories followed. Generated objects and changes of fields are not made.
+std::vector<Manifest> flattened(const std::filesystem::path& directory);
 /// Everything that is written below manifests/, other than kustomizations.
 std::vector<Manifest> all_manifests();
 /// The only one of this kind and name; throws otherwise.

@@ -38,41 +38,41 @@ TEST(Manifests, EveryObjectHasAKindAndAName) {
 }
 
 TEST(Manifests, EveryFileIsListedByItsKustomization) {
-  for (const auto& folder : kustomizations()) {
-    const auto listed = resources_of(folder);
+  for (const auto& directory : kustomizations()) {
+    const auto listed = resources_of(directory);
     for (const auto& path : listed) EXPECT_TRUE(fs::exists(path)) << path;
-    for (const auto& entry : fs::directory_iterator(folder))
+    for (const auto& entry : fs::directory_iterator(directory))
       if (entry.path().extension() == ".yaml" && entry.path().filename() != "kustomization.yaml")
-        EXPECT_THAT(listed, Contains(entry.path())) << "in " << folder;
+        EXPECT_THAT(listed, Contains(entry.path())) << "in " << directory;
   }
 }
 
-/// Since 1.21 `resources` may name folders. Debian 12's kubectl is older.
-bool kubectl_follows_folders() {
-  Process probe{{"kubectl", "kustomize", (manifests_folder() / "base").string()}};
+/// Since 1.21 `resources` may name directories. Debian 12's kubectl is older.
+bool kubectl_follows_directories() {
+  Process probe{{"kubectl", "kustomize", (manifests_directory() / "base").string()}};
   return probe.wait() == 0 || probe.err().find("must be a file") == std::string::npos;
 }
 
 TEST(Manifests, KubectlBuildsEveryKustomization) {
-  const bool follows_folders = kubectl_follows_folders();
-  for (const auto& folder : kustomizations()) {
-    const auto listed = resources_of(folder);
-    const bool has_folders =
+  const bool follows_directories = kubectl_follows_directories();
+  for (const auto& directory : kustomizations()) {
+    const auto listed = resources_of(directory);
+    const bool has_directories =
         std::any_of(listed.begin(), listed.end(), [](const auto& path) { return fs::is_directory(path); });
-    if (has_folders && !follows_folders) continue;
-    Process kubectl{{"kubectl", "kustomize", folder.string()}};
-    EXPECT_EQ(kubectl.wait(), 0) << folder << kubectl.err();
+    if (has_directories && !follows_directories) continue;
+    Process kubectl{{"kubectl", "kustomize", directory.string()}};
+    EXPECT_EQ(kubectl.wait(), 0) << directory << kubectl.err();
     std::vector<Manifest> built;
     for (auto& document : kube::parse_yaml_documents(kubectl.out(), "kubectl's output"))
-      built.push_back({folder, document.as_object()});
-    auto expected = labels(flattened(folder));
-    if (folder.filename() == "monitoring") expected.emplace_back("ConfigMap hubferry-system/hubferry-dashboard");
-    EXPECT_THAT(labels(built), UnorderedElementsAreArray(expected)) << folder;
+      built.push_back({directory, document.as_object()});
+    auto expected = labels(flattened(directory));
+    if (directory.filename() == "monitoring") expected.emplace_back("ConfigMap hubferry-system/hubferry-dashboard");
+    EXPECT_THAT(labels(built), UnorderedElementsAreArray(expected)) << directory;
   }
 }
 
 TEST(Manifests, TheBaseRunsTheImageThatTheDockerfileMakes) {
-  const auto kustomization = read_manifests(manifests_folder() / "base/kustomization.yaml").at(0).content;
+  const auto kustomization = read_manifests(manifests_directory() / "base/kustomization.yaml").at(0).content;
   const auto& image = kustomization.at("images").at(0);
   EXPECT_EQ(image.at("name"), "hubferry");
   EXPECT_THAT(text_of(source_root() / "Dockerfile"),
@@ -148,9 +148,9 @@ TEST(Rights, NobodyGetsEverythingOrMoreThanTheyHave) {
 }
 
 TEST(Rights, EveryBindingNamesARoleAndAnAccountBesideIt) {
-  for (const auto& folder : {manifests_folder() / "base", manifests_folder() / "hub-rbac"}) {
-    const auto all = labels(flattened(folder));
-    for (const auto& manifest : flattened(folder)) {
+  for (const auto& directory : {manifests_directory() / "base", manifests_directory() / "hub-rbac"}) {
+    const auto all = labels(flattened(directory));
+    for (const auto& manifest : flattened(directory)) {
       if (!manifest.kind().ends_with("RoleBinding")) continue;
       const auto& role = manifest.content.at("roleRef");
       const std::string ns = role.at("kind") == "Role" ? manifest.ns() + "/" : "";
@@ -181,7 +181,7 @@ TEST(Deployment, IsAsRestrictedAsItsNamespaceDemands) {
   EXPECT_FALSE(pod.contains("volumes"));
   EXPECT_TRUE(container.at("resources").at("limits").as_object().contains("memory"));
   const auto space = find_manifest("Deployment", "hubferry-manager").ns();
-  for (const auto& manifest : flattened(manifests_folder() / "base"))
+  for (const auto& manifest : flattened(manifests_directory() / "base"))
     if (manifest.kind() == "Namespace" && manifest.name() == space)
       EXPECT_EQ(manifest.content.at("metadata").at("labels").at("pod-security.kubernetes.io/enforce"), "restricted");
 }

@@ -10,7 +10,7 @@
 #include "manifest_files.hpp"
 #include "support/process.hpp"
 #include "support/tcp_client.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -25,8 +25,8 @@ TEST(MetricNames, AreFoundInExpressions) {
 }
 
 TEST(Alerts, PromtoolAcceptsThem) {
-  TemporaryFolder folder;
-  const auto file = folder.file("rules.json");
+  TemporaryDirectory directory;
+  const auto file = directory.file("rules.json");
   std::ofstream{file} << json::serialize(alert_rules());
   Process promtool{{"promtool", "check", "rules", "--lint-fatal", file}};
   EXPECT_EQ(promtool.wait(), 0) << promtool.out() << promtool.err();
@@ -34,10 +34,10 @@ TEST(Alerts, PromtoolAcceptsThem) {
 
 // What must fire and what must not, minute by minute: see alerts_test.yaml.
 TEST(Alerts, FireWhenTheyShould) {
-  TemporaryFolder folder;
-  std::ofstream{folder.file("rules.json")} << json::serialize(alert_rules());
-  std::ofstream{folder.file("alerts_test.yaml")} << text_of(source_root() / "tests/manifests/alerts_test.yaml");
-  Process promtool{{"promtool", "test", "rules", folder.file("alerts_test.yaml")}};
+  TemporaryDirectory directory;
+  std::ofstream{directory.file("rules.json")} << json::serialize(alert_rules());
+  std::ofstream{directory.file("alerts_test.yaml")} << text_of(source_root() / "tests/manifests/alerts_test.yaml");
+  Process promtool{{"promtool", "test", "rules", directory.file("alerts_test.yaml")}};
   EXPECT_EQ(promtool.wait(), 0) << promtool.out() << promtool.err();
 }
 
@@ -78,10 +78,10 @@ std::uint16_t port_in(Process& process, const std::string& message) {
 // A query for a metric that nobody has would show an empty panel, or an alert that never fires. They are all there from
 // the start, before the first migration.
 TEST(Queries, NameOnlyMetricsThatALeadingManagerServes) {
-  TemporaryFolder folder;
-  Process world{{hubferry_binary(), "sim", "--clusters", "1", "--kubeconfig-dir", folder.path()}};
+  TemporaryDirectory directory;
+  Process world{{hubferry_binary(), "sim", "--clusters", "1", "--kubeconfig-dir", directory.path()}};
   world.await_output_text("hub2.kubeconfig");
-  Process manager{{hubferry_binary(), "manager", "--kubeconfig", folder.file("global.kubeconfig"), "--leader-elect",
+  Process manager{{hubferry_binary(), "manager", "--kubeconfig", directory.file("global.kubeconfig"), "--leader-elect",
                    "--namespace=default", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0"}};
   const auto port = port_in(manager, "serving metrics");
   manager.await_error_text("the migrations there are have been seen");

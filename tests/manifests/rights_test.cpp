@@ -23,7 +23,7 @@ std::string right(const std::string& verb, const std::string& resource) {
   return (verb == "apply" ? "patch" : verb) + " " + resource;
 }
 
-/// Every right that the roles of a folder grant.
+/// Every right that the roles of a directory grant.
 std::set<std::string> granted_by(const std::vector<Manifest>& manifests, const std::string& role) {
   std::set<std::string> rights;
   for (const auto& manifest : manifests) {
@@ -50,8 +50,8 @@ const sim::User on_hub{"system:serviceaccount:hubferry-system:hubferry-hub", {"s
 class RightsTest : public testing::Test {
  protected:
   RightsTest() : world_(options()) {
-    install("global", flattened(manifests_folder() / "base"));
-    for (const auto* hub : {"hub1", "hub2"}) install(hub, flattened(manifests_folder() / "hub-rbac"));
+    install("global", flattened(manifests_directory() / "base"));
+    for (const auto* hub : {"hub1", "hub2"}) install(hub, flattened(manifests_directory() / "hub-rbac"));
     world_.run(world_.world().wait_settled());
     for (const auto* server : {"global", "hub1", "hub2"}) world_.server(server).forget_requests();
     global_ = world_.global().api_as(manager);

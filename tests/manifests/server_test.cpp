@@ -10,7 +10,7 @@
 #include "manifest_files.hpp"
 #include "support/process.hpp"
 #include "support/real_loop.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -35,7 +35,7 @@ class RealServer : public testing::Test {
 
   /// As `kubectl apply --dry-run=server` sees it: the server decides, and nothing changes.
   std::string refusal(const Manifest& manifest) {
-    const auto file = folder_.file("object.json");
+    const auto file = directory_.file("object.json");
     std::ofstream{file} << json::serialize(manifest.content);
     std::vector<std::string> command{"kubectl", "apply", "--dry-run=server", "-f", file};
     // kubectl checks fields by the server's schema, and this server is older than validation rules in CRDs.
@@ -44,7 +44,7 @@ class RealServer : public testing::Test {
     return kubectl.wait() == 0 ? "" : kubectl.err();
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory directory_;
   std::unique_ptr<app::ServerClient> client_;
   RealLoop loop_;
 };

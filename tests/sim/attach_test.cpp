@@ -1,7 +1,7 @@
 #include <thread>
 
 #include "sim/sim_process.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -31,7 +31,7 @@ class AttachTest : public testing::Test {
     must(words);
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory folder_;
   std::string file_ = folder_.file("hub1.kubeconfig");
 };
 

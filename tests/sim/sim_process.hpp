@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::test {
 
@@ -59,7 +59,7 @@ class SimProcess {
   }
 
  private:
-  TemporaryFolder folder_;
+  TemporaryDirectory folder_;
   Process process_;
 };
 

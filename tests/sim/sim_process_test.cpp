@@ -1,5 +1,5 @@
 #include "sim/sim_process.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <sys/stat.h>
 
@@ -76,7 +76,7 @@ TEST(SimProcessTest, ItTellsMachinesWhatItMade) {
 }
 
 TEST(SimProcessTest, FaultsHappenOnRealSocketsToo) {
-  TemporaryFolder folder;
+  TemporaryDirectory folder;
   const auto file = folder.file("faults.yaml");
   std::ofstream{file} << "- {server: hub1, verb: get, resource: configmaps, name: broken, always: true, fail: 500}\n"
                          "- {server: hub1, verb: create, resource: configmaps, times: 1, reset: after}\n"
@@ -118,7 +118,7 @@ TEST(SimProcessTest, WhatIsWrongIsSaidAndEndsWithCodeTwo) {
 }
 
 TEST(SimProcessTest, AFileOfFaultsThatCannotBeReadEndsItWithASentence) {
-  TemporaryFolder folder;
+  TemporaryDirectory folder;
   Process process{{hubferry_binary(), "sim", "--insecure-http", "--faults", folder.file("none")}};
   EXPECT_EQ(process.wait(), 1);
   EXPECT_THAT(process.err(), HasSubstr("/none: No such file or directory"));
@@ -137,7 +137,7 @@ TEST(SimProcessTest, AnAddressThatCannotBeHadIsNamed) {
 }
 
 TEST(SimProcessTest, ItCanBeStoppedWhileItBuilds) {
-  TemporaryFolder folder;
+  TemporaryDirectory folder;
   Process process{SimProcess::command(folder.path(), {"--clusters=20000", "--log-level=debug"})};
   ::usleep(500'000);
   process.signal(SIGINT);

@@ -169,7 +169,7 @@ class Demo {
     if (is_good && options_.fail == "validating")
       text += ": the migrations were rejected in validation, and nothing was changed";
     else if (is_good && !options_.fail.empty())
-      text += ": the clusters that failed in " + options_.fail + " were rolled back, and none was lost";
+      text += ": the clusters that failed in " + options_.fail + " were rolled back, and no cluster was lost";
     return text + ".";
   }
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "hubferry/async/virtual_loop.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::kube {
 namespace {
@@ -32,7 +32,7 @@ class CredentialsTest : public testing::Test {
     std::filesystem::rename(folder_.path() / "token.new", folder_.path() / "token");
   }
 
-  test::TemporaryFolder folder_;
+  test::TemporaryDirectory folder_;
   async::VirtualLoop loop_;
 };
 

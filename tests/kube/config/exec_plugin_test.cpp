@@ -9,7 +9,7 @@
 #include "kube/config/samples.hpp"
 #include "support/coroutine_test.hpp"
 #include "support/real_loop.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::kube {
 namespace {
@@ -61,7 +61,7 @@ class ExecPluginTest : public testing::Test {
     answers.push_back(text_of(result));
   }
 
-  test::TemporaryFolder folder_;
+  test::TemporaryDirectory folder_;
   ClientConfig config_;
   async::RealClock real_clock_;
   test::ManualClock clock_;

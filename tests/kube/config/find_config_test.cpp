@@ -3,7 +3,7 @@
 
 #include "hubferry/kube/config.hpp"
 #include "kube/config/samples.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::kube {
 namespace {
@@ -44,7 +44,7 @@ class FindConfig : public testing::Test {
     return "found";
   }
 
-  test::TemporaryFolder folder_;
+  test::TemporaryDirectory folder_;
   std::map<std::string, std::string> environment_;
   ConfigPlaces places_;
 };

@@ -4,7 +4,7 @@
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/config.hpp"
 #include "kube/config/samples.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::kube {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using test::certificate_pem;
 using test::key_pem;
 using test::kubeconfig_with;
-using test::TemporaryFolder;
+using test::TemporaryDirectory;
 
 /// The message about a kubeconfig in file F; any "hunter2" in it is a secret.
 std::string complaint(const std::string& text) {
@@ -149,7 +149,7 @@ TEST(KubeconfigErrors, OfOtherUsersDoNotMatter) {
 }
 
 TEST(KubeconfigErrors, SayWhyAFileCannotBeRead) {
-  TemporaryFolder folder;
+  TemporaryDirectory folder;
   const auto message = [](const std::filesystem::path& file) {
     try {
       load_kubeconfig(file);

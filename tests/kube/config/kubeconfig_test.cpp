@@ -4,7 +4,7 @@
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/config.hpp"
 #include "kube/config/samples.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::kube {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using test::certificate_pem;
 using test::key_pem;
 using test::kubeconfig_with;
-using test::TemporaryFolder;
+using test::TemporaryDirectory;
 using testing::HasSubstr;
 
 std::string error_of(const std::function<void()>& action) {
@@ -25,7 +25,7 @@ std::string error_of(const std::function<void()>& action) {
 }
 
 TEST(Kubeconfig, ReadsEveryFieldThatItKnows) {
-  TemporaryFolder folder;
+  TemporaryDirectory folder;
   const auto file =
       folder.write("config", kubeconfig_with("server: https://api:6443/prefix\n"
                                              "tls-server-name: inner\n"
@@ -53,7 +53,7 @@ TEST(Kubeconfig, ReadsEveryFieldThatItKnows) {
 }
 
 TEST(Kubeconfig, ResolvesRelativeFilesAgainstItsOwnFolder) {
-  TemporaryFolder folder;
+  TemporaryDirectory folder;
   folder.write("pki/ca.crt", certificate_pem);
   folder.write("pki/me.crt", certificate_pem);
   folder.write("pki/me.key", key_pem);
@@ -72,7 +72,7 @@ TEST(Kubeconfig, ResolvesRelativeFilesAgainstItsOwnFolder) {
 }
 
 TEST(Kubeconfig, ItsFilesCanBeReadAgainAndNonsenseInThemChangesNothing) {
-  TemporaryFolder folder;
+  TemporaryDirectory folder;
   folder.write("ca.crt", certificate_pem);
   auto config = load_kubeconfig(
       folder.write("config", kubeconfig_with("server: https://api\ncertificate-authority: ca.crt", "token: t")));
@@ -112,7 +112,7 @@ TEST(Kubeconfig, TheAskedForContextWinsOverTheCurrentOne) {
 }
 
 TEST(Kubeconfig, ReadsAnExecPluginAndFindsItsCommandBesideTheFile) {
-  TemporaryFolder folder;
+  TemporaryDirectory folder;
   const auto file = folder.write("config", kubeconfig_with("server: https://api",
                                                            "exec:\n"
                                                            "  apiVersion: client.authentication.k8s.io/v1\n"
@@ -133,7 +133,7 @@ TEST(Kubeconfig, ReadsAnExecPluginAndFindsItsCommandBesideTheFile) {
 
 // client-go's rule: the file is the truth, the inline token bridges the time until it can be read.
 TEST(Kubeconfig, ATokenFileThatIsMissingIsFineBesideAnInlineToken) {
-  TemporaryFolder folder;
+  TemporaryDirectory folder;
   const auto both = folder.write("both", kubeconfig_with("server: https://api", "token: t\ntokenFile: later"));
   EXPECT_EQ(load_kubeconfig(both).token_file, folder.path() / "later");
   const auto alone = folder.write("alone", kubeconfig_with("server: https://api", "tokenFile: later"));

@@ -15,7 +15,7 @@
 #include "kube/config/manual_clock.hpp"
 #include "support/coroutine_test.hpp"
 #include "support/real_loop.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::kube {
 namespace {
@@ -64,7 +64,7 @@ class Process : public testing::Test {
     return text.substr(0, text.find('\n'));
   }
 
-  test::TemporaryFolder folder_;
+  test::TemporaryDirectory folder_;
   async::RealClock real_clock_;
   test::ManualClock clock_;
   test::RealLoop loop_;

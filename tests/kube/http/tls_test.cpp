@@ -4,7 +4,7 @@
 
 #include "kube/http/http_fixture.hpp"
 #include "kube/http/tls_context.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -160,7 +160,7 @@ TEST_F(HttpTls, AnAnswerThatEndsWithoutFarewellIsLost) {
 
 // Whoever renews certificates writes new files; a controller should not have to be restarted for that.
 TEST_F(HttpTls, ARefusedClientCertificateIsReadAgainAndShownOnANewConnection) {
-  TemporaryFolder folder;
+  TemporaryDirectory folder;
   const auto old_one = authority_.issue({});
   const auto new_one = authority_.issue({});
   const auto write = [&](const Identity& identity) {
@@ -194,7 +194,7 @@ TEST_F(HttpTls, ARefusedClientCertificateIsReadAgainAndShownOnANewConnection) {
 }
 
 TEST_F(HttpTls, AnAuthorityThatWasReplacedIsReadAgain) {
-  TemporaryFolder folder;
+  TemporaryDirectory folder;
   const Authority successor{"the next authority"};
   ScriptedServer server{successor.issue({"IP:127.0.0.1"}), answer_all};
   auto config = trusting(authority_);

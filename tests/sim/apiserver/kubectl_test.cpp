@@ -2,7 +2,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "sim/served_test.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::sim {
 namespace {
@@ -33,7 +33,7 @@ class KubectlTest : public testing::Test {
 
   const std::string widget_path = "/apis/example.com/v1/namespaces/default/widgets/a";
   Served served_;
-  test::TemporaryFolder folder_;
+  test::TemporaryDirectory folder_;
   std::filesystem::path config_ = folder_.write("kubeconfig", served_.kubeconfig_for(admin()));
 };
 

@@ -8,26 +8,26 @@
 
 namespace hubferry::test {
 
-/// A folder of one test's own, gone with it.
-class TemporaryFolder {
+/// A directory for one test, deleted with the object.
+class TemporaryDirectory {
  public:
-  TemporaryFolder() {
+  TemporaryDirectory() {
     auto pattern = (std::filesystem::temp_directory_path() / "hubferry-test-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
     path_ = pattern;
   }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  ~TemporaryDirectory() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// The full name of a file in it, for command lines.
+  /// The path of a file in it, for command lines.
   [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
 
-  /// Writes a file, with its folders, and returns its full name.
+  /// Writes a file, creates its parent directories, and returns its path.
   std::filesystem::path write(const std::string& name, const std::string& content) const {
     const auto file = path_ / name;
     std::filesystem::create_directories(file.parent_path());
