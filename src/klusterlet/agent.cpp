@@ -1,50 +1,13 @@
 #include "hubferry/klusterlet/agent.hpp"
 
-#include <boost/json/value.hpp>
+#include <stdexcept>
 
-#include "hubferry/phase/render.hpp"
+#include "hubferry/kube/names.hpp"
 #include "klusterlet/agent_core.hpp"
 
 namespace hubferry::klusterlet {
 
 namespace {
-
-phase::DefaultDefinition<AgentCore, AgentRecord> make_definition() {
-  using Handler = phase::Handler<AgentCore, AgentRecord>;
-  phase::DefaultDefinition<AgentCore, AgentRecord> definition;
-  definition.fetch_resource = [](AgentCore& agent, phase::Key) -> Awaitable<phase::Result<std::optional<AgentRecord>>> {
-    co_return agent.record;
-  };
-  definition.persist_status = [](AgentCore& agent, AgentRecord& record) -> Awaitable<phase::Written> {
-    const bool moved = agent.record.status.phase != record.status.phase;
-    agent.record = record;
-    if (moved) agent.view_changed();
-    co_return phase::Written::ok();
-  };
-  definition.initial = phases::selecting;
-  definition.terminals = {{phases::failed, phase::Ending::failure}};
-  definition.normal = {{phases::selecting, phases::bootstrapping},
-                       {phases::bootstrapping, phases::joined},
-                       {phases::joined, phases::leaving},
-                       {phases::leaving, phases::selecting}};
-  definition.error = {{phases::selecting, phases::failed},
-                      {phases::bootstrapping, phases::leaving},
-                      {phases::joined, phases::leaving},
-                      {phases::leaving, phases::failed}};
-  definition.forced = {{phases::selecting, phases::joined, "registered there already"},
-                       {phases::bootstrapping, phases::leaving, "the hub refused, or did not answer in time"},
-                       {phases::bootstrapping, phases::selecting, "no hub is selected"},
-                       {phases::joined, phases::selecting, "no hub is selected"}};
-  definition.handlers.emplace(phases::selecting,
-                              Handler::leaf({.description = "choose a hub: stay, else the first valid"}, select_hub));
-  definition.handlers.emplace(phases::bootstrapping,
-                              Handler::leaf({.description = "register with the chosen hub"}, bootstrap));
-  definition.handlers.emplace(phases::joined,
-                              Handler::leaf({.description = "stay in touch with the hub"}, stay_joined));
-  definition.handlers.emplace(phases::leaving, Handler::leaf({.description = "take leave of the hub"}, leave_hub));
-  definition.normalize();
-  return definition;
-}
 
 std::string join(const std::vector<std::string>& sentences) {
   std::string text;
@@ -54,14 +17,9 @@ std::string join(const std::vector<std::string>& sentences) {
 
 }  // namespace
 
-phase::Definition<AgentCore, AgentRecord>& agent_definition() {
-  static auto definition = make_definition();
-  return definition;
-}
-
 std::vector<std::string> AgentOptions::problems() const {
   std::vector<std::string> found;
-  if (!is_namespace_name(cluster_name))
+  if (!kube::is_dns_label(cluster_name))
     found.push_back("the cluster name '" + cluster_name +
                     "' is no name of a namespace: lower-case letters, digits and '-', at most 63 of them");
   if (agent_name.empty() || agent_name.find(':') != std::string::npos)
@@ -104,10 +62,6 @@ AgentView Agent::view() const {
 
 phase::States Agent::states() const {
   return core_->record.status.state;
-}
-
-std::string agent_diagram() {
-  return phase::render_mermaid(agent_definition());
 }
 
 SpokeProbe probe_of(std::shared_ptr<kube::Api> own_cluster) {

@@ -14,6 +14,43 @@ const async::BackoffPolicy selection_policy{.first = std::chrono::seconds{1}, .m
 
 }  // namespace
 
+std::string_view to_string(LeaveReason reason) {
+  switch (reason) {
+    case LeaveReason::denied:
+      return "denied";
+    case LeaveReason::connection_lost:
+      return "connection_lost";
+    case LeaveReason::bootstrap_timeout:
+      return "bootstrap_timeout";
+    case LeaveReason::bootstrap_refused:
+      return "bootstrap_refused";
+    case LeaveReason::bootstrap_changed:
+      return "bootstrap_changed";
+    case LeaveReason::certificate_expired:
+      return "certificate_expired";
+    case LeaveReason::certificate_rejected:
+      return "certificate_rejected";
+    case LeaveReason::failed:
+      return "failed";
+  }
+  return "failed";
+}
+
+AgentMetrics::AgentMetrics(obs::Metrics& metrics)
+    : switches(metrics.counter_family("hubferry_klusterlet_switches_total",
+                                      "Hubs that agents have left, by the reason why.", {"reason"})),
+      time_to_available(metrics.histogram("hubferry_klusterlet_time_to_available_seconds",
+                                          "From leaving a hub to being available on the next one.",
+                                          obs::exponential_buckets(0.25, 2, 14))),
+      heartbeats(metrics.counter_family("hubferry_klusterlet_heartbeats_total",
+                                        "Renewals of the cluster's Lease, by what came of them.", {"result"})) {
+  for (const auto reason : {LeaveReason::denied, LeaveReason::connection_lost, LeaveReason::bootstrap_timeout,
+                            LeaveReason::bootstrap_refused, LeaveReason::bootstrap_changed,
+                            LeaveReason::certificate_expired, LeaveReason::certificate_rejected, LeaveReason::failed})
+    switches.with({to_string(reason)});
+  for (const auto* result : {"ok", "failed"}) heartbeats.with({result});
+}
+
 AgentCore::AgentCore(AgentOptions agent_options, LocalStore& local_store, Connect connect_to, kube::Env environment)
     : options(std::move(agent_options)),
       store(local_store),
@@ -34,7 +71,7 @@ Awaitable<> AgentCore::run() {
     const auto seen = store.version();
     const auto again = async::later(env.clock.now(), result.after);
     // Who waits for a hub does not wait when there is another one to try.
-    co_await wait_until(env.clock, again, store.wait_for_change(seen));
+    co_await async::before_deadline(env.clock, again, store.wait_for_change(seen));
   }
 }
 
@@ -117,17 +154,6 @@ Awaitable<> AgentCore::save_secret(HubSecret obtained) {
   }
   set_secret(std::move(obtained));
   view_changed();
-}
-
-Awaitable<bool> wait_until(async::Clock& clock, TimePoint deadline, Awaitable<> wait) {
-  std::exception_ptr thrown;
-  try {
-    co_await async::with_deadline(clock, deadline, std::move(wait));
-  } catch (...) {
-    thrown = std::current_exception();
-  }
-  if (thrown && !async::is_timeout(thrown)) std::rethrow_exception(thrown);
-  co_return thrown == nullptr;
 }
 
 TimePoint monotonic(async::Clock& clock, WallTime when) {

@@ -6,11 +6,33 @@
 
 #include "hubferry/async/backoff.hpp"
 #include "hubferry/klusterlet/agent.hpp"
-#include "hubferry/klusterlet/metrics.hpp"
-#include "hubferry/klusterlet/selection.hpp"
+#include "hubferry/obs/metrics.hpp"
 #include "hubferry/phase/default_definition.hpp"
+#include "klusterlet/hub_selection.hpp"
 
 namespace hubferry::klusterlet {
+
+/// Why an agent left a hub: the label `reason`.
+enum class LeaveReason {
+  denied,                // hubAcceptsClient became false
+  connection_lost,       // no heartbeat reached it for the connection timeout
+  bootstrap_timeout,     // it did not complete our registration within the connection timeout
+  bootstrap_refused,     // while registering, it took back our credential's rights or denied us
+  bootstrap_changed,     // the bootstrap kubeconfig in use was edited or taken away
+  certificate_expired,   // our certificate could not be renewed in time
+  certificate_rejected,  // the hub did not take our certificate any more: a new one is asked for
+  failed,                // something unexpected happened
+};
+std::string_view to_string(LeaveReason reason);
+
+/// Shared by all agents of a process: no series per agent.
+struct AgentMetrics {
+  explicit AgentMetrics(obs::Metrics& metrics);
+
+  obs::Family<obs::Counter>& switches;    // {reason}
+  obs::Histogram& time_to_available;      // from leaving a hub to being available on the next one
+  obs::Family<obs::Counter>& heartbeats;  // {result}
+};
 
 /// Why an agent leaves a hub.
 struct Leave {
@@ -103,9 +125,6 @@ inline constexpr const char* failed = "Failed";
 
 /// The one definition that all agents share.
 phase::Definition<AgentCore, AgentRecord>& agent_definition();
-
-/// Runs `wait` until it returns or `deadline` comes: true when it returned.
-Awaitable<bool> wait_until(async::Clock& clock, TimePoint deadline, Awaitable<> wait);
 
 /// From a moment of the calendar to one that can be slept until.
 TimePoint monotonic(async::Clock& clock, WallTime when);

@@ -119,7 +119,7 @@ Awaitable<> watch_deadline(AgentCore& agent) {
   while (true) {
     const auto seen = agent.store.version();
     const auto deadline = agent.multiple_hubs() ? async::later(started, agent.connection_timeout()) : async::never;
-    const bool changed = co_await wait_until(agent.env.clock, deadline, agent.store.wait_for_change(seen));
+    const bool changed = co_await async::before_deadline(agent.env.clock, deadline, agent.store.wait_for_change(seen));
     if (changed) continue;
     agent.leave = Leave{LeaveReason::bootstrap_timeout, "the hub did not complete the registration within " +
                                                             async::format_duration(agent.connection_timeout())};

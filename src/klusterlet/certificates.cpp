@@ -17,6 +17,8 @@ using kube::openssl::Certificate;
 using kube::openssl::Key;
 using kube::openssl::Request;
 
+constexpr const char* subject_prefix = "system:open-cluster-management:";
+
 void must(bool ok, const char* what) {
   if (!ok) throw std::runtime_error(std::string{"cannot make a certificate request: "} + what);
 }
@@ -72,6 +74,14 @@ std::optional<CertificateInfo> info_of(X509* certificate) {
 }
 
 }  // namespace
+
+std::string Identity::common_name() const {
+  return subject_prefix + cluster + ":" + agent;
+}
+
+std::vector<std::string> Identity::organizations() const {
+  return {subject_prefix + cluster, std::string{subject_prefix} + "managed-clusters"};
+}
 
 SigningRequest make_signing_request(const Identity& identity) {
   const Key key{EVP_EC_gen("P-256")};

@@ -1,5 +1,6 @@
 #include <boost/json/object.hpp>
 
+#include "hubferry/async/deadline.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "klusterlet/session.hpp"
 
@@ -43,7 +44,7 @@ Awaitable<> Session::beat() {
       if (renewed) failures.reset();
       const auto pause = renewed ? env.random.between(period, period + period / 4) : std::min(failures.next(), period);
       // A changed duration counts at once.
-      co_await wait_until(env.clock, async::later(env.clock.now(), pause), beat_changed_.wait());
+      co_await async::before_deadline(env.clock, async::later(env.clock.now(), pause), beat_changed_.wait());
     }
     tell(kube::EventType::normal, "ManagedClusterLeaseUpdateStoped", "the heartbeat has stopped");
   }
@@ -90,7 +91,7 @@ Awaitable<> Session::watch_connection() {
     // One wait for both, edits of the terms and the end of the time: thousands of agents do this at once. Every
     // heartbeat that arrives moves this on; the hub is asked only when none did.
     const auto due = std::max(not_before, async::later(monotonic(clock, timeout_.due()), instant));
-    const bool changed = co_await wait_until(clock, due, agent_.store.wait_for_change(seen));
+    const bool changed = co_await async::before_deadline(clock, due, agent_.store.wait_for_change(seen));
     if (changed) {
       not_before = clock.now();
       continue;

@@ -1,7 +1,6 @@
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "klusterlet/agent_core.hpp"
-#include "klusterlet/probe.hpp"
 
 // The phase Selecting: which hub to go to.
 namespace hubferry::klusterlet {
@@ -56,15 +55,10 @@ Awaitable<Verdict> probe_candidate(AgentCore& agent, const kube::ClientConfig& c
   } catch (const kube::ConfigError& error) {
     co_return Verdict{false, error.what(), false};
   }
-  const auto by = async::later(agent.env.clock.now(), probe_time);
-  std::exception_ptr thrown;
-  try {
-    co_return co_await async::with_deadline(agent.env.clock, by, probe(*api, agent.options.cluster_name));
-  } catch (...) {
-    thrown = std::current_exception();
-  }
-  if (!async::is_timeout(thrown)) std::rethrow_exception(thrown);
-  co_return Verdict{false, "no answer within " + async::format_duration(probe_time), false};
+  const auto deadline = async::later(agent.env.clock.now(), probe_timeout);
+  auto verdict = co_await async::before_deadline(agent.env.clock, deadline, probe(*api, agent.options.cluster_name));
+  if (verdict) co_return std::move(*verdict);
+  co_return Verdict{false, "no answer within " + async::format_duration(probe_timeout), false};
 }
 
 }  // namespace
@@ -79,7 +73,7 @@ Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&,
   }
   auto choice = read_choice(agent);
   const auto at_hand = config_at_hand(agent, *loaded);
-  Selection selection{choice.candidates, at_hand ? at_hand->server : std::string{}};
+  HubSelection selection{choice.candidates, at_hand ? at_hand->server : std::string{}};
   while (const auto index = selection.next()) {
     auto verdict = co_await probe_candidate(agent, *choice.configs[*index]);
     if (!verdict.valid)

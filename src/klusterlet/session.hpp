@@ -5,11 +5,11 @@
 
 #include "hubferry/async/event.hpp"
 #include "hubferry/async/task_scope.hpp"
-#include "hubferry/klusterlet/rules.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/kube/event_recorder.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "klusterlet/agent_core.hpp"
+#include "klusterlet/rules.hpp"
 
 namespace hubferry::klusterlet {
 
@@ -17,7 +17,7 @@ namespace hubferry::klusterlet {
 /// certificate asks for a new client.
 ///
 /// Its parts are coroutines of one scope: they tell each other what they learn through the members below, and any of
-/// them can end the session. They are in session.cpp, heartbeat.cpp, cluster_status.cpp, rotation.cpp and work.cpp.
+/// them can end the session. They are in session.cpp, heartbeat.cpp, cluster_status.cpp and klusterlet_work.cpp.
 class Session {
  public:
   Session(AgentCore& agent, std::shared_ptr<kube::Api> api);
@@ -32,6 +32,8 @@ class Session {
   bool follow_terms();
   void saw_cluster(std::shared_ptr<const ocm::ManagedCluster> cluster);
   void judge_acceptance();
+  Awaitable<> rotate();
+  Awaitable<> replace_certificate();
   void end(std::optional<Leave> leave);
   void tell(kube::EventType type, std::string_view reason, const std::string& note);
 
@@ -51,11 +53,7 @@ class Session {
   [[nodiscard]] std::optional<bool> availability_to_tell() const;
   bool put_status(kube::json::object& cluster) const;
 
-  // rotation.cpp
-  Awaitable<> rotate();
-  Awaitable<> replace_certificate();
-
-  // work.cpp
+  // klusterlet_work.cpp
   Awaitable<> watch_work();
   Awaitable<bool> take_work(kube::Object work);
 
@@ -82,5 +80,24 @@ class Session {
   std::optional<kube::Condition> certificate_condition_;  // to be written
   std::string written_version_;                           // of Kubernetes, as told to the hub
 };
+
+/// The bootstrap kubeconfigs in a ManifestWork `<cluster>-klusterlet`, by which a hub tells an agent where it may go.
+struct KlusterletWork {
+  /// Of the Klusterlet's bootstrapKubeConfigs, in its order; those whose Secret is missing are left out.
+  std::vector<BootstrapConfig> list;
+  /// The Secret `bootstrap-hub-kubeconfig`: a fresh credential for the hub that sent this.
+  std::optional<BootstrapConfig> own;
+  /// hubConnectionTimeoutSeconds, where there is a list.
+  std::optional<Duration> timeout;
+};
+
+/// Never throws: what is not as expected is not there.
+KlusterletWork read_klusterlet_work(const kube::Object& manifest_work);
+
+/// What an agent's list becomes. A list replaces the old one, but the hub in use stays in it, at the end if it is
+/// nowhere else: an agent must be able to stay, and to come back. Without a list, a fresh credential replaces the one
+/// for the same server.
+std::vector<BootstrapConfig> merge_bootstraps(const std::vector<BootstrapConfig>& known, const KlusterletWork& work,
+                                              const BootstrapConfig& in_use, const std::string& server_in_use);
 
 }  // namespace hubferry::klusterlet

@@ -6,11 +6,11 @@
 #include <list>
 #include <map>
 
-#include "hub.hpp"
 #include "hubferry/async/virtual_loop.hpp"
-#include "hubferry/klusterlet/metrics.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
+#include "klusterlet/agent_core.hpp"
+#include "test_hub.hpp"
 
 namespace hubferry::klusterlet::test {
 

@@ -1,4 +1,4 @@
-#include "hubferry/klusterlet/rules.hpp"
+#include "klusterlet/rules.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "hubferry/klusterlet/selection.hpp"
+#include "klusterlet/hub_selection.hpp"
 
 #include <gmock/gmock.h>
 
@@ -27,7 +27,7 @@ struct Course {
       selection.report(*index, ok ? Verdict{true, {}, true} : Verdict{false, "it does not answer", false});
     }
   }
-  Selection selection;
+  HubSelection selection;
   std::vector<std::size_t> asked;
 };
 

@@ -2,8 +2,8 @@
 
 #include <boost/json/parse.hpp>
 
-#include "hubferry/klusterlet/klusterlet_work.hpp"
 #include "hubferry/ocm/resources.hpp"
+#include "klusterlet/session.hpp"
 #include "klusterlet_test.hpp"
 
 namespace hubferry::klusterlet::test {

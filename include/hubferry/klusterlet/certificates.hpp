@@ -5,12 +5,24 @@
 #include <vector>
 
 #include "hubferry/async/types.hpp"
-#include "hubferry/klusterlet/identity.hpp"
 #include "hubferry/obs/secret.hpp"
 
 namespace hubferry::klusterlet {
 
 using async::WallTime;
+
+/// Who an agent is, on every hub: it keeps both names when it switches.
+struct Identity {
+  std::string cluster;
+  std::string agent;
+
+  bool operator==(const Identity&) const = default;
+
+  /// "system:open-cluster-management:<cluster>:<agent>", the subject's CN and the user's name on a hub.
+  [[nodiscard]] std::string common_name() const;
+  /// The subject's O, and the user's groups on a hub.
+  [[nodiscard]] std::vector<std::string> organizations() const;
+};
 
 /// A fresh ECDSA P-256 key and the request to have it certified, in PEM.
 struct SigningRequest {

@@ -120,13 +120,7 @@ async::Awaitable<Outcome<std::vector<WatchItem>>> Watch::next() {
       co_return items;
     }
     const auto until = start_.bookmarks ? std::min(ends_, next_bookmark_) : ends_;
-    std::exception_ptr failure;
-    try {
-      co_await async::with_deadline(clock, until, wait_for_news(buffer_));
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure && !async::is_timeout(failure)) std::rethrow_exception(failure);
+    co_await async::before_deadline(clock, until, wait_for_news(buffer_));
   }
 }
 

@@ -74,14 +74,11 @@ Awaitable<> FleetAgents::run() {
     // The body is what keeps an empty fleet waiting for its first cluster.
     co_await env_.clock.sleep_until(async::never);
   };
-  std::exception_ptr thrown;
-  try {
-    co_await async::with_scope(body);
-  } catch (...) {
-    thrown = std::current_exception();
-  }
-  scope_ = nullptr;
-  if (thrown) std::rethrow_exception(thrown);
+  struct ForgetScope {
+    FleetAgents& fleet;
+    ~ForgetScope() { fleet.scope_ = nullptr; }
+  } forget_scope{*this};
+  co_await async::with_scope(body);
 }
 
 Awaitable<> FleetAgents::live(std::shared_ptr<Cluster> cluster) {

@@ -1,7 +1,8 @@
 #include "hubferry/sim/managed_service_accounts.hpp"
-#include "hubferry/kube/base64.hpp"
 
+#include "hubferry/async/deadline.hpp"
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/cache.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/kube/work_queue.hpp"
@@ -171,13 +172,8 @@ class ManagedServiceAccounts::State {
   /// Waits for our own write to come back: on an older state the next look would renew the token once more.
   Awaitable<> see(Key key, std::string version) {
     const auto deadline = async::later(env_.clock.now(), std::chrono::seconds{10});
-    std::exception_ptr late;
-    try {
-      co_await secrets_.wait_until_seen(std::move(key), std::move(version), deadline);
-    } catch (...) {
-      late = std::current_exception();
-    }
-    if (late && !async::is_timeout(late)) std::rethrow_exception(late);
+    auto seen = secrets_.wait_until_seen(std::move(key), std::move(version), async::never);
+    co_await async::before_deadline(env_.clock, deadline, std::move(seen));
   }
 
   static Awaitable<kube::Result<Token>> request_token(kube::Api& hub, Key account, async::Duration validity) {

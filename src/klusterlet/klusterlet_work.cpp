@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 
-#include "hubferry/klusterlet/klusterlet_work.hpp"
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/resources.hpp"

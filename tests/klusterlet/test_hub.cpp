@@ -1,4 +1,4 @@
-#include "hub.hpp"
+#include "test_hub.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -24,14 +25,21 @@ class TimeoutRule {
   /// An edit counts at once.
   void set_timeout(Duration timeout) { timeout_ = timeout; }
   /// The Lease was read, or renewed. Without a renewTime it says nothing: the same as missed().
-  void saw(std::optional<WallTime> renew_time, WallTime now);
+  void saw(std::optional<WallTime> renew_time, WallTime now) {
+    if (renew_time)
+      last_ = *renew_time;
+    else
+      missed(now);
+  }
   /// The Lease could not be read: what is remembered stays; if that is nothing, the time starts now.
-  void missed(WallTime now);
+  void missed(WallTime now) {
+    if (!last_) last_ = now;
+  }
 
   /// Strictly later than the last heartbeat plus the timeout, and after the grace.
-  [[nodiscard]] bool expired(WallTime now) const;
+  [[nodiscard]] bool expired(WallTime now) const { return last_ && now >= started_ + grace && now > *last_ + timeout_; }
   /// Until when it cannot be expired.
-  [[nodiscard]] WallTime due() const;
+  [[nodiscard]] WallTime due() const { return std::max(started_ + grace, last_.value_or(started_) + timeout_); }
 
  private:
   Duration timeout_;
@@ -46,7 +54,15 @@ class AvailabilityRule {
   /// While it fails it is asked this often.
   static constexpr Duration retry = std::chrono::seconds{5};
 
-  void saw(bool healthy, TimePoint now);
+  void saw(bool healthy, TimePoint now) {
+    if (healthy) {
+      failing_since_.reset();
+      available_ = true;
+      return;
+    }
+    if (!failing_since_) failing_since_ = now;
+    if (now - *failing_since_ >= patience) available_ = false;
+  }
 
   /// nullopt: not known, keep whatever was said before.
   [[nodiscard]] std::optional<bool> available() const { return available_; }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hubferry/kube/api.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 
 namespace hubferry::klusterlet {
@@ -43,11 +44,11 @@ struct Verdict {
 /// is no way back to a hub just because it stands further up in the list.
 ///
 ///   while (auto index = selection.next()) selection.report(*index, co_await probe(…));
-class Selection {
+class HubSelection {
  public:
   /// `current_server`: of the hub kubeconfig at hand; empty when there is none. Of two candidates with that server the
   /// first one counts.
-  Selection(std::vector<Candidate> candidates, std::string_view current_server);
+  HubSelection(std::vector<Candidate> candidates, std::string_view current_server);
 
   /// The candidate to probe now; nullopt when the choice is made, or there is nobody left.
   std::optional<std::size_t> next();
@@ -67,5 +68,12 @@ class Selection {
   std::optional<std::size_t> chosen_;
   bool registered_ = false;
 };
+
+/// What one candidate gets: a hub behind a firewall that swallows packets must not hold up the choice.
+inline constexpr auto probe_timeout = std::chrono::seconds{10};
+
+/// Would this hub take us? Asks with the bootstrap credential: the rights that registering takes, one by one, then for
+/// our ManagedCluster.
+async::Awaitable<Verdict> probe(kube::Api& api, std::string cluster);
 
 }  // namespace hubferry::klusterlet

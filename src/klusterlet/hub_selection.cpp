@@ -1,8 +1,31 @@
-#include "hubferry/klusterlet/selection.hpp"
+#include "klusterlet/hub_selection.hpp"
+
+#include <array>
 
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::klusterlet {
+
+namespace {
+
+struct Right {
+  const kube::Resource& resource;
+  const char* verb;
+};
+
+// In the order in which Open Cluster Management asks.
+const auto& needed_rights() {
+  using kube::resources::certificate_signing_requests;
+  static const std::array<Right, 6> rights{{{ocm::managed_clusters, "create"},
+                                            {ocm::managed_clusters, "get"},
+                                            {certificate_signing_requests, "create"},
+                                            {certificate_signing_requests, "get"},
+                                            {certificate_signing_requests, "list"},
+                                            {certificate_signing_requests, "watch"}}};
+  return rights;
+}
+
+}  // namespace
 
 Acceptance acceptance_of(const ocm::ManagedCluster& cluster) {
   if (cluster.hub_accepts_client()) return Acceptance::accepted;
@@ -19,7 +42,7 @@ Acceptance acceptance_of_object(const kube::Object& cluster) {
   return acceptance_of(*static_cast<const ocm::ManagedCluster*>(decoded->object.get()));
 }
 
-Selection::Selection(std::vector<Candidate> candidates, std::string_view current_server)
+HubSelection::HubSelection(std::vector<Candidate> candidates, std::string_view current_server)
     : candidates_(std::move(candidates)), reasons_(candidates_.size()) {
   // Staying comes first, whoever failed a moment ago comes last; all else keeps its order.
   std::vector<std::size_t> last;
@@ -39,12 +62,12 @@ Selection::Selection(std::vector<Candidate> candidates, std::string_view current
   order_.insert(order_.end(), last.begin(), last.end());
 }
 
-std::optional<std::size_t> Selection::next() {
+std::optional<std::size_t> HubSelection::next() {
   if (chosen_ || asked_ == order_.size()) return std::nullopt;
   return order_[asked_++];
 }
 
-void Selection::report(std::size_t index, Verdict verdict) {
+void HubSelection::report(std::size_t index, Verdict verdict) {
   if (verdict.valid) {
     chosen_ = index;
     registered_ = verdict.registered;
@@ -53,12 +76,30 @@ void Selection::report(std::size_t index, Verdict verdict) {
   }
 }
 
-std::string Selection::explain(std::string_view cluster) const {
+std::string HubSelection::explain(std::string_view cluster) const {
   if (candidates_.empty()) return "there is no bootstrap kubeconfig for cluster " + std::string{cluster};
   std::string text = "no hub can be chosen for cluster " + std::string{cluster} + ":";
   for (std::size_t index = 0; index < candidates_.size(); ++index)
     text += (index == 0 ? " " : "; ") + candidates_[index].name + ": " + reasons_[index];
   return text;
+}
+
+async::Awaitable<Verdict> probe(kube::Api& api, std::string cluster) {
+  for (const auto& right : needed_rights()) {
+    kube::Key any;
+    auto allowed = co_await api.may(right.verb, right.resource, any);
+    if (!allowed) co_return Verdict{false, allowed.error().describe(), false};
+    if (!*allowed)
+      co_return Verdict{
+          false, std::string{"its credential may not "} + right.verb + " " + right.resource.display_name(), false};
+  }
+  kube::Key key{{}, std::move(cluster)};
+  auto found = co_await api.get(ocm::managed_clusters, key);
+  if (!found && found.error().kind == kube::ErrorKind::not_found) co_return Verdict{true, {}, false};
+  if (!found) co_return Verdict{false, found.error().describe(), false};
+  if (acceptance_of_object(*found) == Acceptance::denied)
+    co_return Verdict{false, "it denies us: hubAcceptsClient is false in ManagedCluster " + key.name, false};
+  co_return Verdict{true, {}, true};
 }
 
 }  // namespace hubferry::klusterlet

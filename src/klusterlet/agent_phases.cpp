@@ -1,0 +1,92 @@
+#include "hubferry/phase/render.hpp"
+#include "klusterlet/agent_core.hpp"
+
+// The phases of an agent and the edges between them; and the phase Leaving.
+namespace hubferry::klusterlet {
+
+namespace {
+
+struct Row {
+  const char* phase;
+  const char* done;    // the next phase when it is done
+  const char* failed;  // and after an unexpected error
+  Awaitable<phase::ReconcileState> (*handler)(AgentContext&, AgentRecord&, const phase::State&);
+  const char* description;
+};
+
+constexpr Row rows[] = {
+    {phases::selecting, phases::bootstrapping, phases::failed, select_hub, "select a hub: stay, else the first valid"},
+    {phases::bootstrapping, phases::joined, phases::leaving, bootstrap, "register with the selected hub"},
+    {phases::joined, phases::leaving, phases::leaving, stay_joined, "send heartbeats and status to the hub"},
+    {phases::leaving, phases::selecting, phases::failed, leave_hub, "record why the hub is left"},
+};
+
+phase::DefaultDefinition<AgentCore, AgentRecord> make_definition() {
+  using Handler = phase::Handler<AgentCore, AgentRecord>;
+  phase::DefaultDefinition<AgentCore, AgentRecord> definition;
+  definition.fetch_resource = [](AgentCore& agent, phase::Key) -> Awaitable<phase::Result<std::optional<AgentRecord>>> {
+    co_return agent.record;
+  };
+  definition.persist_status = [](AgentCore& agent, AgentRecord& record) -> Awaitable<phase::Written> {
+    const bool moved = agent.record.status.phase != record.status.phase;
+    agent.record = record;
+    if (moved) agent.view_changed();
+    co_return phase::Written::ok();
+  };
+  definition.initial = phases::selecting;
+  definition.terminals = {{phases::failed, phase::Ending::failure}};
+  for (const auto& row : rows) {
+    definition.handlers.emplace(row.phase, Handler::leaf({.description = row.description}, row.handler));
+    definition.normal.emplace(row.phase, row.done);
+    definition.error.emplace(row.phase, row.failed);
+  }
+  definition.forced = {{phases::selecting, phases::joined, "already registered there, with a usable credential"},
+                       {phases::bootstrapping, phases::leaving, "the hub refused, or did not answer in time"},
+                       {phases::bootstrapping, phases::selecting, "no hub is selected"},
+                       {phases::joined, phases::selecting, "no hub is selected"}};
+  definition.normalize();
+  return definition;
+}
+
+/// Was it the hub that failed? Then others come first for a while.
+bool is_the_hubs_fault(LeaveReason reason) {
+  return reason == LeaveReason::denied || reason == LeaveReason::connection_lost ||
+         reason == LeaveReason::bootstrap_timeout || reason == LeaveReason::bootstrap_refused;
+}
+
+}  // namespace
+
+phase::Definition<AgentCore, AgentRecord>& agent_definition() {
+  static auto definition = make_definition();
+  return definition;
+}
+
+std::string agent_diagram() {
+  return phase::render_mermaid(agent_definition());
+}
+
+// What must be remembered of a hub when it is left. The hub gets no request: it denied us, or cannot be reached.
+Awaitable<phase::ReconcileState> leave_hub(AgentContext& context, AgentRecord&, const phase::State&) {
+  auto& agent = context.services();
+  const auto leave = std::exchange(agent.leave, std::nullopt).value_or(Leave{});
+  const auto now = agent.env.clock.now();
+  agent.metrics.switches.with({to_string(leave.reason)}).increment();
+  if (!agent.left_at) agent.left_at = now;
+  if (agent.chosen) {
+    context.log().warn(
+        "leaving the hub",
+        {{"server", agent.chosen->config.server}, {"reason", to_string(leave.reason)}, {"note", leave.note}});
+    if (is_the_hubs_fault(leave.reason))
+      agent.demoted_until[agent.chosen->config.server] = async::later(now, agent.connection_timeout());
+  }
+  agent.chosen.reset();
+  agent.available = false;
+  agent.failed_heartbeats = 0;
+  agent.heartbeat_reason.clear();
+  agent.heartbeat_problem.clear();
+  // Whatever it was, it may well happen again at once: hubs must not be stormed because of it.
+  if (leave.reason == LeaveReason::failed) co_await agent.failure_backoff.pause();
+  co_return phase::done();
+}
+
+}  // namespace hubferry::klusterlet
