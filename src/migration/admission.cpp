@@ -73,7 +73,7 @@ void Admission::see(const Migration& migration) {
   auto& contender = entry->second;
   if (!is_new) {
     // Whoever waits may change the list; whoever has begun is held to what was claimed.
-    auto listed = migration.listed_clusters();
+    auto listed = migration.spec().clusters;
     if (contender.active || !listed || *listed == contender.clusters) return;
     contender.clusters = std::move(*listed);
     changes();
@@ -84,7 +84,7 @@ void Admission::see(const Migration& migration) {
   contender.created = migration.object.string_at({"metadata", "creationTimestamp"});
   contender.from = migration.from();
   contender.to = migration.to();
-  contender.clusters = migration.listed_clusters().value_or(ClusterNames{});
+  contender.clusters = migration.spec().clusters.value_or(ClusterNames{});
   contender.active = is_active(phase);
   changes();
 }

@@ -77,7 +77,7 @@ struct Controller::State {
     const bool newly_deleted = now->is_being_deleted() && (!old || !old->is_being_deleted());
     const auto phase = now->phase();
     // What is being brought to its end goes on; everything else stops where it is, and turns back.
-    if (newly_deleted && phase != phases::rollbacking && phase != phases::cleaning) driver->cancel(key);
+    if (newly_deleted && !survives_deletion(phase)) driver->cancel(key);
     if (!is_terminal(phase) || now->asks_for_rollback() || now->is_held_back()) queue.add(key);
   }
 
@@ -91,7 +91,7 @@ struct Controller::State {
     async::Backoff backoff{{}, env.clock, env.random};
     for (const auto& migration : active) {
       auto ledger = co_await read_ledger(api, migration);
-      while (!ledger && may_pass(ledger.error())) {
+      while (!ledger && ledger.error().may_recover()) {
         co_await backoff.pause();
         ledger = co_await read_ledger(api, migration);
       }

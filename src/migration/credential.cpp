@@ -1,9 +1,10 @@
 #include "migration/credential.hpp"
 
 #include "hubferry/kube/base64.hpp"
-#include "hubferry/kube/cache.hpp"
 #include "hubferry/kube/config.hpp"
+#include "hubferry/kube/wait_for_object.hpp"
 #include "hubferry/ocm/resources.hpp"
+#include "migration/retry.hpp"
 
 namespace hubferry::migration {
 
@@ -23,27 +24,25 @@ bool is_ours(const kube::Object& object, const Migration& migration) {
   return object.label(hubagent::migration_label) == migration.object.uid();
 }
 
-kube::Error foreign_account(const Migration& migration) {
-  kube::Error error;
-  error.kind = kube::ErrorKind::already_exists;
-  error.message = "ManagedServiceAccount " + kube::to_string(account_key(migration)) +
-                  " exists and is not this migration's: remove it, or give the migration another name";
-  return error;
+OperationError foreign_account(const Migration& migration) {
+  return OperationError::rejected("ManagedServiceAccount " + kube::to_string(account_key(migration)) +
+                                  " exists and does not belong to this migration: delete it, or give the migration "
+                                  "another name");
 }
 
-/// The namespace of the add-on's ServiceAccounts on the target; absent where the add-on is not there.
-Awaitable<kube::Result<std::optional<std::string>>> find_addon_namespace(Step& step) {
+/// The namespace of the add-on's ServiceAccounts on the target; absent if the add-on is not installed.
+Awaitable<OperationResult<std::optional<std::string>>> find_addon_namespace(Step& step) {
   const auto wanted = step.migration.object.annotation(names::install_namespace_annotation);
   if (!wanted.empty()) co_return std::optional<std::string>{wanted};
   auto serves_addons = co_await step->global.serves(ocm::managed_cluster_addons);
-  if (!serves_addons) co_return serves_addons.error();
+  if (!serves_addons) co_return OperationError{serves_addons.error()};
   if (!*serves_addons) co_return std::optional<std::string>{};
   kube::Key key{step.migration.to(), addon_name};
   auto addon = co_await step->global.get(ocm::managed_cluster_addons, key);
   if (!addon && addon.error().kind == kube::ErrorKind::not_found) co_return std::optional<std::string>{};
-  if (!addon) co_return addon.error();
-  const auto told = addon->string_at({"status", "namespace"});
-  co_return std::optional<std::string>{told.empty() ? ocm::names::addon_namespace : told};
+  if (!addon) co_return OperationError{addon.error()};
+  const auto reported = addon->string_at({"status", "namespace"});
+  co_return std::optional<std::string>{reported.empty() ? ocm::names::addon_namespace : reported};
 }
 
 /// What the token Secret holds.
@@ -62,48 +61,27 @@ std::optional<Token> read_token(const kube::Object* secret) {
   return Token{obs::Secret{std::move(*token)}, ca ? std::move(*ca) : std::string{}};
 }
 
-/// Follows the one Secret until it holds a token.
-Awaitable<kube::Result<Token>> await_token(Step& step) {
+/// Watches the Secret until it holds a token.
+Awaitable<OperationResult<Token>> await_token(Step& step) {
   const auto key = account_key(step.migration);
-  kube::CacheOptions only_this{
-      .ns = key.ns, .label_selector = {}, .field_selector = "metadata.name=" + key.name, .watch = {}};
-  kube::Cache<kube::Object> secrets{step->global, kube::resources::secrets, only_this, kube::object_decoder(),
-                                    step->env};
-  std::optional<Token> found;
-  auto follow = [&](async::TaskScope& scope) -> Awaitable<> {
-    scope.spawn(secrets.run());
-    auto has_token = [](const kube::Object* secret) { return read_token(secret).has_value(); };
-    auto secret = co_await secrets.wait_for(key, has_token, step.deadline());
-    found = read_token(secret.get());
-    scope.stop();
+  std::optional<Token> token;
+  kube::ObjectPredicate has_token = [&token](const kube::Object* secret) {
+    token = read_token(secret);
+    return token.has_value();
   };
-  std::exception_ptr thrown;
-  try {
-    co_await async::with_scope(follow);
-  } catch (...) {
-    thrown = std::current_exception();
-  }
-  if (found) co_return std::move(*found);
-  if (thrown && !async::is_timeout(thrown)) std::rethrow_exception(thrown);
-  kube::Error error;
-  error.kind = kube::ErrorKind::unreachable;
-  error.reason = "Timeout";
-  error.message = "Secret " + kube::to_string(key) +
-                  " with the token of the ManagedServiceAccount did not appear within " +
-                  async::format_duration(step.timeout());
-  co_return error;
+  const bool found = co_await kube::wait_for_object(step->global, kube::resources::secrets, key, has_token,
+                                                    step.time().deadline(), step->env);
+  if (found) co_return std::move(*token);
+  co_return OperationError::timed_out("Secret " + kube::to_string(key) +
+                                      " with the token of the ManagedServiceAccount did not appear within " +
+                                      async::format_duration(step.time().timeout()));
 }
 
-Awaitable<kube::Result<Token>> obtain_token(Step& step, Credential credential) {
+Awaitable<OperationResult<Token>> obtain_token(Step& step, Credential credential) {
   if (credential.kind == Credential::managed_service_account) co_return co_await await_token(step);
-  auto order = [&]() -> Awaitable<kube::Result<obs::Secret>> {
-    auto target = step.target();
-    if (!target) co_return target.error();
-    const auto& hub = *target;
-    co_return co_await hub->issue_token(step.migration.ref(), credential.identity);
-  };
-  auto issued = co_await ask(step, order);
-  if (!issued) co_return issued.error();
+  auto issue = [&](hubagent::TargetHub& hub) { return hub.issue_token(step.migration.ref(), credential.identity); };
+  auto issued = co_await on_target(step, issue);
+  if (!issued) co_return OperationError{issued.error()};
   co_return Token{std::move(*issued), {}};
 }
 
@@ -118,46 +96,43 @@ json::object managed_service_account(const Migration& migration) {
           {"spec", json::object{{"rotation", json::object{{"enabled", true}, {"validity", "24h0m0s"}}}}}};
 }
 
-Awaitable<kube::Result<Credential>> choose_credential(Step& step) {
+Awaitable<OperationResult<Credential>> choose_credential(Step& step) {
   auto served = co_await step->global.serves(ocm::managed_service_accounts);
-  if (!served) co_return served.error();
+  if (!served) co_return OperationError{served.error()};
   if (*served) {
     auto addon_namespace = co_await find_addon_namespace(step);
-    if (!addon_namespace) co_return addon_namespace.error();
+    if (!addon_namespace) co_return OperationError{addon_namespace.error()};
     if (*addon_namespace)
       co_return Credential{Credential::managed_service_account,
                            {**addon_namespace, std::string{step.migration.object.name()}}};
-    step.log().info("the target hub runs no managed-serviceaccount add-on: asking it for a token directly");
+    step.log().info("target hub runs no managed-serviceaccount add-on, requesting a token directly");
   }
   co_return Credential{Credential::service_account,
                        {ocm::names::addon_namespace, step.migration.ref().bootstrap_secret()}};
 }
 
-Awaitable<kube::Result<>> create_credential(Step& step, Credential credential) {
-  if (credential.kind != Credential::managed_service_account) co_return kube::Result<>{};
+Awaitable<OperationResult<>> create_credential(Step& step, Credential credential) {
+  if (credential.kind != Credential::managed_service_account) co_return OperationResult<>{};
   auto created = co_await step->global.create(ocm::managed_service_accounts, managed_service_account(step.migration));
-  if (created) co_return kube::Result<>{};
-  // A write without an answer may have happened: look.
+  if (created) co_return OperationResult<>{};
+  // A write without an answer may have happened: read.
   if (created.error().kind != kube::ErrorKind::already_exists && created.error().kind != kube::ErrorKind::ambiguous)
-    co_return created.error();
+    co_return OperationError{created.error()};
   auto present = co_await step->global.get(ocm::managed_service_accounts, account_key(step.migration));
-  if (!present && present.error().kind == kube::ErrorKind::not_found) co_return created.error();
-  if (!present) co_return present.error();
+  if (!present && present.error().kind == kube::ErrorKind::not_found) co_return OperationError{created.error()};
+  if (!present) co_return OperationError{present.error()};
   if (!is_ours(*present, step.migration)) co_return foreign_account(step.migration);
-  co_return kube::Result<>{};
+  co_return OperationResult<>{};
 }
 
-Awaitable<kube::Result<obs::Secret>> make_bootstrap_kubeconfig(Step& step, Credential credential) {
+Awaitable<OperationResult<obs::Secret>> make_bootstrap_kubeconfig(Step& step, Credential credential) {
   auto hub = co_await step->hubs.find(step.migration.to());
   if (hub.server_url.empty()) {
-    kube::Error error;
-    error.kind = kube::ErrorKind::invalid;
-    error.message = "nothing says how clusters reach " + step.target_name() +
-                    ": its ManagedCluster has no spec.managedClusterClientConfigs";
-    co_return error;
+    co_return OperationError::rejected("the URL of " + step.target_name() +
+                                       " is not known: its ManagedCluster has no spec.managedClusterClientConfigs");
   }
   auto token = co_await obtain_token(step, std::move(credential));
-  if (!token) co_return token.error();
+  if (!token) co_return OperationError{token.error()};
   kube::ClientConfig config;
   config.name = hub.name;
   config.cluster_name = hub.name;
@@ -167,12 +142,12 @@ Awaitable<kube::Result<obs::Secret>> make_bootstrap_kubeconfig(Step& step, Crede
   co_return obs::Secret{kube::to_kubeconfig(config)};
 }
 
-Awaitable<kube::Result<>> delete_credential(Step& step, Credential credential) {
-  if (credential.kind != Credential::managed_service_account) co_return kube::Result<>{};
+Awaitable<OperationResult<>> delete_credential(Step& step, Credential credential) {
+  if (credential.kind != Credential::managed_service_account) co_return OperationResult<>{};
   const auto key = account_key(step.migration);
   auto account = co_await step->global.get(ocm::managed_service_accounts, key);
-  if (!account && account.error().kind != kube::ErrorKind::not_found) co_return account.error();
-  if (account && !is_ours(*account, step.migration)) co_return kube::Result<>{};
+  if (!account && account.error().kind != kube::ErrorKind::not_found) co_return OperationError{account.error()};
+  if (account && !is_ours(*account, step.migration)) co_return OperationResult<>{};
   if (account) {
     kube::Request removal;
     removal.verb = kube::Verb::remove;
@@ -181,15 +156,15 @@ Awaitable<kube::Result<>> delete_credential(Step& step, Credential credential) {
     removal.propagation = kube::Propagation::background;
     removal.precondition_uid = account->uid();
     auto removed = co_await step->global.call(removal);
-    if (!removed && removed.error().kind != kube::ErrorKind::not_found) co_return removed.error();
+    if (!removed && removed.error().kind != kube::ErrorKind::not_found) co_return OperationError{removed.error()};
   }
-  // Its token as well: whoever made it may be gone, and it would let clusters in until it expires.
+  // Its token as well: the add-on that created it may be gone, and it would be accepted until it expires.
   auto secret = co_await step->global.get(kube::resources::secrets, key);
-  if (!secret && secret.error().kind != kube::ErrorKind::not_found) co_return secret.error();
-  if (!secret || secret->label(token_secret_label).empty()) co_return kube::Result<>{};
+  if (!secret && secret.error().kind != kube::ErrorKind::not_found) co_return OperationError{secret.error()};
+  if (!secret || secret->label(token_secret_label).empty()) co_return OperationResult<>{};
   auto removed = co_await step->global.remove(kube::resources::secrets, key);
-  if (!removed && removed.error().kind != kube::ErrorKind::not_found) co_return removed.error();
-  co_return kube::Result<>{};
+  if (!removed && removed.error().kind != kube::ErrorKind::not_found) co_return OperationError{removed.error()};
+  co_return OperationResult<>{};
 }
 
 }  // namespace hubferry::migration

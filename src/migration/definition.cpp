@@ -12,11 +12,38 @@ phase::Resumption<Services, Migration> resumption(const Phase& from, const Phase
   return {from, to, std::move(when), wants_to_resume, prepare};
 }
 
+/// None: the phase is terminal.
+std::optional<Handler> handler_of(MigrationPhase phase) {
+  switch (phase) {
+    case MigrationPhase::pending:
+      return pending_phase();
+    case MigrationPhase::validating:
+      return validating_phase();
+    case MigrationPhase::initializing:
+      return initializing_phase();
+    case MigrationPhase::deploying:
+      return deploying_phase();
+    case MigrationPhase::registering:
+      return registering_phase();
+    case MigrationPhase::rollbacking:
+      return rollbacking_phase();
+    case MigrationPhase::cleaning:
+      return cleaning_phase();
+    case MigrationPhase::completed:
+    case MigrationPhase::failed:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void declare(Definition& definition) {
   definition.initial = phases::pending;
-  definition.terminals = {{phases::completed, phase::Ending::success}, {phases::failed, phase::Ending::failure}};
+  for (const auto& phase : phase_table) {
+    if (phase.kind == PhaseKind::success) definition.terminals.emplace(phase.name, phase::Ending::success);
+    if (phase.kind == PhaseKind::failure) definition.terminals.emplace(phase.name, phase::Ending::failure);
+  }
   definition.normal = {{phases::pending, phases::validating},     {phases::validating, phases::initializing},
                        {phases::initializing, phases::deploying}, {phases::deploying, phases::registering},
                        {phases::registering, phases::cleaning},   {phases::cleaning, phases::completed},
@@ -34,13 +61,8 @@ void declare(Definition& definition) {
   definition.resumptions = {
       resumption(phases::failed, phases::rollbacking, "rollback requested, or deleted before it was complete"),
       resumption(phases::completed, phases::cleaning, "deleted before the cleanup was complete")};
-  definition.handlers.emplace(phases::pending, pending_phase());
-  definition.handlers.emplace(phases::validating, validating_phase());
-  definition.handlers.emplace(phases::initializing, initializing_phase());
-  definition.handlers.emplace(phases::deploying, deploying_phase());
-  definition.handlers.emplace(phases::registering, registering_phase());
-  definition.handlers.emplace(phases::rollbacking, rollbacking_phase());
-  definition.handlers.emplace(phases::cleaning, cleaning_phase());
+  for (const auto& phase : phase_table)
+    if (auto handler = handler_of(phase.phase)) definition.handlers.emplace(phase.name, std::move(*handler));
 }
 
 void define(Definition& definition, phase::KubeStore& store) {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "hubferry/phase/default_definition.hpp"
-#include "migration/step.hpp"
+#include "migration/transitions.hpp"
 
-/// What each phase does: one tree of handlers a file.
+/// What each phase does: one tree of handlers in each file phase_*.cpp.
 namespace hubferry::migration {
 
 Handler pending_phase();

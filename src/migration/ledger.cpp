@@ -3,14 +3,12 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
-#include "hubferry/kube/edit.hpp"
-
 namespace hubferry::migration {
 
 namespace {
 
 constexpr std::size_t longest_detail = 200;
-// A server takes 1 MiB in all.
+// An API server accepts 1 MiB for the whole object.
 constexpr std::size_t most_bytes = 900UL * 1024;
 
 template <typename Names>
@@ -26,7 +24,7 @@ json::value parsed(const json::object& data, std::string_view key) {
   return error ? json::value{} : value;
 }
 
-/// The names as places in `all`, from and to: "[[0,4999]]" where a list of thousands would not fit any more.
+/// The names as ranges of indices into `all`: "[[0,4999]]" where a list of thousands would not fit.
 std::string ranges(const std::set<std::string>& names, const ClusterNames& all) {
   json::array array;
   for (std::size_t at = 0; at < all.size(); ++at) {
@@ -53,7 +51,7 @@ std::set<std::string> read_set(const json::object& data, std::string_view key, c
   return names;
 }
 
-std::string details(const std::map<std::string, Failure>& failures, std::size_t message_limit) {
+std::string details(const Failures& failures, std::size_t message_limit) {
   json::object all;
   for (const auto& [cluster, failure] : failures) {
     json::object entry{{"stage", failure.stage}, {"reason", failure.reason}};
@@ -63,8 +61,8 @@ std::string details(const std::map<std::string, Failure>& failures, std::size_t 
   return json::serialize(all);
 }
 
-/// Each stage and reason once, with the places of its clusters.
-std::string grouped_details(const std::map<std::string, Failure>& failures, const ClusterNames& all) {
+/// Each stage and reason once, with the ranges of its clusters.
+std::string grouped_details(const Failures& failures, const ClusterNames& all) {
   std::map<std::pair<std::string, std::string>, std::set<std::string>> groups;
   for (const auto& [cluster, failure] : failures) groups[{failure.stage, failure.reason}].insert(cluster);
   json::array array;
@@ -75,8 +73,8 @@ std::string grouped_details(const std::map<std::string, Failure>& failures, cons
 }
 
 /// What details() or grouped_details() wrote.
-std::map<std::string, Failure> read_details(const json::object& data, const ClusterNames& all) {
-  std::map<std::string, Failure> failures;
+Failures read_details(const json::object& data, const ClusterNames& all) {
+  Failures failures;
   const auto failure_in = [](const json::object& entry) {
     return Failure{std::string{kube::string_at(entry, {"stage"})}, std::string{kube::string_at(entry, {"reason"})},
                    std::string{kube::string_at(entry, {"message"})}};
@@ -98,15 +96,6 @@ std::size_t bytes_in(const json::object& data) {
   std::size_t bytes = 0;
   for (const auto& entry : data) bytes += entry.key().size() + entry.value().get_string().size();
   return bytes;
-}
-
-kube::Error foreign(const Migration& migration) {
-  kube::Error error;
-  error.kind = kube::ErrorKind::conflict;
-  error.reason = "ConfigMapConflict";
-  error.message = "ConfigMap " + kube::to_string(migration.object.key()) +
-                  " is not this migration's: rename or remove it, or give the migration another name";
-  return error;
 }
 
 }  // namespace
@@ -183,57 +172,18 @@ Ledger ledger_from_data(const json::object& data) {
   return ledger;
 }
 
-namespace {
-
-Ledger data_of(const kube::Object& config_map) {
-  const auto* data = config_map.find({"data"});
-  return data != nullptr && data->is_object() ? ledger_from_data(data->get_object()) : Ledger{};
-}
-
-}  // namespace
-
-async::Awaitable<kube::Result<std::optional<Ledger>>> read_ledger(kube::Api& api, const Migration& migration) {
-  auto read = co_await api.get(kube::resources::config_maps, migration.object.key());
-  if (!read && read.error().kind == kube::ErrorKind::not_found) co_return std::optional<Ledger>{};
-  if (!read) co_return read.error();
-  if (!kube::is_owned_by(*read, migration.object.uid())) co_return foreign(migration);
-  co_return std::optional<Ledger>{data_of(*read)};
-}
-
-async::Awaitable<kube::Result<>> write_ledger(kube::Api& api, const Migration& migration, Ledger ledger) {
-  LedgerChange replace = [&ledger](Ledger& present) { present = ledger; };
-  co_return co_await change_ledger(api, migration, ledger, replace);
-}
-
-async::Awaitable<kube::Result<>> change_ledger(kube::Api& api, const Migration& migration, Ledger known,
-                                               LedgerChange change) {
-  bool is_foreign = false;
-  auto mutate = [&](json::object& object) {
-    const kube::Object present{object};
-    is_foreign = !present.uid().empty() && !kube::is_owned_by(present, migration.object.uid());
-    if (is_foreign) return false;
-    bool changed = kube::set_owner(object, managed_cluster_migrations, migration.object,
-                                   {.controller = false, .block_owner_deletion = false})
-                       .value();
-    auto& metadata = object["metadata"].as_object();
-    auto& label = kube::object_in(metadata, "labels")[hubagent::migration_label];
-    const json::value uid(migration.object.uid());
-    if (label != uid) {
-      label = uid;
-      changed = true;
-    }
-    auto ledger = data_of(present);
-    if (ledger.all.empty()) ledger = known;
-    change(ledger);
-    auto data = to_data(ledger);
-    if (object["data"] == data) return changed;
-    object["data"] = std::move(data);
-    return true;
-  };
-  auto written = co_await kube::create_or_patch(api, kube::resources::config_maps, migration.object.key(), mutate);
-  if (is_foreign) co_return foreign(migration);
-  if (!written) co_return written.error();
-  co_return kube::Result<>{};
+std::map<hubagent::Stage, ClusterNames> rollback_by_stage(const Migration& migration, const Ledger& ledger,
+                                                          const ClusterNames& clusters) {
+  std::map<hubagent::Stage, ClusterNames> stages;
+  const auto reached = migration.rollback_stage();
+  if (!reached) return stages;
+  for (const auto& cluster : clusters) {
+    auto stage = *reached;
+    if (const auto found = ledger.failures.find(cluster); found != ledger.failures.end())
+      stage = stage_from(found->second.stage).value_or(*reached);
+    stages[stage].push_back(cluster);
+  }
+  return stages;
 }
 
 }  // namespace hubferry::migration

@@ -1,7 +1,5 @@
 #include "migration/migration.hpp"
 
-#include <algorithm>
-
 #include "hubferry/async/clock.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/kube/edit.hpp"
@@ -11,8 +9,13 @@ namespace hubferry::migration {
 namespace {
 
 constexpr std::size_t longest_problem = 1024;
+constexpr const char* timeout_reason = "Timeout";
+constexpr const char* error_reason = "Error";
 
-std::optional<WallTime> read_time(std::string_view text) {
+}  // namespace
+
+std::optional<WallTime> time_in(const json::object& object, std::string_view field) {
+  const auto text = kube::string_at(object, {field});
   if (text.empty()) return std::nullopt;
   try {
     return async::parse_time(text);
@@ -21,7 +24,41 @@ std::optional<WallTime> read_time(std::string_view text) {
   }
 }
 
-}  // namespace
+std::optional<WallTime> phase_start_in(const json::object& status, std::string_view phase) {
+  const auto* clock = kube::find(status, {"stage"});
+  if (clock == nullptr || !clock->is_object() || kube::string_at(clock->get_object(), {"phase"}) != phase)
+    return std::nullopt;
+  return time_in(clock->get_object(), "startTime");
+}
+
+std::optional<Credential> credential_in(const json::object& status) {
+  Credential credential{std::string{kube::string_at(status, {"credential", "kind"})},
+                        {std::string{kube::string_at(status, {"credential", "namespace"})},
+                         std::string{kube::string_at(status, {"credential", "name"})}}};
+  if (credential.kind.empty()) return std::nullopt;
+  return credential;
+}
+
+std::optional<hubagent::Stage> rollback_stage_in(const json::object& status) {
+  return stage_from(kube::string_at(status, {"rollbackStage"}));
+}
+
+std::vector<StepProblem> problems_in(const json::object& status, std::string_view activity) {
+  std::vector<StepProblem> problems;
+  const auto* recorded = kube::find(status, {activity});
+  if (recorded == nullptr || !recorded->is_object()) return problems;
+  for (const auto& [step, entry] : recorded->get_object()) {
+    StepProblem problem{std::string{activity}, std::string{step}, {}, false};
+    if (entry.is_string()) {  // as earlier versions wrote it
+      problem.message = entry.get_string();
+    } else if (entry.is_object()) {
+      problem.message = kube::string_at(entry.get_object(), {"message"});
+      problem.timed_out = kube::string_at(entry.get_object(), {"reason"}) == timeout_reason;
+    }
+    if (!problem.message.empty()) problems.push_back(std::move(problem));
+  }
+  return problems;
+}
 
 hubagent::MigrationRef Migration::ref() const {
   return {std::string{object.ns()}, std::string{object.name()}, std::string{object.uid()}};
@@ -36,53 +73,20 @@ bool Migration::is_held_back() const {
 }
 
 std::string Migration::pinned(std::string_view field) const {
-  const auto noted = kube::string_at(status, {field});
-  return std::string{noted.empty() ? object.string_at({"spec", field}) : noted};
+  const auto recorded = kube::string_at(status, {field});
+  return std::string{recorded.empty() ? object.string_at({"spec", field}) : recorded};
 }
 
 void Migration::pin_hubs() {
   for (const auto* field : {"from", "to"}) status[field] = object.string_at({"spec", field});
 }
 
-std::optional<ClusterNames> Migration::listed_clusters() const {
-  const auto* listed = object.find({"spec", "includedManagedClusters"});
-  if (listed == nullptr || !listed->is_array()) return std::nullopt;
-  ClusterNames names;
-  for (const auto& entry : listed->get_array())
-    if (entry.is_string() && !entry.get_string().empty()) names.emplace_back(entry.get_string());
-  std::ranges::sort(names);
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  return names;
-}
-
-std::optional<std::string> Migration::placement() const {
-  const auto name = object.string_at({"spec", "includedManagedClustersPlacementRef"});
-  return name.empty() ? std::nullopt : std::optional<std::string>{name};
-}
-
 void Migration::enter(const Phase& phase, WallTime now) {
   status["stage"] = json::object{{"phase", phase}, {"startTime", async::format_micro_time(now)}};
 }
 
-std::optional<WallTime> Migration::entered(const Phase& phase) const {
-  if (kube::string_at(status, {"stage", "phase"}) != phase) return std::nullopt;
-  return read_time(kube::string_at(status, {"stage", "startTime"}));
-}
-
-std::optional<WallTime> Migration::time(std::string_view field) const {
-  return read_time(kube::string_at(status, {field}));
-}
-
 void Migration::set_time(std::string_view field, WallTime time) {
   status[field] = async::format_micro_time(time);
-}
-
-std::optional<Credential> Migration::credential() const {
-  Credential credential{std::string{kube::string_at(status, {"credential", "kind"})},
-                        {std::string{kube::string_at(status, {"credential", "namespace"})},
-                         std::string{kube::string_at(status, {"credential", "name"})}}};
-  if (credential.kind.empty()) return std::nullopt;
-  return credential;
 }
 
 void Migration::set_credential(const Credential& credential) {
@@ -90,21 +94,14 @@ void Migration::set_credential(const Credential& credential) {
       {"kind", credential.kind}, {"namespace", credential.identity.ns}, {"name", credential.identity.name}};
 }
 
-std::optional<hubagent::Stage> Migration::rollback_stage() const {
-  return stage_from(kube::string_at(status, {"rollbackStage"}));
-}
-
 void Migration::set_rollback_stage(hubagent::Stage stage) {
   status["rollbackStage"] = to_string(stage);
 }
 
-void Migration::note_problem(std::string_view activity, std::string_view step, std::string_view sentence) {
-  kube::object_in(status, activity)[step] = phase::shortened(sentence, longest_problem);
-}
-
-json::object Migration::problems(std::string_view activity) const {
-  const auto* noted = kube::find(status, {activity});
-  return noted != nullptr && noted->is_object() ? noted->get_object() : json::object{};
+void Migration::set_problem(const StepProblem& problem) {
+  kube::object_in(status, problem.activity)[problem.step] =
+      json::object{{"reason", problem.timed_out ? timeout_reason : error_reason},
+                   {"message", phase::shortened(problem.message, longest_problem)}};
 }
 
 bool wants_to_resume(const Migration& migration) {

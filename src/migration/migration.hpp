@@ -1,30 +1,14 @@
 #pragma once
 
-#include <optional>
-
-#include "hubferry/hubagent/migration_ref.hpp"
-#include "hubferry/hubagent/target_hub.hpp"
 #include "hubferry/migration/phases.hpp"
 #include "hubferry/phase/kube_store.hpp"
+#include "migration/status_fields.hpp"
 
 namespace hubferry::migration {
 
-using async::Duration;
-using async::WallTime;
-using hubagent::ClusterNames;
 using phase::Phase;
-namespace json = boost::json;
 
-/// How clusters prove who they are when they first knock at the target: kept in the status, without the secret.
-struct Credential {
-  static constexpr const char* managed_service_account = "ManagedServiceAccount";
-  static constexpr const char* service_account = "ServiceAccount";
-
-  std::string kind;
-  hubagent::BootstrapIdentity identity;
-};
-
-/// A ManagedClusterMigration in the hands of its handlers: what people asked for, and what we noted in its status.
+/// A ManagedClusterMigration as its handlers see and change it: the spec, and the status that is written back.
 struct Migration : phase::KubeResource {
   Migration() = default;
   explicit Migration(phase::KubeResource read) : KubeResource(std::move(read)) {}
@@ -32,37 +16,41 @@ struct Migration : phase::KubeResource {
   [[nodiscard]] hubagent::MigrationRef ref() const;
   [[nodiscard]] bool is_being_deleted() const { return object.is_being_deleted(); }
   [[nodiscard]] bool asks_for_rollback() const;
-  /// Its deletion waits for us.
+  /// It is being deleted, and our finalizer is still on it.
   [[nodiscard]] bool is_held_back() const;
 
-  /// The hubs as of the start; before that, what the spec says.
+  [[nodiscard]] MigrationSpec spec() const { return read_spec(object.json()); }
+  /// The hubs as of the start; before that, those of the spec.
   [[nodiscard]] std::string from() const { return pinned("from"); }
   [[nodiscard]] std::string to() const { return pinned("to"); }
   void pin_hubs();
-  /// Sorted, each once. Absent where the spec names a placement.
-  [[nodiscard]] std::optional<ClusterNames> listed_clusters() const;
-  [[nodiscard]] std::optional<std::string> placement() const;
 
-  /// The clock of the phase it is in. `enter` sets it, together with the transition that it belongs to.
+  /// When the phase was entered. `enter` sets it, in the same write as the transition.
   void enter(const Phase& phase, WallTime now);
-  [[nodiscard]] std::optional<WallTime> entered(const Phase& phase) const;
+  [[nodiscard]] std::optional<WallTime> entered(const Phase& phase) const { return phase_start_in(status, phase); }
 
-  [[nodiscard]] std::optional<WallTime> time(std::string_view field) const;
-  void set_time(std::string_view field, WallTime time);
+  [[nodiscard]] std::optional<WallTime> started() const { return time_in(status, status_fields::started); }
+  [[nodiscard]] std::optional<WallTime> cut_over() const { return time_in(status, status_fields::cut_over); }
+  void set_started(WallTime time) { set_time(status_fields::started, time); }
+  void set_cut_over(WallTime time) { set_time(status_fields::cut_over, time); }
+  void set_completed(WallTime time) { set_time(status_fields::completed, time); }
 
-  [[nodiscard]] std::optional<Credential> credential() const;
+  [[nodiscard]] std::optional<Credential> credential() const { return credential_in(status); }
   void set_credential(const Credential& credential);
 
-  /// How far it had come when it failed; absent when nothing is to be undone.
-  [[nodiscard]] std::optional<hubagent::Stage> rollback_stage() const;
+  /// What the rollback has to undo; absent: nothing.
+  [[nodiscard]] std::optional<hubagent::Stage> rollback_stage() const { return rollback_stage_in(status); }
   void set_rollback_stage(hubagent::Stage stage);
 
-  /// What could not be done while `activity` ("rollback", "cleanup"), by step: a sentence each.
-  void note_problem(std::string_view activity, std::string_view step, std::string_view sentence);
-  [[nodiscard]] json::object problems(std::string_view activity) const;
+  /// What could not be done in a rollback or a cleanup (see `activities`): one problem a step.
+  void set_problem(const StepProblem& problem);
+  [[nodiscard]] std::vector<StepProblem> problems(std::string_view activity) const {
+    return problems_in(status, activity);
+  }
 
  private:
   [[nodiscard]] std::string pinned(std::string_view field) const;
+  void set_time(std::string_view field, WallTime time);
 };
 
 /// True for an ended migration that must return to work: a Failed one whose rollback is requested once more, and any

@@ -1,6 +1,5 @@
 #include "migration/credential.hpp"
 #include "migration/definition.hpp"
-#include "migration/orders.hpp"
 
 namespace hubferry::migration {
 
@@ -8,50 +7,41 @@ namespace {
 
 using kube::ConditionStatus;
 
-/// Who the clusters will be on the target. Noted in the status before anything is created under that name.
-Awaitable<ReconcileState> choose(Step& step) {
-  auto choosing = [&] { return choose_credential(step); };
-  auto chosen = co_await ask(step, choosing);
-  if (!chosen) co_return fail_stage(step, reason_of(chosen.error()), could_not_ask("the global hub", chosen.error()));
+/// The clusters' identity on the target is recorded in the status before anything is created under that name.
+Awaitable<ReconcileState> record_identity(Step& step) {
+  auto choose = [&] { return choose_credential(step); };
+  auto chosen = co_await retry(step, step.time(), choose);
+  if (!chosen) co_return fail_phase(step, chosen.error().reason(), operation_failed("the global hub", chosen.error()));
   step.migration.set_credential(*chosen);
   co_return phase::done();
 }
 
-Awaitable<ReconcileState> create(Step& step) {
-  auto creating = [&] { return create_credential(step, *step.migration.credential()); };
-  auto created = co_await ask(step, creating);
-  if (!created)
-    co_return fail_stage(
-        step, reason_of(created.error()),
-        "the credential for " + step.target_name() + " cannot be created: " + sentence_of(created.error()));
+Awaitable<ReconcileState> create_identity(Step& step) {
+  auto create = [&] { return create_credential(step, *step.migration.credential()); };
+  auto created = co_await retry(step, step.time(), create);
+  if (!created) co_return fail_phase(step, created.error(), "cannot create the credential for " + step.target_name());
   co_return phase::done();
 }
 
 Awaitable<ReconcileState> prepare_target(Step& step) {
   const auto identity = step.migration.credential()->identity;
-  auto order = [&](hubagent::TargetHub& target) { return target.initialize(step.migration.ref(), identity); };
-  auto prepared = co_await ask_target(step, order);
-  if (!prepared)
-    co_return fail_stage(step, reason_of(prepared.error()),
-                         step.target_name() + " cannot be prepared: " + sentence_of(prepared.error()));
+  auto initialize = [&](hubagent::TargetHub& hub) { return hub.initialize(step.migration.ref(), identity); };
+  auto prepared = co_await on_target(step, initialize);
+  if (!prepared) co_return fail_phase(step, prepared.error(), "cannot prepare " + step.target_name());
   co_return phase::done();
 }
 
-/// The only place where the credential's secret is in our hands.
+/// The only step in which the credential's secret is in memory.
 Awaitable<ReconcileState> prepare_source(Step& step) {
   auto ledger = co_await load_ledger(step);
-  if (!ledger) co_return fail_stage(step, reason_of(ledger.error()), sentence_of(ledger.error()));
+  if (!ledger) co_return fail_phase(step, ledger.error());
   auto kubeconfig = co_await make_bootstrap_kubeconfig(step, *step.migration.credential());
-  if (!kubeconfig)
-    co_return fail_stage(step, reason_of(kubeconfig.error()),
-                         "no credential for " + step.target_name() + ": " + sentence_of(kubeconfig.error()));
-  auto order = [&](hubagent::SourceHub& source) {
-    return source.initialize(step.migration.ref(), ledger->all, *kubeconfig);
+  if (!kubeconfig) co_return fail_phase(step, kubeconfig.error(), "no credential for " + step.target_name());
+  auto initialize = [&](hubagent::SourceHub& hub) {
+    return hub.initialize(step.migration.ref(), ledger->all, *kubeconfig);
   };
-  auto prepared = co_await ask_source(step, order);
-  if (!prepared)
-    co_return fail_stage(step, reason_of(prepared.error()),
-                         step.source_name() + " cannot be prepared: " + sentence_of(prepared.error()));
+  auto prepared = co_await on_source(step, initialize);
+  if (!prepared) co_return fail_phase(step, prepared.error(), "cannot prepare " + step.source_name());
   auto failures = failures_of(step, *prepared);
   if (!failures.empty()) {
     step->reporter.clusters_failed(step.migration, step.phase(), failures);
@@ -59,14 +49,14 @@ Awaitable<ReconcileState> prepare_source(Step& step) {
                          " cannot be prepared: " + some_failures(failures);
     const auto reason = common_reason(failures);
     for (auto& [cluster, failure] : failures) ledger->fail(cluster, std::move(failure));
-    auto kept = co_await keep_ledger(step, *ledger);
-    if (!kept) step.log().warn("cannot write the lists of clusters", {{"error", kept.error().describe()}});
-    co_return fail_stage(step, reason, message);
+    auto saved = co_await save_ledger(step, *ledger);
+    if (!saved) step.log().warn("cannot write the ledger", {{"error", saved.error().describe()}});
+    co_return fail_phase(step, reason, message);
   }
   put_counts(step.migration, *ledger, true);
   step.report(ConditionStatus::yes, "ResourceInitialized",
               step.target_name() + " and " + step.source_name() + " are prepared for the move");
-  co_return step.advance("carrying the resources of " + count_clusters(ledger->all.size()) + " to " +
+  co_return step.advance("copying the resources of " + count_clusters(ledger->all.size()) + " to " +
                          step.target_name());
 }
 
@@ -75,10 +65,11 @@ Awaitable<ReconcileState> prepare_source(Step& step) {
 Handler initializing_phase() {
   return Handler::serial(
       {.description = "prepare both hubs", .view = phase::View::checklist},
-      {step({.name = "identity", .description = "who the clusters are on the target", .checkpoint = true}, choose),
-       step({.name = "credential", .description = "their credential"}, create),
-       step({.name = "target", .description = "the target lets them in"}, prepare_target),
-       step({.name = "source", .description = "the source shows them the way"}, prepare_source)});
+      {step({.name = "identity", .description = "record the clusters' identity on the target", .checkpoint = true},
+            record_identity),
+       step({.name = "credential", .description = "create their credential"}, create_identity),
+       step({.name = "target", .description = "permit them to register on the target"}, prepare_target),
+       step({.name = "source", .description = "give them the target's bootstrap kubeconfig"}, prepare_source)});
 }
 
 }  // namespace hubferry::migration

@@ -7,22 +7,23 @@ namespace {
 
 using kube::ConditionStatus;
 
-/// Nothing is begun that could not be undone: from here on a deleted migration waits for us.
-Awaitable<ReconcileState> hold(Step& step) {
+/// Nothing begins that could not be undone: from here on the deletion of the migration waits for us.
+Awaitable<ReconcileState> add_finalizer(Step& step) {
   auto& migration = step.migration;
   if (kube::has_finalizer(migration.object, names::finalizer)) co_return phase::done();
   auto held =
       co_await kube::add_finalizer(step->global, managed_cluster_migrations, migration.object.key(), names::finalizer);
   if (!held) co_return phase::failed(phase::Error{held.error()});
-  // Deleted, or replaced by another one of that name, in this very moment: look at it afresh.
+  // Deleted, or replaced by another one of that name, at this very moment: read it again.
   if (held->uid() != migration.object.uid() || held->is_being_deleted())
     co_return phase::not_done(std::chrono::seconds{1});
   migration.object = *held;
   co_return phase::done();
 }
 
-/// Waits for others that have one of its clusters, or the same helper objects, or for a free place. Woken by their end.
-Awaitable<ReconcileState> wait_for_turn(Step& step) {
+/// Waits for migrations that have one of the clusters or objects of the same name, and for a free slot. Woken when one
+/// of them ends.
+Awaitable<ReconcileState> wait_for_admission(Step& step) {
   auto& migration = step.migration;
   const std::string uid{migration.object.uid()};
   while (auto obstacle = step->admission.obstacle(uid)) {
@@ -31,24 +32,25 @@ Awaitable<ReconcileState> wait_for_turn(Step& step) {
       continue;
     }
     step.report(ConditionStatus::no, "Waiting", *obstacle);
-    step.log().info("the migration waits", {{"reason", *obstacle}});
+    step.log().info("migration is waiting", {{"reason", *obstacle}});
     co_await step.save();
   }
   step->admission.begin(uid);
   migration.pin_hubs();
-  if (!migration.time("startTime")) migration.set_time("startTime", step.now());
+  if (!migration.started()) migration.set_started(step.now());
   step.report(ConditionStatus::yes, "InstanceStarted",
               "the migration from " + step.source_name() + " to " + step.target_name() + " has started");
-  co_return step.advance("checking the hubs and the clusters");
+  co_return step.advance("validating the hubs and the clusters");
 }
 
 }  // namespace
 
 Handler pending_phase() {
   return Handler::serial(
-      {.description = "wait for its turn", .view = phase::View::checklist},
-      {step({.name = "hold", .description = "hold on to the resource until all is undone or done"}, hold),
-       step({.name = "turn", .description = "wait for others with the same clusters or hubs"}, wait_for_turn)});
+      {.description = "wait for other migrations", .view = phase::View::checklist},
+      {step({.name = "hold", .description = "add the finalizer"}, add_finalizer),
+       step({.name = "turn", .description = "wait for migrations with the same clusters or hubs, and for a free slot"},
+            wait_for_admission)});
 }
 
 }  // namespace hubferry::migration

@@ -1,8 +1,6 @@
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/migration/validation.hpp"
 #include "migration/definition.hpp"
-#include "migration/orders.hpp"
-#include "migration/timeouts.hpp"
-#include "migration/validation.hpp"
 
 namespace hubferry::migration {
 
@@ -10,41 +8,56 @@ namespace {
 
 using kube::ConditionStatus;
 
-/// What the resource itself asks for.
-Awaitable<ReconcileState> check_request(Step& step) {
-  const auto problems = request_problems(step.migration);
-  if (problems.empty()) co_return phase::done();
-  co_return co_await reject(step, problems.front().reason, joined(problems));
-}
+/// Reads for the validation, each retried until the phase's deadline.
+class RetriedReads final : public ValidationReads {
+ public:
+  explicit RetriedReads(Step& step) : step_(step) {}
 
-Awaitable<kube::Result<hubs::HubInfo>> look_up(Step& step, std::string hub) {
-  co_return co_await step->hubs.find(std::move(hub));
-}
-
-/// Both hubs are there, Available, and are hubs.
-Awaitable<ReconcileState> check_hubs(Step& step) {
-  std::vector<Problem> problems;
-  for (const auto& hub : {step.migration.from(), step.migration.to()}) {
-    auto look = [&] { return look_up(step, hub); };
-    auto info = co_await ask(step, look);
-    if (!info) co_return co_await reject(step, reason_of(info.error()), could_not_ask("the global hub", info.error()));
-    if (auto problem = hub_problem(*info)) problems.push_back(std::move(*problem));
+  Awaitable<OperationResult<hubs::HubInfo>> find_hub(std::string hub) override {
+    auto find = [&]() -> Awaitable<OperationResult<hubs::HubInfo>> { co_return co_await step_->hubs.find(hub); };
+    co_return co_await retry(step_, step_.time(), find);
   }
+  Awaitable<OperationResult<ClusterNames>> resolve_placement(std::string placement) override {
+    auto resolve = [&](hubagent::SourceHub& hub) { return hub.resolve_placement(placement); };
+    co_return co_await on_source(step_, resolve);
+  }
+  Awaitable<OperationResult<Outcome>> validate_on_source(ClusterNames clusters) override {
+    auto validate = [&](hubagent::SourceHub& hub) { return hub.validate(step_.migration.ref(), clusters); };
+    co_return co_await on_source(step_, validate);
+  }
+  Awaitable<OperationResult<Outcome>> validate_on_target(ClusterNames clusters) override {
+    auto validate = [&](hubagent::TargetHub& hub) { return hub.validate(step_.migration.ref(), clusters); };
+    co_return co_await on_target(step_, validate);
+  }
+
+ private:
+  Step& step_;
+};
+
+/// The spec, with the hubs as of the start.
+MigrationSpec spec_of(const Step& step) {
+  auto spec = step.migration.spec();
+  spec.from = step.migration.from();
+  spec.to = step.migration.to();
+  return spec;
+}
+
+Awaitable<ReconcileState> check_request(Step& step) {
+  const auto problems = check_spec(spec_of(step));
   if (problems.empty()) co_return phase::done();
   co_return co_await reject(step, problems.front().reason, joined(problems));
 }
 
-Awaitable<kube::Result<ClusterNames>> find_clusters(Step& step) {
-  if (auto listed = step.migration.listed_clusters()) co_return std::move(*listed);
-  auto resolve = [&](hubagent::SourceHub& source) { return source.resolve_placement(*step.migration.placement()); };
-  auto resolved = co_await ask_source(step, resolve);
-  if (!resolved) co_return resolved.error();
-  std::ranges::sort(*resolved);
-  resolved->erase(std::unique(resolved->begin(), resolved->end()), resolved->end());
-  co_return resolved;
+Awaitable<ReconcileState> check_hubs(Step& step) {
+  RetriedReads reads{step};
+  auto problems = co_await check_hub(reads, step.migration.from());
+  auto of_target = co_await check_hub(reads, step.migration.to());
+  std::ranges::move(of_target, std::back_inserter(problems));
+  if (problems.empty()) co_return phase::done();
+  co_return co_await reject(step, problems.front().reason, joined(problems));
 }
 
-/// Another migration has one of the clusters, which showed only now: back into the queue.
+/// Another migration has one of the clusters, as the placement shows only now: back to Pending.
 ReconcileState wait_again(Step& step, std::string_view obstacle) {
   step.report(conditions::started, ConditionStatus::no, "Waiting", obstacle);
   step.report(ConditionStatus::no, "Waiting", obstacle);
@@ -52,74 +65,73 @@ ReconcileState wait_again(Step& step, std::string_view obstacle) {
   return phase::go_to(phases::pending);
 }
 
-/// Which clusters: the list, or the placement's decisions, written down before anything else is touched.
-Awaitable<ReconcileState> note_clusters(Step& step) {
-  auto clusters = co_await find_clusters(step);
-  if (!clusters)
-    co_return co_await reject(
-        step, reason_of(clusters.error()),
-        "the placement cannot be resolved on " + step.source_name() + ": " + sentence_of(clusters.error()));
-  if (clusters->empty())
-    co_return co_await reject(
-        step, "ClusterNotFound",
-        "placement '" + step.migration.placement().value_or("") + "' selects no cluster of " + step.source_name());
-  if (const auto obstacle = step->admission.claim(std::string{step.migration.object.uid()}, *clusters))
+/// Writes the ledger before anything else is changed.
+Awaitable<ReconcileState> record_clusters(Step& step) {
+  RetriedReads reads{step};
+  const auto spec = spec_of(step);
+  auto selected = co_await select_clusters(reads, spec);
+  if (selected.problem) co_return co_await reject(step, selected.problem->reason, selected.problem->message);
+  if (const auto obstacle = step->admission.claim(std::string{step.migration.object.uid()}, selected.clusters))
     co_return wait_again(step, *obstacle);
   Ledger ledger;
-  ledger.all = std::move(*clusters);
-  auto kept = co_await keep_ledger(step, ledger);
-  if (!kept) co_return co_await reject(step, reason_of(kept.error()), sentence_of(kept.error()));
+  ledger.all = std::move(selected.clusters);
+  auto saved = co_await save_ledger(step, ledger);
+  if (!saved) co_return co_await reject(step, saved.error().reason(), saved.error().message());
   co_return phase::done();
 }
 
-/// Both hubs are asked at once, and all that is wrong is told at once.
-struct Answers {
-  std::optional<kube::Result<Outcome>> source;
-  std::optional<kube::Result<Outcome>> target;
-};
-
-Awaitable<> ask_both(Step& step, const ClusterNames& clusters, Answers& answers) {
-  auto check_source = [&](hubagent::SourceHub& source) { return source.validate(step.migration.ref(), clusters); };
-  auto check_target = [&](hubagent::TargetHub& target) { return target.validate(step.migration.ref(), clusters); };
-  auto from_source = [&]() -> Awaitable<> { answers.source.emplace(co_await ask_source(step, check_source)); };
-  auto from_target = [&]() -> Awaitable<> { answers.target.emplace(co_await ask_target(step, check_target)); };
+/// Runs the checks of both hubs concurrently; all problems are reported at once.
+Awaitable<std::vector<Problem>> check_on_both(Step& step, const ClusterNames& clusters) {
+  RetriedReads reads{step};
+  const auto spec = spec_of(step);
+  std::vector<Problem> problems;
+  std::vector<Problem> of_target;
+  auto check_source = [&]() -> Awaitable<> { problems = co_await check_on_source(reads, spec, clusters); };
+  auto check_target = [&]() -> Awaitable<> { of_target = co_await check_on_target(reads, spec, clusters); };
   auto both = [&](async::TaskScope& scope) -> Awaitable<> {
-    scope.spawn(from_source());
-    scope.spawn(from_target());
+    scope.spawn(check_source());
+    scope.spawn(check_target());
     co_return;
   };
   co_await async::with_scope(both);
+  std::ranges::move(of_target, std::back_inserter(problems));
+  co_return problems;
 }
 
-/// Every cluster can leave the source, and none of that name is on the target.
+/// Takes the problems of single clusters out of `problems`, one failure a cluster.
+Failures take_failures(const Step& step, std::vector<Problem>& problems) {
+  Failures failures;
+  for (const auto& problem : problems) {
+    if (problem.cluster.empty()) continue;
+    auto [entry, is_new] =
+        failures.try_emplace(problem.cluster, Failure{step.phase(), problem.reason, problem.message});
+    if (!is_new) entry->second.message += "; " + problem.message;
+  }
+  std::erase_if(problems, [](const Problem& problem) { return !problem.cluster.empty(); });
+  return failures;
+}
+
 Awaitable<ReconcileState> check_clusters(Step& step) {
   auto ledger = co_await load_ledger(step);
-  if (!ledger) co_return co_await reject(step, reason_of(ledger.error()), sentence_of(ledger.error()));
-  Answers answers;
-  co_await ask_both(step, ledger->all, answers);
-  std::vector<Problem> problems;
-  if (!*answers.source)
-    problems.push_back(
-        {reason_of(answers.source->error()), could_not_ask(step.source_name(), answers.source->error())});
-  if (!*answers.target)
-    problems.push_back(
-        {reason_of(answers.target->error()), could_not_ask(step.target_name(), answers.target->error())});
-  auto failures = problems_of_clusters(*answers.source ? failures_of(step, **answers.source) : no_failures(),
-                                       *answers.target ? failures_of(step, **answers.target) : no_failures());
-  if (problems.empty() && failures.empty()) {
+  if (!ledger) co_return co_await reject(step, ledger.error().reason(), ledger.error().message());
+  auto problems = co_await check_on_both(step, ledger->all);
+  if (problems.empty()) {
     step.report(
         ConditionStatus::yes, "ResourceValidated",
         count_clusters(ledger->all.size()) + " can move from " + step.source_name() + " to " + step.target_name());
-    co_return step.advance("preparing " + step.target_name() + ", then " + step.source_name() + ", for the move");
+    co_return step.advance("preparing " + step.target_name() + ", then " + step.source_name());
   }
+  auto failures = take_failures(step, problems);
   if (!failures.empty())
-    problems.push_back({common_reason(failures), std::to_string(failures.size()) + " of " +
-                                                     count_clusters(ledger->all.size()) +
-                                                     " cannot move: " + some_failures(failures, 10)});
+    problems.push_back({{},
+                        {},
+                        common_reason(failures),
+                        std::to_string(failures.size()) + " of " + count_clusters(ledger->all.size()) +
+                            " cannot move: " + some_failures(failures, 10)});
   step->reporter.clusters_failed(step.migration, step.phase(), failures);
   for (auto& [cluster, failure] : failures) ledger->fail(cluster, std::move(failure));
-  auto kept = co_await keep_ledger(step, *ledger);
-  if (!kept) step.log().warn("cannot write the lists of clusters", {{"error", kept.error().describe()}});
+  auto saved = co_await save_ledger(step, *ledger);
+  if (!saved) step.log().warn("cannot write the ledger", {{"error", saved.error().describe()}});
   co_return co_await reject(step, problems.front().reason, joined(problems));
 }
 
@@ -127,11 +139,12 @@ Awaitable<ReconcileState> check_clusters(Step& step) {
 
 Handler validating_phase() {
   return Handler::serial(
-      {.description = "check everything before anything is touched", .view = phase::View::checklist},
-      {step({.name = "request", .description = "the resource itself makes sense"}, check_request),
-       step({.name = "hubs", .description = "both hubs are there and Available"}, check_hubs),
-       step({.name = "clusters", .description = "which clusters, written down"}, note_clusters),
-       step({.name = "checks", .description = "each cluster can leave and can come"}, check_clusters)});
+      {.description = "validate everything before anything is changed", .view = phase::View::checklist},
+      {step({.name = "request", .description = "the spec is valid"}, check_request),
+       step({.name = "hubs", .description = "both hubs exist and are Available"}, check_hubs),
+       step({.name = "clusters", .description = "record the selected clusters"}, record_clusters),
+       step({.name = "checks", .description = "each cluster can leave the source and join the target"},
+            check_clusters)});
 }
 
 }  // namespace hubferry::migration

@@ -41,6 +41,10 @@ async::Duration default_timeout(std::string_view phase) {
   return row == nullptr ? first_phase.default_timeout : row->default_timeout;
 }
 
+async::Duration phase_timeout(const MigrationSpec& spec, std::string_view phase) {
+  return spec.stage_timeout.value_or(default_timeout(phase));
+}
+
 std::optional<hubagent::Stage> stage_from(std::string_view phase) {
   const auto* row = find_phase(phase);
   return row == nullptr ? std::nullopt : row->rollback_depth;

@@ -1,6 +1,6 @@
 #include "migration/reporter.hpp"
 
-#include "migration/status_text.hpp"
+#include "migration/status_report.hpp"
 
 namespace hubferry::migration {
 
@@ -101,12 +101,11 @@ void Reporter::ended(const Migration& migration, const Ledger& ledger, bool succ
   clusters_.with({"migrated"}).increment(static_cast<double>(ledger.success.size()));
   clusters_.with({"failed"}).increment(static_cast<double>(ledger.failures.size()));
   clusters_.with({"rolled_back"}).increment(static_cast<double>(ledger.rolled_back.size()));
-  if (const auto started = migration.time("startTime"))
+  if (const auto started = migration.started())
     duration_.with({success ? "completed" : "failed"}).observe(seconds(clock_.wall_now() - *started));
 }
 
-void Reporter::clusters_failed(const Migration& migration, const Phase& phase,
-                               const std::map<std::string, Failure>& failures) {
+void Reporter::clusters_failed(const Migration& migration, const Phase& phase, const Failures& failures) {
   const auto reason = phase + "Failed";
   if (failures.size() > most_single_events) {
     warn(migration, reason, "Migrate",

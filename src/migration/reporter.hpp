@@ -29,7 +29,7 @@ class Reporter {
   void ended(const Migration& migration, const Ledger& ledger, bool success);
 
   /// One event for each cluster, or one for all where there are many.
-  void clusters_failed(const Migration& migration, const Phase& phase, const std::map<std::string, Failure>& failures);
+  void clusters_failed(const Migration& migration, const Phase& phase, const Failures& failures);
   void warn(const Migration& migration, std::string_view reason, std::string_view action, std::string_view note);
   /// From the moment it was let go until it was Available on the target.
   void arrived(Duration cut_over);

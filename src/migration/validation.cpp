@@ -1,67 +1,137 @@
-#include "migration/validation.hpp"
+#include "hubferry/migration/validation.hpp"
 
-#include "migration/timeouts.hpp"
+#include <algorithm>
 
 namespace hubferry::migration {
 
 namespace {
 
 constexpr const char* bad_hub = "HubClusterInvalid";
-constexpr const char* bad_request = "ResourceInvalid";
+constexpr const char* bad_spec = "ResourceInvalid";
 
-bool is_given(const Migration& migration, std::string_view field) {
-  const auto* value = migration.object.find({"spec", field});
-  return value != nullptr && !value->is_null();
+std::string hub_text(const std::string& hub) {
+  return "hub '" + hub + "'";
+}
+
+std::optional<Problem> find_problem(const hubs::HubInfo& hub) {
+  const auto problem = [&](const std::string& message) {
+    return Problem{hub.name, {}, bad_hub, hub_text(hub.name) + " " + message};
+  };
+  if (!hub.exists) return problem("does not exist: the global hub has no ManagedCluster of that name");
+  if (!hub.is_hub) return problem("is a managed cluster, but not a hub");
+  if (!hub.available) return problem("is not Available: see the conditions of ManagedCluster " + hub.name);
+  return std::nullopt;
+}
+
+std::vector<Problem> problems_of(const std::string& hub, const OperationResult<hubagent::Outcome>& outcome) {
+  if (!outcome) return {{hub, {}, outcome.error().reason(), operation_failed(hub_text(hub), outcome.error())}};
+  std::vector<Problem> problems;
+  for (const auto& failed : outcome->failed) problems.push_back({hub, failed.cluster, failed.reason, failed.message});
+  return problems;
+}
+
+void append(std::vector<Problem>& problems, std::vector<Problem> more) {
+  std::ranges::move(more, std::back_inserter(problems));
 }
 
 }  // namespace
 
-std::vector<Problem> request_problems(const Migration& migration) {
+std::vector<Problem> check_spec(const MigrationSpec& spec) {
   std::vector<Problem> problems;
-  const auto from = migration.from();
-  const auto to = migration.to();
-  if (from.empty()) problems.push_back({bad_hub, "spec.from names no hub"});
-  if (to.empty()) problems.push_back({bad_hub, "spec.to names no hub"});
-  if (!from.empty() && from == to)
-    problems.push_back(
-        {bad_hub, "spec.from and spec.to are both '" + from + "': clusters can only move to another hub"});
-  const bool lists = is_given(migration, "includedManagedClusters");
-  const bool places = is_given(migration, "includedManagedClustersPlacementRef");
-  if (lists == places) {
-    problems.push_back({bad_request,
-                        "exactly one of spec.includedManagedClusters and spec.includedManagedClustersPlacementRef must "
-                        "be given"});
-  } else if (lists && migration.listed_clusters().value_or(ClusterNames{}).empty()) {
-    problems.push_back({bad_request, "spec.includedManagedClusters names no cluster"});
-  } else if (places && !migration.placement()) {
-    problems.push_back({bad_request, "spec.includedManagedClustersPlacementRef names no placement"});
-  }
-  if (auto sentence = timeout_problem(migration)) problems.push_back({bad_request, std::move(*sentence)});
+  const auto add = [&](const char* reason, std::string message) {
+    problems.push_back({{}, {}, reason, std::move(message)});
+  };
+  if (spec.from.empty()) add(bad_hub, "spec.from names no hub");
+  if (spec.to.empty()) add(bad_hub, "spec.to names no hub");
+  if (!spec.from.empty() && spec.from == spec.to)
+    add(bad_hub, "spec.from and spec.to are both '" + spec.from + "': clusters can only move to another hub");
+  if (spec.clusters.has_value() == spec.placement.has_value())
+    add(bad_spec,
+        "exactly one of spec.includedManagedClusters and spec.includedManagedClustersPlacementRef must be given");
+  else if (spec.clusters && spec.clusters->empty())
+    add(bad_spec, "spec.includedManagedClusters names no cluster");
+  else if (spec.placement && spec.placement->empty())
+    add(bad_spec, "spec.includedManagedClustersPlacementRef names no placement");
+  if (spec.stage_timeout_problem) add(bad_spec, *spec.stage_timeout_problem);
   return problems;
 }
 
-std::optional<Problem> hub_problem(const hubs::HubInfo& hub) {
-  const auto name = "hub '" + hub.name + "' ";
-  if (!hub.exists) return Problem{bad_hub, name + "does not exist: the global hub has no ManagedCluster of that name"};
-  if (!hub.is_hub) return Problem{bad_hub, name + "is a cluster, but no hub"};
-  if (!hub.available)
-    return Problem{bad_hub, name + "is not Available: see the conditions of ManagedCluster " + hub.name};
-  return std::nullopt;
+async::Awaitable<std::vector<Problem>> check_hub(ValidationReads& reads, std::string hub) {
+  std::vector<Problem> problems;
+  auto found = co_await reads.find_hub(hub);
+  if (!found)
+    problems.push_back({hub, {}, found.error().reason(), operation_failed("the global hub", found.error())});
+  else if (auto problem = find_problem(*found))
+    problems.push_back(std::move(*problem));
+  co_return problems;
+}
+
+async::Awaitable<SelectedClusters> select_clusters(ValidationReads& reads, const MigrationSpec& spec) {
+  SelectedClusters selected;
+  if (spec.clusters) {
+    selected.clusters = *spec.clusters;
+    co_return selected;
+  }
+  const auto placement = spec.placement.value_or(std::string{});
+  auto resolved = co_await reads.resolve_placement(placement);
+  if (!resolved) {
+    const auto& error = resolved.error();
+    const auto reason = error.is(kube::ErrorKind::not_found) ? std::string{"PlacementNotFound"} : error.reason();
+    selected.problem = {
+        spec.from,
+        {},
+        reason,
+        "placement '" + placement + "' cannot be resolved on " + hub_text(spec.from) + ": " + error.message()};
+    co_return selected;
+  }
+  selected.clusters = std::move(*resolved);
+  std::ranges::sort(selected.clusters);
+  selected.clusters.erase(std::unique(selected.clusters.begin(), selected.clusters.end()), selected.clusters.end());
+  if (selected.clusters.empty())
+    selected.problem = {spec.from,
+                        {},
+                        hubagent::reasons::not_found,
+                        "placement '" + placement + "' selects no cluster of " + hub_text(spec.from)};
+  co_return selected;
+}
+
+async::Awaitable<std::vector<Problem>> check_on_source(ValidationReads& reads, const MigrationSpec& spec,
+                                                       hubagent::ClusterNames clusters) {
+  auto outcome = co_await reads.validate_on_source(std::move(clusters));
+  co_return problems_of(spec.from, outcome);
+}
+
+async::Awaitable<std::vector<Problem>> check_on_target(ValidationReads& reads, const MigrationSpec& spec,
+                                                       hubagent::ClusterNames clusters) {
+  auto outcome = co_await reads.validate_on_target(std::move(clusters));
+  co_return problems_of(spec.to, outcome);
+}
+
+async::Awaitable<Validation> validate(ValidationReads& reads, MigrationSpec spec) {
+  Validation result;
+  result.problems = check_spec(spec);
+  if (!result.problems.empty()) co_return result;
+  auto source_problems = co_await check_hub(reads, spec.from);
+  auto target_problems = co_await check_hub(reads, spec.to);
+  const bool has_source = source_problems.empty();
+  const bool has_target = target_problems.empty();
+  append(result.problems, std::move(source_problems));
+  append(result.problems, std::move(target_problems));
+  if (spec.clusters || has_source) {
+    auto selected = co_await select_clusters(reads, spec);
+    result.clusters = std::move(selected.clusters);
+    if (selected.problem) result.problems.push_back(std::move(*selected.problem));
+  }
+  if (result.clusters.empty()) co_return result;
+  if (has_source) append(result.problems, co_await check_on_source(reads, spec, result.clusters));
+  if (has_target) append(result.problems, co_await check_on_target(reads, spec, result.clusters));
+  co_return result;
 }
 
 std::string joined(const std::vector<Problem>& problems) {
   std::string text;
   for (const auto& problem : problems) text += (text.empty() ? "" : ". ") + problem.message;
   return text;
-}
-
-std::map<std::string, Failure> problems_of_clusters(std::map<std::string, Failure> on_source,
-                                                    const std::map<std::string, Failure>& on_target) {
-  for (const auto& [cluster, failure] : on_target) {
-    auto [entry, is_new] = on_source.try_emplace(cluster, failure);
-    if (!is_new) entry->second.message += "; " + failure.message;
-  }
-  return on_source;
 }
 
 }  // namespace hubferry::migration

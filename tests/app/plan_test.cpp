@@ -180,12 +180,13 @@ TEST_F(PlanTest, TheMigrationsOwnTimeoutCounts) {
   spec["supportedConfigs"] = kube::json::object{{"stageTimeout", "90s"}};
   const auto made = plan(plan_request_of(object));
   EXPECT_TRUE(made.can_succeed()) << testing::PrintToString(reasons(made));
-  EXPECT_THAT(plan_text(made, false, Terminal{}), Contains(HasSubstr("within 1m30s (spec.supportedConfigs.stageTimeout) are rolled back")));
+  EXPECT_THAT(plan_text(made, false, Terminal{}),
+              Contains(HasSubstr("within 1m30s (spec.supportedConfigs.stageTimeout) are rolled back")));
   EXPECT_EQ(plan_json(made).at("estimate").at("registeringTimeoutSeconds"), 90.0);
   spec["supportedConfigs"] = kube::json::object{{"stageTimeout", "soon"}};
   const auto refused = plan(plan_request_of(object));
   EXPECT_THAT(reasons(refused), ElementsAre(":Invalid"));
-  EXPECT_THAT(refused.problems[0].message, HasSubstr("stageTimeout 'soon' cannot be read"));
+  EXPECT_THAT(refused.problems[0].message, HasSubstr("stageTimeout 'soon' is not a duration"));
 }
 
 TEST(SizeText, IsForPeople) {

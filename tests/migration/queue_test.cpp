@@ -350,7 +350,7 @@ TEST_F(CredentialTest, AnAccountOfSomebodyElseIsNotTouched) {
   loop.run(put());
   given("m1", {"a"});
   live_until("m1", "Failed");
-  EXPECT_THAT(condition("m1", "ResourceInitialized"), HasSubstr("is not this migration's"));
+  EXPECT_THAT(condition("m1", "ResourceInitialized"), HasSubstr("does not belong to this migration"));
   EXPECT_EQ(global.count(ocm::managed_service_accounts), 1u);
 }
 

@@ -157,7 +157,7 @@ TEST_F(StagesTest, TheSourceIsRestoredWhenTheTargetIsLostForGood) {
   for (auto& [name, cluster] : hubs.hub("hub1").clusters) EXPECT_TRUE(cluster.accepted) << name;
   EXPECT_TRUE(hubs.hub("hub1").kubeconfigs.empty());
   EXPECT_THAT(condition("m1", "ResourceRolledBack"),
-              testing::AllOf(HasSubstr("False Timeout"), HasSubstr("hub 'hub2' could not be asked"),
+              testing::AllOf(HasSubstr("False Timeout"), HasSubstr("operation on hub 'hub2' failed"),
                              HasSubstr("migration-request: rollback")));
   EXPECT_EQ(clusters("m1", "rolledBack"), 2);
 }
@@ -180,7 +180,7 @@ TEST_F(StagesTest, ARollbackThatFailsForOneClusterTellsWhichAndWhatToDo) {
   });
   EXPECT_THAT(
       condition("m1", "ResourceRolledBack"),
-      testing::AllOf(HasSubstr("False Error"), HasSubstr("b: something odd"), HasSubstr("bring b back by hand")));
+      testing::AllOf(HasSubstr("False Error"), HasSubstr("b: something odd"), HasSubstr("roll b back by hand")));
   EXPECT_EQ(clusters("m1", "rolledBack"), 1);
   EXPECT_FALSE(hubs.hub("hub1").clusters.at("a").marked);
   EXPECT_GE(events("RollbackingFailed").size(), 1u);
@@ -350,7 +350,7 @@ TEST_F(StagesTest, ARollbackWaitsForItsListsAndSaysSo) {
     co_await sleep(3h);
     EXPECT_EQ(phase("m1"), "Rollbacking");
     EXPECT_THAT(condition("m1", "ResourceRolledBack"),
-                testing::AllOf(HasSubstr("False ConfigMapConflict"), HasSubstr("rename or remove it")));
+                testing::AllOf(HasSubstr("False ConfigMapConflict"), HasSubstr("rename or delete it")));
     co_await global.api().remove(kube::resources::config_maps, key);
     co_await reaches("m1", "Failed");
   });

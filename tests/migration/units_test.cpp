@@ -4,11 +4,10 @@
 #include <boost/json/serialize.hpp>
 
 #include "hubferry/async/virtual_loop.hpp"
+#include "hubferry/migration/validation.hpp"
 #include "migration/admission.hpp"
-#include "migration/rollback_plan.hpp"
-#include "migration/status_text.hpp"
-#include "migration/timeouts.hpp"
-#include "migration/validation.hpp"
+#include "migration/deadlines.hpp"
+#include "migration/status_report.hpp"
 
 /// The parts of the controller that need nobody.
 namespace hubferry::migration::test {
@@ -29,58 +28,62 @@ Migration with_spec(std::string_view spec, std::string_view status = "{}") {
   return Migration{phase::KubeResource{kube::Object{std::move(object)}}};
 }
 
+MigrationSpec spec_of(std::string_view spec) {
+  return with_spec(spec).spec();
+}
+
 const auto sound = R"({"from": "hub1", "to": "hub2", "includedManagedClusters": ["b", "a", "b"]})";
 
 TEST(MigrationRequest, ASoundOneHasNoProblems) {
-  EXPECT_THAT(request_problems(with_spec(sound)), IsEmpty());
-  EXPECT_THAT(*with_spec(sound).listed_clusters(), ElementsAre("a", "b"));
+  EXPECT_THAT(check_spec(spec_of(sound)), IsEmpty());
+  EXPECT_THAT(*spec_of(sound).clusters, ElementsAre("a", "b"));
 }
 
 TEST(MigrationRequest, AllProblemsAreToldAtOnce) {
-  const auto problems = request_problems(with_spec(R"({"from": "hub1", "to": "hub1", "includedManagedClusters": [],
+  const auto problems = check_spec(spec_of(R"({"from": "hub1", "to": "hub1", "includedManagedClusters": [],
                     "supportedConfigs": {"stageTimeout": "soon"}})"));
   ASSERT_THAT(problems, SizeIs(3));
   EXPECT_EQ(problems[0].reason, "HubClusterInvalid");
   EXPECT_THAT(problems[0].message, HasSubstr("both 'hub1'"));
   EXPECT_THAT(problems[1].message, HasSubstr("names no cluster"));
-  EXPECT_THAT(problems[2].message, HasSubstr("'soon' cannot be read"));
+  EXPECT_THAT(problems[2].message, HasSubstr("'soon' is not a duration"));
 }
 
 TEST(MigrationRequest, NeitherListNorPlacementOrBothIsAProblem) {
-  EXPECT_THAT(joined(request_problems(with_spec(R"({"from": "a", "to": "b"})"))), HasSubstr("exactly one of"));
-  EXPECT_THAT(joined(request_problems(with_spec(R"({"from": "a", "to": "b", "includedManagedClusters": ["c"],
+  EXPECT_THAT(joined(check_spec(spec_of(R"({"from": "a", "to": "b"})"))), HasSubstr("exactly one of"));
+  EXPECT_THAT(joined(check_spec(spec_of(R"({"from": "a", "to": "b", "includedManagedClusters": ["c"],
                                                     "includedManagedClustersPlacementRef": "p"})"))),
               HasSubstr("exactly one of"));
-  EXPECT_THAT(request_problems(with_spec(R"({"from": "a", "to": "b", "includedManagedClustersPlacementRef": "p"})")),
+  EXPECT_THAT(check_spec(spec_of(R"({"from": "a", "to": "b", "includedManagedClustersPlacementRef": "p"})")),
               IsEmpty());
 }
 
 TEST(MigrationRequest, EmptyNamesAreProblems) {
-  EXPECT_THAT(joined(request_problems(with_spec(R"({"includedManagedClusters": ["", ""]})"))),
+  EXPECT_THAT(joined(check_spec(spec_of(R"({"includedManagedClusters": ["", ""]})"))),
               testing::AllOf(HasSubstr("spec.from names no hub"), HasSubstr("spec.to names no hub"),
                              HasSubstr("names no cluster")));
 }
 
 TEST(StageTimeout, IsTheDefaultUnlessTheMigrationBringsASoundOne) {
-  EXPECT_EQ(stage_timeout(with_spec(sound), phases::validating), 5min);
-  EXPECT_EQ(stage_timeout(with_spec(sound), phases::registering), 12min);
-  EXPECT_EQ(stage_timeout(with_spec(sound), phases::rollbacking), 12min);
-  EXPECT_EQ(stage_timeout(with_spec(sound), phases::cleaning), 10min);
-  EXPECT_EQ(stage_timeout(with_spec(R"({"supportedConfigs": {"stageTimeout": "1h30m"}})"), phases::cleaning), 90min);
+  EXPECT_EQ(phase_timeout(spec_of(sound), phases::validating), 5min);
+  EXPECT_EQ(phase_timeout(spec_of(sound), phases::registering), 12min);
+  EXPECT_EQ(phase_timeout(spec_of(sound), phases::rollbacking), 12min);
+  EXPECT_EQ(phase_timeout(spec_of(sound), phases::cleaning), 10min);
+  EXPECT_EQ(phase_timeout(spec_of(R"({"supportedConfigs": {"stageTimeout": "1h30m"}})"), phases::cleaning), 90min);
   for (const auto* bad : {R"("never")", R"("-5m")", R"("0s")", R"("")", "7", "{}"}) {
-    const auto migration = with_spec(std::string{R"({"supportedConfigs": {"stageTimeout": )"} + bad + "}}");
-    EXPECT_TRUE(timeout_problem(migration)) << bad;
-    EXPECT_EQ(stage_timeout(migration, phases::deploying), 5min) << bad;
+    const auto spec = spec_of(std::string{R"({"supportedConfigs": {"stageTimeout": )"} + bad + "}}");
+    EXPECT_TRUE(spec.stage_timeout_problem) << bad;
+    EXPECT_EQ(phase_timeout(spec, phases::deploying), 5min) << bad;
   }
 }
 
 TEST(StageTimeout, IsCountedFromTheStageAndSurvivesAClockThatWasSetBack) {
   async::VirtualLoop loop;
   const auto now = loop.clock().wall_now();
-  EXPECT_EQ(stage_deadline(now - 2min, 5min, loop.clock()), loop.clock().now() + 3min);
-  EXPECT_EQ(stage_deadline(now - 1h, 5min, loop.clock()), loop.clock().now() - 55min);
-  EXPECT_EQ(stage_deadline(now + 1h, 5min, loop.clock()), loop.clock().now() + 5min);
-  EXPECT_LT(stage_deadline(WallTime::min(), 5min, loop.clock()), loop.clock().now());
+  EXPECT_EQ(phase_deadline(now - 2min, 5min, loop.clock()), loop.clock().now() + 3min);
+  EXPECT_EQ(phase_deadline(now - 1h, 5min, loop.clock()), loop.clock().now() - 55min);
+  EXPECT_EQ(phase_deadline(now + 1h, 5min, loop.clock()), loop.clock().now() + 5min);
+  EXPECT_LT(phase_deadline(WallTime::min(), 5min, loop.clock()), loop.clock().now());
 }
 
 TEST(Ledger, ComesBackFromItsConfigMapAsItWas) {
@@ -255,19 +258,19 @@ TEST(RollbackPlan, EachClusterIsBroughtBackFromWhereItGot) {
   ledger.succeed("d");
   ledger.fail("a", {"Deploying", "Error", ""});
   ledger.fail("b", {"Registering", "Timeout", ""});
-  EXPECT_THAT(plan_rollback(migration, ledger, ledger.to_roll_back()), IsEmpty());
+  EXPECT_THAT(rollback_by_stage(migration, ledger, ledger.to_roll_back()), IsEmpty());
   migration.set_rollback_stage(Stage::registering);
-  const auto plan = plan_rollback(migration, ledger, ledger.to_roll_back());
+  const auto plan = rollback_by_stage(migration, ledger, ledger.to_roll_back());
   EXPECT_THAT(plan.at(Stage::deploying), ElementsAre("a"));
   EXPECT_THAT(plan.at(Stage::registering), ElementsAre("b", "c"));
   ledger.rolled_back = {"a", "b", "c"};
-  EXPECT_THAT(plan_rollback(migration, ledger, ledger.to_roll_back()), IsEmpty());
+  EXPECT_THAT(rollback_by_stage(migration, ledger, ledger.to_roll_back()), IsEmpty());
   // What is back on the source may still be on the target.
   EXPECT_THAT(ledger.to_undo(), ElementsAre("a", "b", "c"));
-  EXPECT_FALSE(judge_rollback(migration, ledger, {}).success);
-  EXPECT_THAT(judge_rollback(migration, ledger, {}).message, HasSubstr("not removed from hub 'hub2': a, b and c"));
+  EXPECT_FALSE(judge_rollback(migration, ledger).success);
+  EXPECT_THAT(judge_rollback(migration, ledger).message, HasSubstr("not deleted from hub 'hub2': a, b and c"));
   ledger.undone = {"a", "b", "c"};
-  EXPECT_TRUE(judge_rollback(migration, ledger, {}).success);
+  EXPECT_TRUE(judge_rollback(migration, ledger).success);
 }
 
 TEST(RollbackPlan, AnIncompleteRollbackTellsWhatToDo) {
@@ -276,10 +279,12 @@ TEST(RollbackPlan, AnIncompleteRollbackTellsWhatToDo) {
   Ledger ledger;
   ledger.all = {"a", "b"};
   ledger.rolled_back = {"a"};
-  const auto verdict = judge_rollback(migration, ledger, {{"source", "hub 'hub1': no answer within 12m0s."}});
+  migration.set_problem(
+      {activities::rollback, "source", "operation on hub 'hub1' failed: timed out after 12m0s.", true});
+  const auto verdict = judge_rollback(migration, ledger);
   EXPECT_FALSE(verdict.success);
   EXPECT_EQ(verdict.reason, "Timeout");
-  EXPECT_THAT(verdict.message, testing::AllOf(HasSubstr("To bring b back by hand"), HasSubstr("hubAcceptsClient"),
+  EXPECT_THAT(verdict.message, testing::AllOf(HasSubstr("To roll b back by hand"), HasSubstr("hubAcceptsClient"),
                                               HasSubstr("migration-request: rollback")));
 }
 

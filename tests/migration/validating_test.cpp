@@ -52,7 +52,7 @@ TEST_F(ValidatingTest, AHubThatIsNotAvailableIsRejected) {
 TEST_F(ValidatingTest, AClusterThatIsNoHubIsRejected) {
   hubs.hub("hub2").is_hub = false;
   given("m1", {"a"});
-  expect_rejected("m1", "HubClusterInvalid", "hub 'hub2' is a cluster, but no hub");
+  expect_rejected("m1", "HubClusterInvalid", "hub 'hub2' is a managed cluster, but not a hub");
 }
 
 TEST_F(ValidatingTest, AllClustersThatCannotMoveAreToldAtOnce) {
@@ -96,7 +96,7 @@ TEST_F(ValidatingTest, APlacementIsCheckedOnTheTargetToo) {
 
 TEST_F(ValidatingTest, AnUnknownPlacementIsRejected) {
   given("m1", {}, {{"includedManagedClustersPlacementRef", "unknown"}});
-  expect_rejected("m1", "Error", "there is no placement unknown");
+  expect_rejected("m1", "PlacementNotFound", "there is no placement unknown");
 }
 
 TEST_F(ValidatingTest, APlacementThatSelectsNothingIsRejected) {
@@ -108,7 +108,7 @@ TEST_F(ValidatingTest, APlacementThatSelectsNothingIsRejected) {
 TEST_F(ValidatingTest, AHubThatNeverAnswersIsAskedAgainAndThenGivenUp) {
   hubs.faults["source.validate"] = {.error = {}, .hang = true};
   given("m1", {"a"});
-  expect_rejected("m1", "Timeout", "hub 'hub1' could not be asked: no answer within 5m");
+  expect_rejected("m1", "Timeout", "operation on hub 'hub1' failed: timed out after 5m");
   EXPECT_EQ(hubs.count("hub1 source.validate"), 3u);
   EXPECT_GE(loop.clock().now() - async::TimePoint{}, 5min);
 }
@@ -130,7 +130,7 @@ TEST_F(ValidatingTest, AHubThatRefusesIsNotAskedAgain) {
 TEST_F(ValidatingTest, ItsOwnTimeoutReplacesTheStages) {
   hubs.faults["source.validate"] = {.error = {}, .hang = true};
   given("m1", {"a"}, {{"supportedConfigs", json::object{{"stageTimeout", "30s"}}}});
-  expect_rejected("m1", "Timeout", "no answer within 30s");
+  expect_rejected("m1", "Timeout", "timed out after 30s");
   EXPECT_LT(loop.clock().now() - async::TimePoint{}, 2min);
 }
 
@@ -143,7 +143,7 @@ TEST_F(ValidatingTest, AConfigMapOfSomebodyElseIsNeverOverwritten) {
   };
   loop.run(put());
   given("m1", {"a"});
-  expect_rejected("m1", "ConfigMapConflict", "ConfigMap default/m1 is not this migration's");
+  expect_rejected("m1", "ConfigMapConflict", "ConfigMap default/m1 does not belong to this migration");
   EXPECT_EQ(global.object(kube::resources::config_maps, {"default", "m1"})->string_at({"data", "mine"}), "yes");
 }
 

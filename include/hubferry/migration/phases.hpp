@@ -171,6 +171,8 @@ bool is_terminal(std::string_view phase);
 bool survives_deletion(std::string_view phase);
 std::string_view condition_of(std::string_view phase);
 async::Duration default_timeout(std::string_view phase);
+/// The migration's own timeout, else the default.
+async::Duration phase_timeout(const MigrationSpec& spec, std::string_view phase);
 
 /// What a rollback from this phase has to undo; absent: nothing.
 std::optional<hubagent::Stage> stage_from(std::string_view phase);

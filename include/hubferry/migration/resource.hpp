@@ -1,8 +1,17 @@
 #pragma once
 
-#include "hubferry/kube/resource.hpp"
+#include <optional>
+#include <string>
+#include <vector>
 
-/// The custom resource of a migration: its kind, its conditions, its annotations.
+#include "hubferry/async/clock.hpp"
+#include "hubferry/hubagent/migration_ref.hpp"
+#include "hubferry/hubagent/target_hub.hpp"
+#include "hubferry/kube/object.hpp"
+#include "hubferry/kube/resource.hpp"
+#include "hubferry/phase/state.hpp"
+
+/// The custom resource of a migration: its kind, spec and status, and the names that users meet in it.
 namespace hubferry::migration {
 
 /// global-hub.open-cluster-management.io/v1alpha1 ManagedClusterMigration.
@@ -34,5 +43,95 @@ inline constexpr const char* install_namespace_annotation =
     "global-hub.open-cluster-management.io/managed-serviceaccount-install-namespace";
 
 }  // namespace names
+
+/// The spec. A field that is missing is absent or empty here, a malformed one is empty; check_spec() names both.
+struct MigrationSpec {
+  std::string from;
+  std::string to;
+  std::optional<hubagent::ClusterNames> clusters;  // includedManagedClusters: sorted, without duplicates
+  std::optional<std::string> placement;            // includedManagedClustersPlacementRef
+  /// supportedConfigs.stageTimeout replaces the default timeout of every phase; absent: the defaults count.
+  std::optional<async::Duration> stage_timeout;
+  std::optional<std::string> stage_timeout_problem;  // why it is not a positive duration: a message
+};
+
+/// `migration` is the whole object.
+MigrationSpec read_spec(const kube::json::object& migration);
+
+/// The identity with which clusters first register on the target. The status names it; the secret is never in it.
+struct Credential {
+  static constexpr const char* managed_service_account = "ManagedServiceAccount";
+  static constexpr const char* service_account = "ServiceAccount";
+
+  std::string kind;
+  hubagent::BootstrapIdentity identity;
+};
+
+/// What a step of a rollback or a cleanup could not do. The others ran nevertheless.
+struct StepProblem {
+  std::string activity;  // "rollback" or "cleanup"
+  std::string step;
+  std::string message;
+  bool timed_out = false;
+};
+
+/// The status, parsed once. What is missing or malformed is empty or zero.
+struct MigrationStatus {
+  struct Clusters {
+    std::int64_t total = 0;
+    std::int64_t pending = 0;
+    std::int64_t migrating = 0;
+    std::int64_t migrated = 0;
+    std::int64_t failed = 0;
+    std::int64_t rolled_back = 0;
+  };
+  struct Condition {
+    std::string type;
+    std::string status;
+    std::string reason;
+    std::string message;
+    std::optional<async::WallTime> changed;  // any field of it, not only its status
+  };
+  struct Failure {
+    std::string cluster;
+    std::string stage;  // the phase in which it failed
+    std::string reason;
+    std::string message;
+  };
+
+  std::string phase;       // empty: no manager has seen it yet
+  std::string source_hub;  // as of the start, whatever the spec says now; empty before it
+  std::string target_hub;
+  std::optional<async::WallTime> started;
+  std::optional<async::WallTime> completed;
+  std::optional<async::WallTime> cut_over;       // leases on the target count from here
+  std::optional<async::WallTime> phase_started;  // of the current phase
+  std::optional<Credential> credential;
+  std::optional<hubagent::Stage> rollback_stage;  // what the rollback undoes; absent: nothing
+  Clusters clusters;
+  std::vector<Failure> failures;  // the first ones; all are in the ledger
+  std::vector<Condition> conditions;
+  std::vector<StepProblem> problems;
+  phase::States states;  // of the phase machine
+
+  [[nodiscard]] bool has_ended() const;
+  [[nodiscard]] bool has_succeeded() const;
+  /// It failed, or is being rolled back.
+  [[nodiscard]] bool is_failing() const;
+  /// The condition with the cause of the failure. Null: it is not failing, or no condition names a cause.
+  [[nodiscard]] const Condition* cause() const;
+  /// The condition that changed last.
+  [[nodiscard]] const Condition* latest_condition() const;
+};
+
+MigrationStatus read_status(const kube::json::object& status);
+/// `migration` is the whole object, with or without a status.
+MigrationStatus read_status(const kube::Object& migration);
+
+/// metadata.creationTimestamp.
+std::optional<async::WallTime> read_creation_time(const kube::Object& migration);
+
+/// All failed clusters, from the ledger: the ConfigMap beside the migration. By name.
+std::vector<MigrationStatus::Failure> read_failures(const kube::Object& config_map);
 
 }  // namespace hubferry::migration

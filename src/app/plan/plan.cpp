@@ -7,7 +7,6 @@
 
 #include "app/cli/table.hpp"
 #include "hubferry/migration/phases.hpp"
-#include "migration/timeouts.hpp"
 
 namespace hubferry::app {
 
@@ -195,11 +194,9 @@ PlanRequest plan_request_of(const json::object& object) {
   request.from = kube::string_at(object, {"spec", "from"});
   request.to = kube::string_at(object, {"spec", "to"});
   request.placement = kube::string_at(object, {"spec", "includedManagedClustersPlacementRef"});
-  const migration::Migration whole{phase::KubeResource{kube::Object{object}}};
-  if (const auto problem = migration::timeout_problem(whole))
-    request.timeout_problem = *problem;
-  else if (kube::find(object, {"spec", "supportedConfigs", "stageTimeout"}) != nullptr)
-    request.stage_timeout = migration::stage_timeout(whole, migration::phases::registering);
+  const auto spec = migration::read_spec(object);
+  request.timeout_problem = spec.stage_timeout_problem.value_or(std::string{});
+  request.stage_timeout = spec.stage_timeout;
   const auto* listed = kube::find(object, {"spec", "includedManagedClusters"});
   if (listed == nullptr) return request;
   if (!listed->is_array()) throw std::runtime_error("spec.includedManagedClusters is not a list");

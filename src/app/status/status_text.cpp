@@ -245,7 +245,8 @@ std::vector<std::string> migration_details(const MigrationView& migration, const
   const auto latest = latest_message(migration);
   if (!latest.empty() && (migration.cause() == nullptr || migration.cause() != migration.latest_condition()))
     add("Message", latest);
-  for (const auto& problem : migration.problems) add("Problem", problem, Colour::yellow);
+  for (const auto& problem : migration.problems)
+    add("Problem", problem.activity + ", " + problem.step + ": " + problem.message, Colour::yellow);
   add_timeline(lines, migration, now, terminal);
   add_failures(lines, migration, most_clusters, terminal);
   if (const auto more = unlisted(migration, most_clusters); !migration.failures.empty() && more > 0)

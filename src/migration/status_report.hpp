@@ -3,11 +3,11 @@
 #include "hubferry/kube/conditions.hpp"
 #include "migration/ledger.hpp"
 
-/// What people read in a migration's status. Functions of their arguments only.
+/// What users read in a migration's status. Pure functions.
 namespace hubferry::migration {
 
-/// Puts the condition into the status, with the generation that it speaks of and the time of its last change.
-/// Conditions keep the order in which they first came.
+/// Sets the condition, with the observed generation and the time of its last change. Conditions keep the order in which
+/// they were first set.
 void set_condition(Migration& migration, std::string_view type, kube::ConditionStatus status, std::string_view reason,
                    std::string_view message, WallTime now);
 
@@ -15,7 +15,7 @@ void set_condition(Migration& migration, std::string_view type, kube::ConditionS
 std::string condition_message(const Migration& migration, std::string_view type);
 
 /// status.clusters: counts, "migrated/total", and the first failed clusters with their errors. `working`: clusters that
-/// are neither here nor there count as migrating, else as pending.
+/// have neither arrived nor failed count as migrating, else as pending.
 void put_counts(Migration& migration, const Ledger& ledger, bool working);
 
 /// At most this many failed clusters are in the status, with this much text each: 5,000 clusters leave it small.
@@ -27,9 +27,20 @@ std::string count_clusters(std::size_t count);
 /// "a, b, c and 17 more".
 std::string some_names(const ClusterNames& names, std::size_t most = 5);
 /// "a: not found; b: not Available; and 3 more".
-std::string some_failures(const std::map<std::string, Failure>& failures, std::size_t most = 5);
+std::string some_failures(const Failures& failures, std::size_t most = 5);
 /// The reason that all failures share, else "Error".
-std::string common_reason(const std::map<std::string, Failure>& failures);
-ClusterNames names_of(const std::map<std::string, Failure>& failures);
+std::string common_reason(const Failures& failures);
+ClusterNames names_of(const Failures& failures);
+
+/// How a rollback ended: the condition ResourceRolledBack.
+struct RollbackVerdict {
+  bool success = false;
+  std::string reason;
+  std::string message;  // where it failed: also what a person can do now
+};
+RollbackVerdict judge_rollback(const Migration& migration, const Ledger& ledger);
+
+/// Clusters that did not arrive and have no failure of their own failed with their phase.
+void fail_remaining(const Migration& migration, Ledger& ledger);
 
 }  // namespace hubferry::migration

@@ -1,12 +1,13 @@
-#include "migration/status_text.hpp"
+#include "migration/status_report.hpp"
 
 #include "hubferry/async/clock.hpp"
+#include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::migration {
 
 namespace {
 
-// metav1.Condition allows 32 KiB; nobody reads that much.
+// metav1.Condition allows 32 KiB: more than anybody reads.
 constexpr std::size_t longest_message = 2048;
 
 json::object* find_in(json::object& status, std::string_view type) {
@@ -14,6 +15,15 @@ json::object* find_in(json::object& status, std::string_view type) {
     if (auto* condition = entry.if_object(); condition != nullptr && kube::string_at(*condition, {"type"}) == type)
       return condition;
   return nullptr;
+}
+
+/// What a person can do on the source for clusters that did not come back.
+std::string manual_advice(const Migration& migration, const ClusterNames& clusters) {
+  if (clusters.empty()) return {};
+  using namespace ocm::names;
+  return " To roll " + some_names(clusters) + " back by hand, remove the annotations " + migrating_annotation + ", " +
+         klusterlet_config_annotation + " and " + disable_auto_import_annotation + " from the ManagedCluster on hub '" +
+         migration.from() + "' and set spec.hubAcceptsClient to true.";
 }
 
 }  // namespace
@@ -68,7 +78,7 @@ std::string some_names(const ClusterNames& names, std::size_t most) {
   return text;
 }
 
-std::string some_failures(const std::map<std::string, Failure>& failures, std::size_t most) {
+std::string some_failures(const Failures& failures, std::size_t most) {
   std::string text;
   std::size_t shown = 0;
   for (const auto& [name, failure] : failures) {
@@ -79,7 +89,7 @@ std::string some_failures(const std::map<std::string, Failure>& failures, std::s
   return text;
 }
 
-std::string common_reason(const std::map<std::string, Failure>& failures) {
+std::string common_reason(const Failures& failures) {
   std::string reason;
   for (const auto& [name, failure] : failures) {
     if (!reason.empty() && failure.reason != reason) return "Error";
@@ -88,10 +98,42 @@ std::string common_reason(const std::map<std::string, Failure>& failures) {
   return reason.empty() ? "Error" : reason;
 }
 
-ClusterNames names_of(const std::map<std::string, Failure>& failures) {
+ClusterNames names_of(const Failures& failures) {
   ClusterNames names;
   for (const auto& [name, failure] : failures) names.push_back(name);
   return names;
+}
+
+void fail_remaining(const Migration& migration, Ledger& ledger) {
+  const auto stage = migration.rollback_stage();
+  if (!stage) return;
+  const Phase phase{to_string(*stage)};
+  const auto message = condition_message(migration, condition_of(phase));
+  for (const auto& cluster : ledger.under_way())
+    ledger.fail(cluster, {phase, "Error", message.empty() ? "the migration stopped in " + phase : message});
+}
+
+RollbackVerdict judge_rollback(const Migration& migration, const Ledger& ledger) {
+  const auto problems = migration.problems(activities::rollback);
+  const auto left = ledger.to_roll_back();
+  const bool all_undone = (left.empty() && ledger.to_undo().empty()) || !migration.rollback_stage();
+  if (problems.empty() && all_undone) {
+    if (ledger.rolled_back.empty()) return {true, "ResourceRolledBack", "nothing had to be rolled back"};
+    return {true, "ResourceRolledBack",
+            "back on hub '" + migration.from() + "': " + count_clusters(ledger.rolled_back.size())};
+  }
+  std::string text;
+  bool timed_out = false;
+  for (const auto& problem : problems) {
+    text += problem.message + " ";
+    timed_out = timed_out || problem.timed_out;
+  }
+  if (text.empty() && !left.empty()) text = "not back on hub '" + migration.from() + "': " + some_names(left) + ".";
+  if (text.empty()) text = "not deleted from hub '" + migration.to() + "': " + some_names(ledger.to_undo()) + ".";
+  return {false, timed_out ? "Timeout" : "Error",
+          "the rollback is not complete: " + text + manual_advice(migration, left) +
+              " To retry the rollback, set the annotation " + names::request_annotation + ": " +
+              names::rollback_request + " on the migration."};
 }
 
 }  // namespace hubferry::migration

@@ -1,0 +1,49 @@
+#include "migration/deadlines.hpp"
+
+#include <algorithm>
+
+namespace hubferry::migration {
+
+namespace {
+
+// Enough for an operation on a hub that answers; short enough that a hub that does not is soon left.
+constexpr Duration longest_guarantee = std::chrono::seconds{10};
+
+}  // namespace
+
+TimePoint phase_deadline(WallTime started, Duration timeout, const async::Clock& clock) {
+  // Times before 1970 come from a status that somebody edited; the span to the earliest would not fit a Duration.
+  const auto elapsed = std::max(Duration::zero(), Duration{clock.wall_now() - std::max(started, WallTime{})});
+  return async::later(clock.now(), timeout - elapsed);
+}
+
+TimeBudget::TimeBudget(async::Clock& clock, WallTime started, Duration timeout, bool guaranteed)
+    : clock_(&clock), timeout_(timeout), deadline_(phase_deadline(started, timeout, clock)), guaranteed_(guaranteed) {}
+
+TimePoint TimeBudget::guaranteed_until() const {
+  if (!guaranteed_) return TimePoint{};
+  return async::later(clock_->now(), std::min(attempt_timeout(), longest_guarantee));
+}
+
+TimeBudget TimeBudget::until(TimePoint earlier) const {
+  TimeBudget shorter{*this};
+  shorter.deadline_ = std::min(deadline_, earlier);
+  return shorter;
+}
+
+TimeBudget TimeBudget::one_attempt() const {
+  return until(async::later(clock_->now(), attempt_timeout()));
+}
+
+TimeBudget TimeBudget::share(double part) const {
+  const auto left = std::max(Duration::zero(), Duration{deadline_ - clock_->now()});
+  return until(clock_->now() + std::chrono::duration_cast<Duration>(left * part));
+}
+
+TimeBudget TimeBudget::unlimited() const {
+  TimeBudget longer{*this};
+  longer.deadline_ = async::never;
+  return longer;
+}
+
+}  // namespace hubferry::migration

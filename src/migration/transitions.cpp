@@ -1,0 +1,126 @@
+#include "migration/transitions.hpp"
+
+#include "hubferry/kube/edit.hpp"
+
+namespace hubferry::migration {
+
+namespace {
+
+constexpr auto no = kube::ConditionStatus::no;
+
+/// The resource is being deleted: stop here, undo what was done.
+Awaitable<ReconcileState> stop_for_deletion(Step& step) {
+  const std::string message = "the migration is being deleted";
+  step.log().info("migration is being deleted, rolling back");
+  if (const auto stage = stage_from(step.phase())) {
+    step.report(no, "Cancelled", message);
+    step.migration.set_rollback_stage(*stage);
+    co_return step.jump_to(phases::rollbacking, "rolling back to " + step.source_name() + ": " + message);
+  }
+  co_return co_await reject(step, "Cancelled", message);
+}
+
+Awaitable<ReconcileState> end_after_exception(Step& step, std::string text) {
+  if (survives_deletion(step.phase())) co_return continue_despite(step, Trouble{std::move(text)});
+  if (stage_from(step.phase())) co_return fail_phase(step, "Error", text);
+  co_return co_await reject(step, "Error", std::move(text));
+}
+
+/// Passes only cancellation on to the framework.
+Awaitable<ReconcileState> guarded(Step& step, const std::function<Awaitable<ReconcileState>(Step&)>& function) {
+  std::exception_ptr thrown;
+  try {
+    co_return co_await function(step);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  if (async::is_cancellation(thrown)) std::rethrow_exception(thrown);
+  co_return co_await end_after_exception(step, async::describe(thrown));
+}
+
+}  // namespace
+
+Handler step(phase::Metadata metadata, std::function<Awaitable<ReconcileState>(Step&)> function) {
+  auto leaf = [function = std::move(function)](Context& context, Migration& migration,
+                                               const phase::State&) -> Awaitable<ReconcileState> {
+    if (!migration.entered(context.phase())) migration.enter(context.phase(), context.clock().wall_now());
+    const auto began = *migration.entered(context.phase());
+    Step here{context, migration};
+    ReconcileState result;
+    if (migration.is_being_deleted() && !survives_deletion(context.phase())) {
+      result = co_await stop_for_deletion(here);
+    } else {
+      result = co_await guarded(here, function);
+    }
+    context->reporter.remember(migration, context.phase(), began);
+    co_return result;
+  };
+  return Handler::leaf(std::move(metadata), std::move(leaf));
+}
+
+ReconcileState fail_phase(Step& step, std::string_view reason, const std::string& message) {
+  step.report(no, reason, message);
+  if (const auto stage = stage_from(step.phase())) {
+    step.migration.set_rollback_stage(*stage);
+    step.enter(step.error_successor(), "rolling back to " + step.source_name());
+  }
+  return phase::failed(message);
+}
+
+ReconcileState fail_phase(Step& step, const OperationError& error, const std::string& what_failed) {
+  return fail_phase(step, error.reason(), what_failed.empty() ? error.message() : what_failed + ": " + error.message());
+}
+
+Awaitable<ReconcileState> reject(Step& step, std::string reason, std::string message) {
+  step.report(no, reason, message);
+  Ledger nothing_moved;
+  auto result = co_await finish(step, nothing_moved, step.error_successor());
+  if (!result.done) co_return result;
+  result.next.clear();
+  result.error = phase::Error{std::move(message)};
+  co_return result;
+}
+
+Awaitable<ReconcileState> finish(Step& step, const Ledger& ledger, const Phase& ending) {
+  auto& migration = step.migration;
+  // The finalizer first: if the process dies before the last status write, only the rest is repeated.
+  auto freed = co_await kube::remove_finalizer(step->global, managed_cluster_migrations, migration.object.key(),
+                                               names::finalizer);
+  // Retried whatever the error: a migration that has ended with its finalizer on could never be deleted.
+  if (!freed && freed.error().kind != kube::ErrorKind::not_found)
+    co_return phase::failed(
+        phase::Error::network("cannot remove the finalizer: " + OperationError{freed.error()}.message()));
+  if (freed && freed->uid() == migration.object.uid()) migration.object = *freed;
+  migration.set_completed(step.now());
+  step->reporter.ended(migration, ledger, ending == phases::completed);
+  co_return ending == step.successor() ? phase::done() : phase::go_to(ending);
+}
+
+Trouble::Trouble(const OperationError& error)
+    : message(error.message()), timed_out(error.kind() == OperationError::Kind::timed_out) {}
+
+Trouble::Trouble(std::string_view where, const OperationError& error)
+    : message(operation_failed(where, error)), timed_out(error.kind() == OperationError::Kind::timed_out) {}
+
+Trouble& Trouble::operator+=(const Trouble& more) {
+  if (more.empty()) return *this;
+  message += (message.empty() ? "" : ". ") + more.message;
+  timed_out = timed_out || more.timed_out;
+  return *this;
+}
+
+ReconcileState continue_despite(Step& step, const Trouble& trouble) {
+  const auto* activity = step.phase() == phases::rollbacking ? activities::rollback : activities::cleanup;
+  step.log().warn("step failed, continuing with the next one", {{"problem", trouble.message}});
+  step.migration.set_problem({activity, step.name(), trouble.message, trouble.timed_out});
+  return phase::done();
+}
+
+Failures failures_of(const Step& step, const Outcome& outcome) {
+  Failures failures;
+  for (const auto& failed : outcome.failed)
+    failures.insert_or_assign(failed.cluster, Failure{step.phase(), failed.reason, failed.message});
+  return failures;
+}
+
+}  // namespace hubferry::migration

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "migration/ledger_store.hpp"
+#include "migration/retry.hpp"
+#include "migration/status_report.hpp"
+
+/// How a step ends: with its phase continued, left, failed or ended. Steps return what these functions return.
+namespace hubferry::migration {
+
+using hubagent::Outcome;
+
+/// A leaf of a phase. Before `function` runs, it makes sure that a migration that is being deleted rolls back and that
+/// the start of the phase is recorded. An exception other than cancellation ends the phase as any failure does.
+Handler step(phase::Metadata metadata, std::function<Awaitable<ReconcileState>(Step&)> function);
+
+/// Ends the phase as failed: what was done is rolled back.
+ReconcileState fail_phase(Step& step, std::string_view reason, const std::string& message);
+/// "<what failed>: <the error's message>", with the error's reason.
+ReconcileState fail_phase(Step& step, const OperationError& error, const std::string& what_failed = {});
+
+/// Ends a migration that has not changed anything yet.
+Awaitable<ReconcileState> reject(Step& step, std::string reason, std::string message);
+
+/// Ends the migration: removes the finalizer, since nothing is left to undo, and counts the result.
+Awaitable<ReconcileState> finish(Step& step, const Ledger& ledger, const Phase& ending);
+
+/// What a step of Rollbacking or Cleaning could not do.
+struct Trouble {
+  std::string message;
+  bool timed_out = false;
+
+  Trouble() = default;
+  explicit Trouble(std::string text) : message(std::move(text)) {}
+  explicit Trouble(const OperationError& error);
+  /// "operation on <where> failed: …"
+  Trouble(std::string_view where, const OperationError& error);
+
+  [[nodiscard]] bool empty() const { return message.empty(); }
+  /// A further sentence.
+  Trouble& operator+=(const Trouble& more);
+};
+
+/// In Rollbacking and Cleaning no failed step stops the rest: the problem is recorded in the status, and the step is
+/// done.
+ReconcileState continue_despite(Step& step, const Trouble& trouble);
+
+/// An Outcome's failures, as of this step's phase.
+Failures failures_of(const Step& step, const Outcome& outcome);
+
+}  // namespace hubferry::migration
