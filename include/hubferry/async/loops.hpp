@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -18,12 +19,8 @@ class LoopPool {
   explicit LoopPool(std::size_t threads);
   LoopPool(const LoopPool&) = delete;
   LoopPool& operator=(const LoopPool&) = delete;
-  /// Does stop(), then destroys what was still suspended.
+  /// Stops the loops, joins their threads, then destroys what was still suspended.
   ~LoopPool();
-
-  /// Stops the loops and joins their threads. To be called before another loop is destroyed to which these may just be
-  /// bringing a result: they touch it for a moment longer than it takes to arrive.
-  void stop();
 
   /// The loops in turn, so that connections spread evenly. From any thread.
   Executor next();
@@ -38,7 +35,9 @@ class LoopPool {
 /// True while a loop of this thread destroys what was still suspended on it: owners need not have joined then.
 bool loop_is_being_destroyed() noexcept;
 
-/// Set for the lifetime of an object: see loop_is_being_destroyed().
+/// Scope in which a loop is destroyed: see loop_is_being_destroyed(). The constructor waits for other threads that are
+/// still inside a post_across(): Asio wakes the receiving loop up after the handler can already run there, so the
+/// result that lets a loop end may arrive before its sender has let go of that loop.
 class LoopDestruction {
  public:
   LoopDestruction();
@@ -46,6 +45,22 @@ class LoopDestruction {
   LoopDestruction(const LoopDestruction&) = delete;
   LoopDestruction& operator=(const LoopDestruction&) = delete;
 };
+
+/// Marks the calling thread, for its lifetime, as being inside a post to another thread's loop.
+class CrossLoopPost {
+ public:
+  CrossLoopPost();
+  ~CrossLoopPost();
+  CrossLoopPost(const CrossLoopPost&) = delete;
+  CrossLoopPost& operator=(const CrossLoopPost&) = delete;
+};
+
+/// asio::post() to a loop of another thread: that loop may be destroyed as soon as `function` has run.
+template <typename Function>
+void post_across(const Executor& target, Function&& function) {
+  const CrossLoopPost posting;
+  asio::post(target, std::forward<Function>(function));
+}
 
 /// Runs `make_task()` on the loop of `target` and brings its result, or error, back to the caller's loop.
 /// On the caller's own loop it is a plain call. Cancellation crosses over; the caller still waits for the task to

@@ -4,7 +4,6 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/deferred.hpp>
-#include <boost/asio/post.hpp>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -35,15 +34,15 @@ struct StartCrossing {
     auto slot = asio::get_associated_cancellation_slot(handler);
     if (slot.is_connected()) {
       slot.assign([target = target, crossing = crossing](asio::cancellation_type type) {
-        asio::post(target, [crossing, type] { crossing->signal.emit(type); });
+        post_across(target, [crossing, type] { crossing->signal.emit(type); });
       });
     }
     // Posted before any cancellation can be: the two arrive on the target in this order.
-    asio::post(target, [home = home, target = target, crossing = crossing, make_task = std::move(*make_task),
-                        handler = std::forward<Handler>(handler)]() mutable {
+    post_across(target, [home = home, target = target, crossing = crossing, make_task = std::move(*make_task),
+                         handler = std::forward<Handler>(handler)]() mutable {
       auto& signal = crossing->signal;
       auto bring_home = [home, handler = std::move(handler)](std::exception_ptr error) mutable {
-        asio::post(home, [handler = std::move(handler), error]() mutable { std::move(handler)(error); });
+        post_across(home, [handler = std::move(handler), error]() mutable { std::move(handler)(error); });
       };
       auto run = [crossing, make_task = std::move(make_task)]() mutable -> Awaitable<> {
         // Not left to Asio, which would hold on to it for a while: an exception then dies on either loop.
