@@ -22,6 +22,8 @@ TEST(DevScript, AMistakeNamesItselfBeforeAnythingIsDone) {
       {{"build", "--sanitize="}, "--sanitize takes address or thread, not ''"},
       {{"test", "--sanitize=fuzz"}, "--sanitize takes address or thread, not 'fuzz'"},
       {{"test", "Watch", "Cache"}, "test: one pattern only, not 'Watch' and 'Cache'"},
+      {{"test", "--optimized", "--sanitize=address"}, "test: --optimized and --sanitize are builds of their own"},
+      {{"test", "--repeat=often"}, "--repeat takes a number, not 'often'"},
       {{"fuzz", "soon"}, "fuzz takes a number of seconds, not 'soon'"},
       {{"fuzz", "0"}, "fuzz takes a number of seconds, not '0'"},
       {{"fuzz", "1", "2"}, "fuzz: unknown argument '2'"},
