@@ -50,7 +50,7 @@ Awaitable<> Notify::wait() {
   while (!pending_) {
     co_await waiters_.wait();
     if (is_cancelled(co_await asio::this_coro::cancellation_state)) {
-      if (pending_) waiters_.wake_one();  // the wake-up was for somebody who can use it
+      if (pending_) waiters_.wake_one();  // pass the wake-up on to another waiter
       throw_cancelled();
     }
   }

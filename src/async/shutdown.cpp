@@ -26,7 +26,7 @@ bool is_ignored(int signal) {
   return sigaction(signal, nullptr, &present) == 0 && present.sa_handler == SIG_IGN;
 }
 
-/// What the signals are answered with. All but the last on the loop of the body.
+/// What each signal does. All but `end` run on the loop of the body.
 struct SignalAnswers {
   std::function<void(int signal)> stop;
   std::function<void()> cancel;
@@ -34,11 +34,11 @@ struct SignalAnswers {
   std::function<void(const std::string& why, int code)> end;
 };
 
-/// Waits for signals in a thread of its own: whoever sends the second one most likely sees a loop that hangs.
+/// Waits for signals in its own thread: the second signal must work even if the loop hangs.
 class SignalThread {
  public:
   SignalThread(const ShutdownPolicy& policy, SignalAnswers answers) : policy_(policy), answers_(std::move(answers)) {
-    // Whoever started us with nohup wants us to outlive the terminal.
+    // Ignored under nohup: the process is to outlive the terminal.
     if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);
     await_signal();
     thread_ = std::thread([this] {
@@ -62,13 +62,13 @@ class SignalThread {
 
   void on_signal(int signal) {
     if (signalled_)
-      answers_.end("second signal (" + std::string(strsignal(signal)) + "): ending at once", 128 + signal);
+      answers_.end("second signal (" + std::string(strsignal(signal)) + "): exiting at once", 128 + signal);
     signalled_ = true;
     await_signal();
     answers_.stop(signal);
     after(policy_.grace, [this] {
       answers_.cancel();
-      after(policy_.unwind, [this] { answers_.end("something does not unwind: ending the process", 1); });
+      after(policy_.unwind, [this] { answers_.end("tasks did not unwind after cancellation: exiting", 1); });
     });
   }
 
@@ -119,13 +119,13 @@ class MainRun {
  private:
   SignalAnswers answers() {
     auto stop = [this](int signal) {
-      policy_.say("received signal (" + std::string(strsignal(signal)) + "): stopping in order, " +
-                  format_duration(policy_.grace) + " at most");
+      policy_.say("received signal (" + std::string(strsignal(signal)) + "): shutting down gracefully within " +
+                  format_duration(policy_.grace));
       signalled_ = true;
       stop_.set();
     };
     auto cancel = [this] {
-      policy_.say("not stopped in time: cancelling what still runs");
+      policy_.say("grace period over: cancelling what still runs");
       cancel_.emit(asio::cancellation_type::terminal);
     };
     return {.stop = [this, stop](int signal) { asio::post(*context_, [stop, signal] { stop(signal); }); },
@@ -135,7 +135,7 @@ class MainRun {
                   try {
                     policy_.say(why);
                   } catch (const std::exception&) {
-                    // The process ends, whether it finds words for it or not.
+                    // The process exits even if it cannot log why.
                   }
                   std::_Exit(code);
                 }};

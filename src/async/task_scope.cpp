@@ -22,7 +22,7 @@ class TaskScope::Child {
  public:
   asio::cancellation_signal signal;
   bool finished = false;
-  std::uint32_t stop_order = 0;  // not 0: told to stop, by itself and not with all the others
+  std::uint32_t stop_request = 0;  // not 0: asked to stop on its own, not with the whole scope
 };
 
 struct TaskScope::State : std::enable_shared_from_this<State> {
@@ -31,7 +31,7 @@ struct TaskScope::State : std::enable_shared_from_this<State> {
   explicit State(Executor ex) : executor(std::move(ex)) {}
 
   void start(ChildIterator child, Awaitable<> task) {
-    if (stopping || child->stop_order != 0) return on_finished(child, nullptr);
+    if (stopping || child->stop_request != 0) return on_finished(child, nullptr);
     auto on_end = [self = shared_from_this(), child](const std::exception_ptr& error) {
       self->on_finished(child, error);
     };
@@ -41,7 +41,7 @@ struct TaskScope::State : std::enable_shared_from_this<State> {
   void on_finished(ChildIterator child, const std::exception_ptr& error) {
     --running;
     child->finished = true;
-    const bool as_told = child->stop_order != 0 && is_cancellation(error);
+    const bool as_requested = child->stop_request != 0 && is_cancellation(error);
     std::erase(to_be_stopped, &*child);
     // While signals are being emitted the list must hold still; sweep() comes afterwards.
     if (emitting) {
@@ -49,7 +49,7 @@ struct TaskScope::State : std::enable_shared_from_this<State> {
     } else {
       children.erase(child);
     }
-    if (error && !stopping && !as_told) {
+    if (error && !stopping && !as_requested) {
       first_error = error;
       stop();
     }
@@ -65,16 +65,16 @@ struct TaskScope::State : std::enable_shared_from_this<State> {
   }
 
   void stop(Child& child) {
-    if (stopping || child.stop_order != 0) return;
-    child.stop_order = ++stop_orders;
+    if (stopping || child.stop_request != 0) return;
+    child.stop_request = ++stop_requests;
     to_be_stopped.push_back(&child);
     // A turn for each, for the reason above: a common one might come before the child's first suspension.
-    asio::post(executor, [self = shared_from_this(), order = stop_orders] { self->cancel_child(order); });
+    asio::post(executor, [self = shared_from_this(), request = stop_requests] { self->cancel_child(request); });
   }
 
-  void cancel_child(std::uint32_t order) {
+  void cancel_child(std::uint32_t request) {
     const auto found = std::find_if(to_be_stopped.begin(), to_be_stopped.end(),
-                                    [&](const Child* child) { return child->stop_order == order; });
+                                    [&](const Child* child) { return child->stop_request == request; });
     if (found == to_be_stopped.end()) return;  // it has ended meanwhile
     auto& child = **found;
     to_be_stopped.erase(found);
@@ -102,7 +102,7 @@ struct TaskScope::State : std::enable_shared_from_this<State> {
   bool stopping = false;
   bool emitting = false;
   bool must_sweep = false;
-  std::uint32_t stop_orders = 0;
+  std::uint32_t stop_requests = 0;
   std::exception_ptr first_error;  // by time: the root cause, not what it set off
   WaitList idle;
 };

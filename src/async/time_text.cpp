@@ -66,7 +66,7 @@ class Fields {
   [[nodiscard]] bool empty() const { return rest_.empty(); }
 
   [[noreturn]] void fail() const {
-    throw std::invalid_argument("'" + std::string(whole_) + "' is no RFC 3339 time such as 2030-01-31T12:00:00Z");
+    throw std::invalid_argument("'" + std::string(whole_) + "' is not an RFC 3339 time such as 2030-01-31T12:00:00Z");
   }
 
  private:
@@ -123,7 +123,7 @@ WallTime parse_time(std::string_view text) {
   const std::chrono::year_month_day date{std::chrono::year{year}, std::chrono::month{static_cast<unsigned>(month)},
                                          std::chrono::day{static_cast<unsigned>(day)}};
   if (!fields.empty() || !date.ok()) fields.fail();
-  // Nanoseconds in 64 bits end there. Go's zero time, 0001-01-01, is met in real objects.
+  // The range of 64-bit nanoseconds. Go's zero time, 0001-01-01, does occur in objects.
   if (year < 1678) return WallTime::min();
   if (year > 2261) return WallTime::max();
   return WallTime{sys_days{date}} + std::chrono::hours(hour) + std::chrono::minutes(minute) +
@@ -132,7 +132,7 @@ WallTime parse_time(std::string_view text) {
 
 Duration parse_duration(std::string_view text) {
   const auto fail = [&] {
-    return std::invalid_argument("'" + std::string(text) + "' is no duration such as 10s, 5m or 1h30m");
+    return std::invalid_argument("'" + std::string(text) + "' is not a duration such as 10s, 5m or 1h30m");
   };
   std::string_view rest = text;
   const bool negative = rest.starts_with('-');

@@ -6,7 +6,7 @@ namespace hubferry::async {
 
 namespace {
 
-/// A rate of next to nothing, or a burst without an end, is as good as one that takes thirty years.
+/// Clamped to thirty years, for rates close to zero and unlimited bursts.
 Duration bounded_nanoseconds(double count) {
   return Duration{static_cast<Duration::rep>(std::min(1e18, count))};
 }
@@ -28,7 +28,7 @@ Awaitable<Duration> TokenBucket::take() {
     ~Waiting() { --count; }
   };
   const Waiting waiting{waiting_};
-  // Only who is first waits for the token itself: so whoever gives up on the way has taken nothing.
+  // Only the first waiter waits for the token itself, so a waiter that gives up earlier has taken nothing.
   const auto turn = co_await turns_.acquire();
   co_await clock_.sleep_until(next_ - allowance_);
   next_ = later(next_, interval_);

@@ -101,7 +101,7 @@ void throw_exception_from_error(const Error& error, const boost::source_location
 
 namespace {
 
-/// The first column of the table in error.hpp that says yes.
+/// The first column with a yes in the table of error.hpp.
 enum class Recovery { same_request, fresh_read, repair, none };
 
 Recovery recovery_of(ErrorKind kind) {

@@ -27,7 +27,7 @@ bool is_host(std::string_view text, std::string_view allowed_besides_alphanumeri
 std::optional<BindAddress> parse_bind_address(std::string_view text) {
   if (text.empty() || text == "0") return std::nullopt;
   const auto fail = [&](const std::string& why) {
-    return std::invalid_argument("'" + std::string(text) + "' is no address: " + why +
+    return std::invalid_argument("'" + std::string(text) + "' is not a bind address: " + why +
                                  "; use :8080, 127.0.0.1:8080 or [::1]:8080, or 0 to switch it off");
   };
   const auto colon = text.rfind(':');
@@ -37,7 +37,7 @@ std::optional<BindAddress> parse_bind_address(std::string_view text) {
   if (host.starts_with('[')) {
     // A percent sign goes before the zone of a link-local address.
     if (!host.ends_with(']') || host.size() < 4 || !is_host(host.substr(1, host.size() - 2), ":.%"))
-      throw fail("the part in brackets is no IPv6 address");
+      throw fail("the part in brackets is not an IPv6 address");
     host = host.substr(1, host.size() - 2);
   } else if (host.find(':') != std::string_view::npos) {
     throw fail("an IPv6 address needs brackets");

@@ -26,8 +26,8 @@ namespace {
 
 constexpr auto with_error = asio::as_tuple(asio::deferred);
 
-// After a refusal: how much of what the client is still sending is read and thrown away, so that it gets to see the
-// answer. Closing at once would reset the connection under its hands.
+// After a refusal: how much of what the client is still sending is read and discarded, so that it can read the
+// response. Closing at once would reset the connection first.
 constexpr auto linger_time = std::chrono::seconds(1);
 constexpr std::size_t linger_bytes = 64UL * 1024;
 
@@ -45,7 +45,7 @@ HttpResponse refusal(int status, const std::string& why) {
   return {.status = status, .body = why + "\n"};
 }
 
-/// What to tell a client whose request cannot be read. nullopt: it is gone, or too slow, and gets no answer.
+/// The response to a request that cannot be read. nullopt: the client is gone, or too slow, and gets none.
 std::optional<HttpResponse> refusal_for(const error_code& ec) {
   if (ec == http::error::header_limit || ec == http::error::buffer_overflow)
     return refusal(431, "the request's header is too large");
@@ -53,7 +53,7 @@ std::optional<HttpResponse> refusal_for(const error_code& ec) {
   if (ec == http::error::bad_version) return refusal(505, "this server speaks HTTP/1.0 and HTTP/1.1");
   if (ec == http::error::partial_message || ec == http::error::end_of_stream) return std::nullopt;
   if (ec.category() == http::make_error_code(http::error::bad_value).category())
-    return refusal(400, "this is no HTTP request");
+    return refusal(400, "not an HTTP request");
   return std::nullopt;
 }
 
@@ -122,7 +122,7 @@ Awaitable<bool> HttpConnection::serve_one() {
   incoming.head = message.method() == http::verb::head;
   incoming.http10 = message.version() < 11;
   incoming.accepts_gzip = accepts_gzip(joined(message, http::field::accept_encoding));
-  // Any transfer coding means a body. Where one ends that is not chunked nobody can tell: what follows is no request.
+  // Any transfer coding means a body. Without chunks its end is unknown: what follows cannot be parsed as a request.
   const bool has_body = message.count(http::field::transfer_encoding) > 0 || parser.content_length().value_or(0) > 0;
   if (has_body) {
     auto answer = refusal(413, "requests must not have a body");
@@ -199,8 +199,8 @@ HttpResponse HttpConnection::handle(const HttpRequest& request) const {
   try {
     return handler_(request);
   } catch (...) {
-    options_.log.error("a page could not be made", {{"path", request.path}, {"error", std::current_exception()}});
-    return refusal(500, "the server could not make this page");
+    options_.log.error("HTTP handler failed", {{"path", request.path}, {"error", std::current_exception()}});
+    return refusal(500, "internal error");
   }
 }
 

@@ -24,7 +24,7 @@ namespace {
 
 // When accepting fails, as it does without free descriptors: long enough not to spin, short enough for a probe.
 constexpr auto pause_after_failure = std::chrono::milliseconds(100);
-constexpr auto complain_every = std::chrono::seconds(30);
+constexpr auto warn_interval = std::chrono::seconds(30);
 
 error_code open_and_bind(tcp::acceptor& acceptor, const tcp::endpoint& endpoint, bool both_families) {
   error_code ec;
@@ -88,7 +88,7 @@ struct HttpServer::State {
   const std::optional<BindAddress> address;
   tcp::acceptor acceptor;
   std::list<Connection> connections;
-  async::TimePoint next_complaint = async::TimePoint::min();
+  async::TimePoint next_warning = async::TimePoint::min();
 };
 
 Awaitable<> HttpServer::State::accept_all(std::shared_ptr<State> self, async::TaskScope& scope) {
@@ -130,8 +130,8 @@ Awaitable<> HttpServer::State::serve(std::shared_ptr<State> self, Connection con
   } catch (...) {
     const auto error = std::current_exception();
     if (async::is_cancellation(error)) throw;
-    // Whatever one client brought about, the others are to be served.
-    self->options.log.warn("a connection failed", {{"error", error}});
+    // One client's failure must not affect the others.
+    self->options.log.warn("HTTP connection failed", {{"error", error}});
   }
 }
 
@@ -147,14 +147,15 @@ bool HttpServer::State::make_room() {
     if (better) victim = connection.get();
   }
   if (victim == nullptr) return false;
-  options.log.debug("all places are taken: dropping the client that waits longest", {{"idle", victim->idle()}});
+  options.log.debug("connection limit reached, dropping the connection that has waited longest",
+                    {{"idle", victim->idle()}, {"limit", options.max_connections}});
   victim->drop();
   return true;
 }
 
-/// Best effort, without waiting: whoever floods the server shall not cost it anything.
+/// Best effort, without waiting: a flood of connections must not cost anything.
 void HttpServer::State::refuse(tcp::socket& socket) const {
-  options.log.debug("all places are taken by busy clients: refusing a new one");
+  options.log.debug("connection limit reached, refusing a new connection", {{"limit", options.max_connections}});
   const HttpResponse response{.status = 503, .body = "too many connections\n"};
   const auto message =
       response_head(response, {.keep_alive = false, .gzipped = false, .http10 = false}, clock.wall_now()) +
@@ -166,11 +167,11 @@ void HttpServer::State::refuse(tcp::socket& socket) const {
 }
 
 Awaitable<> HttpServer::State::recover(error_code ec) {
-  // Those clients were gone before they were accepted: no reason to pause.
+  // The client disconnected before it was accepted: no reason to pause.
   if (ec == asio::error::connection_aborted || ec == asio::error::connection_reset) co_return;
-  if (clock.now() >= next_complaint) {
+  if (clock.now() >= next_warning) {
     options.log.warn("cannot accept connections", {{"error", ec.message()}});
-    next_complaint = async::later(clock.now(), complain_every);
+    next_warning = async::later(clock.now(), warn_interval);
   }
   make_room();
   co_await clock.sleep_for(pause_after_failure);
@@ -201,8 +202,8 @@ std::uint16_t HttpServer::port() const {
 Awaitable<> HttpServer::run() {
   const auto state = state_;
   if (!state->acceptor.is_open()) co_return;
-  // Clients shall be told at once that nobody listens any more. A connection that was cancelled before its first turn
-  // is still in the list.
+  // Close the port at once, so that clients are refused. A connection that was cancelled before its first turn is
+  // still in the list.
   struct Leave {
     State& state;
     ~Leave() {

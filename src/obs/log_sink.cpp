@@ -99,12 +99,12 @@ class LogSink::Target final : public detail::LogTarget {
     progress_.notify_all();
   }
 
-  /// The buffer was just emptied: its first line tells what is missing before it.
+  /// The buffer was just emptied: its first line reports what is missing before it.
   void report_dropped() {
     const auto count = std::exchange(unreported_, 0);
     const auto size_before = pending_.size();
-    detail::append_line(pending_, style(), Level::warn, "log", "log lines were dropped: their reader is too slow", "",
-                        {{"dropped", count}});
+    detail::append_line(pending_, style(), Level::warn, "log", "log lines dropped: the reader of the log is too slow",
+                        "", {{"dropped", count}});
     accepted_ += pending_.size() - size_before;
   }
 
@@ -119,7 +119,7 @@ class LogSink::Target final : public detail::LogTarget {
   std::uint64_t accepted_ = 0;  // bytes that ever came into pending_
   std::uint64_t finished_ = 0;  // bytes of those that were written, or given up
   std::uint64_t dropped_ = 0;
-  std::uint64_t unreported_ = 0;  // dropped lines that no line has told of yet
+  std::uint64_t unreported_ = 0;  // dropped lines not yet reported
   bool closing_ = false;
   bool ended_ = false;
 };

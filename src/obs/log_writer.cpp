@@ -13,7 +13,7 @@ namespace hubferry::obs::detail {
 
 namespace {
 
-// A writer that waits for a reader looks this often whether it shall give up.
+// How often a writer that waits for a reader checks whether to give up.
 constexpr int look_up_every_ms = 50;
 
 std::size_t safe_piece(int fd) {
@@ -52,7 +52,7 @@ std::uint64_t LogWriter::write(std::string_view lines) {
 bool LogWriter::wait_until_writable() {
   for (;;) {
     pollfd entry{.fd = fd_, .events = POLLOUT, .revents = 0};
-    // Errors count as writable: write() then tells which.
+    // Errors count as writable: write() then returns them.
     if (poll(&entry, 1, look_up_every_ms) > 0) return true;
     if (std::chrono::steady_clock::now() >= give_up_at_.load()) return false;
   }

@@ -7,7 +7,8 @@
 
 namespace hubferry::obs::detail {
 
-/// Writes to a descriptor that may be a pipe nobody reads: waits as long as it must, but can be told to give up.
+/// Writes to a descriptor that may be a pipe nobody reads: waits until it is writable, or until the time set by
+/// give_up_at().
 /// One thread writes; give_up_at() may be called from any.
 class LogWriter {
  public:

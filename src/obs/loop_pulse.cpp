@@ -6,7 +6,7 @@ LoopPulse::LoopPulse(async::Clock& clock, Timing timing) : clock_(clock), timing
 
 async::Awaitable<> LoopPulse::run() {
   for (;;) {
-    mark();
+    beat();
     co_await clock_.sleep_for(timing_.beat);
   }
 }
@@ -15,7 +15,7 @@ Health::Check LoopPulse::check() const {
   return [this]() -> std::optional<std::string> {
     const auto silence = clock_.now() - last_beat_.load();
     if (silence < timing_.stuck_after) return std::nullopt;
-    return "the loop has not turned for " + async::format_duration(silence);
+    return "the event loop has been blocked for " + async::format_duration(silence);
   };
 }
 

@@ -24,7 +24,7 @@ bool is_any_of(std::string_view text, std::initializer_list<std::string_view> ca
   throw std::logic_error("metric '" + shape.name + "' " + why);
 }
 
-/// What Prometheus, OpenMetrics and promtool ask of a metric: found out here rather than by whoever scrapes.
+/// The rules of Prometheus, OpenMetrics and promtool, checked here rather than at the first scrape.
 void check_shape(const MetricShape& shape, const std::string& help) {
   const std::string_view name = shape.name;
   if (!prometheus::CheckMetricName(shape.name)) refuse(shape, "has a name that Prometheus does not allow");
@@ -32,7 +32,7 @@ void check_shape(const MetricShape& shape, const std::string& help) {
   const bool counter = shape.type == MetricType::Counter;
   if (counter && (!name.ends_with("_total") || name == "_total"))
     refuse(shape, "is a counter: its name must end in _total");
-  if (!counter && name.ends_with("_total")) refuse(shape, "is no counter: its name must not end in _total");
+  if (!counter && name.ends_with("_total")) refuse(shape, "is not a counter: its name must not end in _total");
   for (const auto* suffix : {"_bucket", "_count", "_sum", "_created"})
     if (name.ends_with(suffix)) refuse(shape, std::string("must not end in ") + suffix);
   for (const auto& label : shape.label_names) {

@@ -14,7 +14,7 @@ namespace hubferry::obs {
 
 namespace {
 
-/// What /proc/self/stat tells, in seconds and bytes.
+/// Values of /proc/self/stat, in seconds and bytes.
 struct ProcessStat {
   double cpu_seconds;
   double start_seconds_after_boot;
@@ -51,12 +51,12 @@ double boot_time() {
 }
 
 std::optional<double> count_open_fds() {
-  DIR* folder = opendir("/proc/self/fd");
-  if (folder == nullptr) return std::nullopt;
+  DIR* directory = opendir("/proc/self/fd");
+  if (directory == nullptr) return std::nullopt;
   double count = 0;
-  while (const auto* entry = readdir(folder))
+  while (const auto* entry = readdir(directory))
     if (entry->d_name[0] != '.') ++count;
-  closedir(folder);
+  closedir(directory);
   return count - 1;  // without the one that was opened for counting
 }
 

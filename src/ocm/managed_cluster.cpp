@@ -35,7 +35,7 @@ Narrow clamped(std::int64_t value) {
       std::clamp<std::int64_t>(value, std::numeric_limits<Narrow>::min(), std::numeric_limits<Narrow>::max()));
 }
 
-/// What others write for themselves (kubectl's last-applied-configuration above all) is large and of no use here.
+/// Other annotations (above all kubectl's last-applied-configuration) are large and of no use here.
 bool is_annotation_of_use(std::string_view key) {
   const auto domain = key.substr(0, key.find('/'));
   return domain.ends_with("open-cluster-management.io") || domain.ends_with("hubferry.io");
@@ -153,8 +153,7 @@ ManagedCluster::ManagedCluster(const Draft& draft)
   };
   Packer measure{nullptr, fixed};
   pack(measure);
-  buffer_size_ = static_cast<std::uint32_t>(measure.size());
-  buffer_ = std::make_unique_for_overwrite<char[]>(buffer_size_);
+  buffer_ = std::make_unique_for_overwrite<char[]>(measure.size());
   Packer fill{buffer_.get(), fixed};
   pack(fill);
 }

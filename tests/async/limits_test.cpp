@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 
 #include "hubferry/async/backoff.hpp"
-#include "hubferry/async/queue.hpp"
 #include "hubferry/async/semaphore.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/async/token_bucket.hpp"
 #include "hubferry/async/virtual_loop.hpp"
 #include "support/coroutine_test.hpp"
+#include "support/queue.hpp"
 
 namespace hubferry::async {
 namespace {
@@ -103,7 +103,7 @@ TEST_F(LimitsTest, APermitGrantedToACancelledWaiterIsNotLost) {
 
 TEST_F(LimitsTest, AQueueHoldsProducersBackWhenFull) {
   run([&]() -> Awaitable<> {
-    Queue<int> queue{2};
+    test::Queue<int> queue{2};
     int pushed = 0;
     auto producer = [&]() -> Awaitable<> {
       for (int i = 0; i < 5; ++i) {
@@ -129,7 +129,7 @@ TEST_F(LimitsTest, AQueueHoldsProducersBackWhenFull) {
 
 TEST_F(LimitsTest, AClosedQueueGivesOutWhatIsLeftAndTakesNothing) {
   run([&]() -> Awaitable<> {
-    Queue<int> queue{2};
+    test::Queue<int> queue{2};
     EXPECT_TRUE(queue.try_push(1));
     queue.close();
     EXPECT_FALSE(queue.try_push(2));
@@ -143,7 +143,7 @@ TEST_F(LimitsTest, AClosedQueueGivesOutWhatIsLeftAndTakesNothing) {
 
 TEST_F(LimitsTest, AConsumerThatIsCancelledAsItIsServedLeavesTheValueToTheNext) {
   run([&]() -> Awaitable<> {
-    Queue<int> queue{1};
+    test::Queue<int> queue{1};
     std::optional<int> taken;
     TaskScope cancelled{co_await asio::this_coro::executor};
     TaskScope living{co_await asio::this_coro::executor};
@@ -179,7 +179,7 @@ TEST_F(LimitsTest, NothingIsLostWhateverIsCancelledWhen) {
     SCOPED_TRACE(seed);
     Random random{seed};
     Semaphore semaphore{8};
-    Queue<int> queue{2};
+    test::Queue<int> queue{2};
     int acquiring = 0;
     int pushing = 0;
     int popping = 0;

@@ -94,7 +94,7 @@ TEST(RunMainDeathTest, ASecondSignalEndsTheProcessAtOnce) {
     patient.grace = 1h;
     run_main(body, patient);
   };
-  EXPECT_EXIT(run(), testing::ExitedWithCode(128 + SIGINT), "ending at once");
+  EXPECT_EXIT(run(), testing::ExitedWithCode(128 + SIGINT), "exiting at once");
 }
 
 // Who wants the process to end at once most likely sees it hang.
@@ -114,7 +114,7 @@ TEST(RunMainDeathTest, ASecondSignalEndsAProcessWhoseLoopHangs) {
   const auto by_signal = [](int status) {
     return testing::ExitedWithCode(128 + SIGINT)(status) || testing::ExitedWithCode(128 + SIGTERM)(status);
   };
-  EXPECT_EXIT(run(), by_signal, "ending at once");
+  EXPECT_EXIT(run(), by_signal, "exiting at once");
 }
 
 TEST(RunMainDeathTest, ALoopThatHangsIsEndedWithCodeOneWhenItsTimeIsUp) {
@@ -126,7 +126,7 @@ TEST(RunMainDeathTest, ALoopThatHangsIsEndedWithCodeOneWhenItsTimeIsUp) {
     };
     run_main(body, quick());
   };
-  EXPECT_EXIT(run(), testing::ExitedWithCode(1), "does not unwind");
+  EXPECT_EXIT(run(), testing::ExitedWithCode(1), "did not unwind");
 }
 
 TEST(RunMainDeathTest, ABodyThatDoesNotEvenUnwindIsEndedWithCodeOne) {
@@ -144,7 +144,7 @@ TEST(RunMainDeathTest, ABodyThatDoesNotEvenUnwindIsEndedWithCodeOne) {
     };
     run_main(body, quick());
   };
-  EXPECT_EXIT(run(), testing::ExitedWithCode(1), "does not unwind");
+  EXPECT_EXIT(run(), testing::ExitedWithCode(1), "did not unwind");
 }
 
 }  // namespace

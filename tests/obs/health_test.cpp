@@ -149,7 +149,7 @@ TEST(LoopPulse, PassesWhileTheLoopTurnsAndFailsWhenItDoesNot) {
   loop.run_for(29s);
   EXPECT_EQ(check(), std::nullopt);
   loop.run_for(3s);
-  EXPECT_THAT(check().value_or(""), HasSubstr("has not turned for 3"));
+  EXPECT_THAT(check().value_or(""), HasSubstr("has been blocked for 3"));
 }
 
 }  // namespace

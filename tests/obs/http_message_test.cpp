@@ -106,7 +106,7 @@ TEST(BindAddress, AWrongOneNamesItselfAndWhatWouldBeRight) {
       parse_bind_address(bad);
       ADD_FAILURE() << bad << " was accepted";
     } catch (const std::invalid_argument& error) {
-      EXPECT_THAT(error.what(), HasSubstr("'" + std::string(bad) + "' is no address"));
+      EXPECT_THAT(error.what(), HasSubstr("'" + std::string(bad) + "' is not a bind address"));
       EXPECT_THAT(error.what(), HasSubstr("127.0.0.1:8080"));
     }
   }

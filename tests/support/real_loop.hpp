@@ -49,14 +49,14 @@ class RealLoop {
     }
   }
 
-  /// How often something ran on this loop. Whoever only waits does not raise it.
+  /// How often a handler ran on this loop. Waiting does not count.
   [[nodiscard]] std::size_t turns() const { return turns_; }
 
  private:
   void run_until(const bool& finished) {
     context_->restart();
     while (!finished && context_->run_one() > 0) ++turns_;
-    if (!finished) throw std::runtime_error("the task waits for something that can no longer happen");
+    if (!finished) throw std::runtime_error("deadlock: the task waits and no operation is pending");
   }
 
   std::size_t turns_ = 0;

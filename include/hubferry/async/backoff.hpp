@@ -10,9 +10,9 @@ struct BackoffPolicy {
   Duration first = 800ms;
   Duration most = 30s;
   double factor = 2.0;
-  /// Each delay is drawn from [delay, delay * (1 + jitter)], so that many clients do not come back in step.
+  /// Each delay is drawn from [delay, delay * (1 + jitter)], so that many clients do not retry in step.
   double jitter = 1.0;
-  /// After an attempt that has gone well for this long, start over from `first`. The pause before it does not count.
+  /// An attempt that has succeeded for this long resets the delay to `first`. The pause before it does not count.
   Duration reset_after = 2min;
 };
 

@@ -33,8 +33,8 @@ class RealClock final : public Clock {
 std::string format_time(WallTime time);
 std::string format_micro_time(WallTime time);
 
-/// Reads either form; throws std::invalid_argument naming the text. Times outside of 1678 to 2261 become the earliest
-/// or the latest there is.
+/// Reads either form; throws std::invalid_argument naming the text. Times outside 1678 to 2261 are clamped to the
+/// earliest or latest time that can be represented.
 WallTime parse_time(std::string_view text);
 
 /// "1h2m3s", "250ms", "-5s": Go's notation, which Kubernetes users type. Throws std::invalid_argument naming the text.

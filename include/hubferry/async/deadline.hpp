@@ -22,8 +22,8 @@ Awaitable<> store_result(Awaitable<T> task, std::optional<T>& result) {
 }  // namespace detail
 
 /// Runs `task` until `deadline`, then cancels it, waits for it to unwind, and throws a timeout.
-/// A deadline that has passed already throws without starting the task. A task that finishes in the very turn in
-/// which time is up has finished: its result is returned.
+/// A deadline that has already passed throws without starting the task. A task that finishes in the same turn as the
+/// deadline has finished: its result is returned.
 template <typename T>
 Awaitable<T> with_deadline(Clock& clock, TimePoint deadline, Awaitable<T> task) {
   if (deadline == never) co_return co_await std::move(task);

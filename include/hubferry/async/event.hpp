@@ -23,7 +23,7 @@ class Event {
   WaitList waiters_;
 };
 
-/// "Look again": wakes whoever waits, or the next one who will. Many notifications before a wait count as one.
+/// "Look again": wakes one waiter, or the next to come. Many notifications before a wait count as one.
 /// No wake-up is lost between looking at the data and waiting.
 class Notify {
  public:

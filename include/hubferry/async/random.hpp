@@ -7,7 +7,7 @@
 
 namespace hubferry::async {
 
-/// Where all chance comes from: jitter, generated names, fault injection. One seed, one sequence, on every machine.
+/// The source of all randomness: jitter, generated names, fault injection. One seed gives one sequence, everywhere.
 /// Not for secrets. Not thread-safe: give every loop its own with fork().
 class Random {
  public:

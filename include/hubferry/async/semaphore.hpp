@@ -6,12 +6,12 @@
 
 namespace hubferry::async {
 
-/// Bounds how much runs at once. Fair: permits go to waiters in the order in which they asked.
-/// Cancellation: a waiter that is cancelled gives up its place; one that was granted in the same turn returns its
-/// permit when it unwinds.
+/// Limits concurrency. Fair: permits go to waiters in the order of their acquire() calls.
+/// Cancellation: a cancelled waiter leaves the queue; one that was granted a permit in the same turn returns it when
+/// it unwinds.
 class Semaphore {
  public:
-  /// The right to proceed, given back when destroyed.
+  /// The right to proceed, returned on destruction.
   class [[nodiscard]] Permit {
    public:
     Permit() = default;

@@ -55,11 +55,11 @@ template <std::invocable<TaskScope&> Body>
 Awaitable<> with_scope(Body body);
 
 /// Runs `body` to its end even if the caller is cancelled meanwhile; the caller's next co_await then throws.
-/// For the few writes that must not be torn: releasing a lease, recording a result. A coroutine that has been cancelled
-/// already must say `co_await asio::this_coro::throw_if_cancelled(false)` first: else this very co_await throws.
+/// For the few writes that must not be interrupted: releasing a lease, recording a result. A coroutine that has already
+/// been cancelled must first `co_await asio::this_coro::throw_if_cancelled(false)`: otherwise this co_await throws.
 Awaitable<> shielded(Awaitable<> body);
 
-/// Has the current coroutine been told to stop? For long stretches without a co_await, and for cleaning up:
+/// True if the current coroutine has been cancelled. For long stretches without a co_await, and for cleanup:
 /// `if (is_cancelled(co_await asio::this_coro::cancellation_state)) …` (which does not throw, unlike other awaits).
 inline bool is_cancelled(const asio::cancellation_state& state) {
   return state.cancelled() != asio::cancellation_type::none;

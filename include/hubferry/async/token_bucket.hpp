@@ -13,7 +13,7 @@ class TokenBucket {
 
   /// Takes one token, waiting for it if needed. Returns how long it waited.
   Awaitable<Duration> take();
-  /// Takes a token only if there is one now that nobody waits for.
+  /// Takes a token only if one is available now and there are no waiters.
   bool try_take();
 
  private:
@@ -22,7 +22,7 @@ class TokenBucket {
   Duration allowance_;  // how far the schedule may lag behind now: the burst
   TimePoint next_;      // when the next token falls due (a virtual schedule: GCRA)
   std::size_t waiting_ = 0;
-  Semaphore turns_{1};  // held by the waiter who is first
+  Semaphore turns_{1};  // held by the first waiter
 };
 
 }  // namespace hubferry::async

@@ -35,7 +35,7 @@ using WallTime = std::chrono::time_point<std::chrono::system_clock, Duration>;
 /// A deadline that never passes.
 inline constexpr TimePoint never = TimePoint::max();
 
-/// `from + by` without running over the end of time.
+/// `from + by`, saturating at `never` instead of overflowing.
 constexpr TimePoint later(TimePoint from, Duration by) {
   return by >= never - from ? never : from + by;
 }
@@ -46,7 +46,7 @@ bool is_cancellation(const std::exception_ptr& error) noexcept;
 /// True for what with_deadline() throws when time is up.
 bool is_timeout(const std::exception_ptr& error) noexcept;
 
-/// A sentence for a person: what() of the exception, or a fallback for foreign types.
+/// A message for people: what() of the exception, or a fallback for types that have none.
 std::string describe(const std::exception_ptr& error);
 
 /// Throws the exception that means "this coroutine was cancelled".

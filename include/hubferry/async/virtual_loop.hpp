@@ -20,7 +20,7 @@ class VirtualClock final : public Clock {
   [[nodiscard]] WallTime wall_now() const override { return start_ + now_.time_since_epoch() + wall_skew_; }
   Awaitable<> sleep_until(TimePoint when) override;
 
-  /// Sets the calendar off by `skew`, as when somebody corrects a machine's clock. Monotonic time goes on.
+  /// Shifts wall time by `skew`, as when a machine's clock is corrected. Monotonic time is not affected.
   void skew_wall(Duration skew) { wall_skew_ = skew; }
 
   /// When the next sleeper wakes.
@@ -49,7 +49,7 @@ class VirtualClock final : public Clock {
 /// takes the same steps every time. Real sockets do not belong here.
 class VirtualLoop {
  public:
-  /// 2030-01-01T00:00:00Z unless told.
+  /// Starts at 2030-01-01T00:00:00Z.
   VirtualLoop();
   explicit VirtualLoop(WallTime start);
   ~VirtualLoop();
@@ -58,7 +58,7 @@ class VirtualLoop {
   [[nodiscard]] VirtualClock& clock() { return clock_; }
 
   /// Runs `task` to its end, letting time pass as needed, and returns its result or throws its error.
-  /// Throws std::runtime_error when everything waits for something that can no longer happen.
+  /// Throws std::runtime_error on a deadlock: nothing is ready and no timer is pending.
   template <typename T>
   T run(Awaitable<T> task);
 
@@ -71,7 +71,7 @@ class VirtualLoop {
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
 
  private:
-  /// False when nothing is ready and nobody sleeps.
+  /// False when nothing is ready and no timer is pending.
   bool step_until(TimePoint limit);
 
   VirtualClock clock_;
@@ -101,7 +101,7 @@ T VirtualLoop::run(Awaitable<T> task) {
     }
     if (finished && !error) return std::move(*result);
   }
-  if (!finished) throw std::runtime_error("the task waits for something that can no longer happen");
+  if (!finished) throw std::runtime_error("deadlock: the task waits, nothing is ready and no timer is pending");
   if (error) std::rethrow_exception(error);
   if constexpr (!std::is_void_v<T>) std::terminate();
 }

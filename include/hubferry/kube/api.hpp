@@ -97,7 +97,7 @@ class WatchStream {
   virtual Awaitable<Result<std::vector<WatchEvent>>> next() = 0;
 };
 
-/// One API server. Implemented over HTTP, and straight into a simulated server's store: callers cannot tell which.
+/// One API server. Implemented over HTTP, and straight into a simulated server's store: callers see no difference.
 ///
 /// Executor: call from any one loop; the work happens on the implementation's own, results come back to the caller.
 /// Cancellation: terminal, at every call; a cancelled write may or may not have happened.
@@ -133,14 +133,14 @@ class Api {
   /// All pages as one list, from one consistent snapshot; starts afresh when the snapshot expires between pages.
   Awaitable<Result<std::vector<Object>>> list_all(const Resource& resource, ListOptions options);
 
-  /// Does this server serve that kind? Answered from discovery, which is asked once per group and version and again
-  /// after `no` (a CRD may have been installed since).
+  /// True if the server serves that kind. From discovery, which is read once per group and version, and again while the
+  /// kind is missing (a CRD may have been installed since).
   Awaitable<Result<bool>> serves(const Resource& resource);
-  /// May we? (SelfSubjectAccessReview.)
+  /// True if RBAC allows it to us (SelfSubjectAccessReview).
   Awaitable<Result<bool>> may(std::string verb, const Resource& resource, Key key, std::string subresource = {});
 
  private:
-  std::map<std::string, std::vector<std::string>> served_;  // by group version: plurals, as discovery told
+  std::map<std::string, std::vector<std::string>> served_;  // by group version: plurals, from discovery
 };
 
 }  // namespace hubferry::kube

@@ -30,7 +30,7 @@ struct CacheStatus {
   bool synced = false;
   std::size_t objects = 0;
   std::string resource_version;  // what the cache reflects; empty before the first list
-  Duration last_event_age{0};    // since the server last said anything, bookmarks included
+  Duration last_event_age{0};    // since the server last sent anything, bookmarks included
   std::uint64_t events = 0;
   std::uint64_t relists = 0;  // complete lists after the first
 };
@@ -51,24 +51,24 @@ class [[nodiscard]] CacheSubscription {
   std::shared_ptr<Slot> slot_;
 };
 
-/// What a new subscriber hears first.
+/// What a new subscriber is notified of first.
 enum class Replay {
   nothing,   // changes from now on
   existing,  // every object there is, as if it were new, before subscribe() returns
 };
 
-/// The untyped part of a Cache: holds the objects, tells whoever asked, and obeys a WatchMachine.
+/// The untyped part of a Cache: holds the objects, notifies handlers and waiters, and follows a WatchMachine.
 ///
 /// Readers see one state of the collection at a time: a list is collected aside and swapped in at once, with
 /// whatever was there before visible until then. It may lag behind the server; see wait_until_seen().
-/// Objects are immutable, and shared with readers for as long as these like.
+/// Objects are immutable; readers may keep them as long as they like.
 /// Handlers run after the whole change is visible, once per object that differs (by resourceVersion): a list that
-/// brings nothing new calls nobody, one that lacks an object reports its deletion. They are called in turn, must not
+/// brings nothing new notifies nobody, one that lacks an object reports its deletion. They are called in turn, must not
 /// block, and end run() with what they throw.
 /// Executor: everything on one loop; the API's work is done on the API's own.
-/// Cancellation: terminal, at every await. run() may be called again afterwards and goes on from what is known.
+/// Cancellation: terminal, at every await. run() may be called again afterwards and resumes from what is known.
 /// Errors: run() never ends by itself; failures are logged, counted and retried.
-/// Lifetime: outlives run(), and everybody who waits.
+/// Lifetime: outlives run() and all waiters.
 class CacheCore {
  public:
   using Pointer = std::shared_ptr<const void>;
@@ -104,11 +104,11 @@ class CacheCore {
   /// that come together it sees the last. Throws the timeout of async::with_deadline(), unless it holds already.
   Awaitable<Pointer> wait_for(Key key, Predicate predicate, TimePoint deadline);
 
-  /// Does the cache reflect the write to `key` that was answered with this version? A deletion since then counts.
+  /// True if the cache reflects the write to `key` that returned this version. A later deletion counts, too.
   /// Versions are compared as numbers, which holds within one resource of one server; a version that is no number is
   /// never seen.
   [[nodiscard]] bool has_seen(const Key& key, std::string_view resource_version) const;
-  /// Waits for has_seen(): so that nobody acts on a state from before our own last write.
+  /// Waits for has_seen(), so that no decision is based on a state from before our own last write.
   Awaitable<> wait_until_seen(Key key, std::string resource_version, TimePoint deadline);
 
  private:
@@ -127,13 +127,13 @@ class CacheCore {
     IndexFunction values;
     std::unordered_map<std::string, std::unordered_set<const Objects::value_type*>> objects;
   };
-  /// Those who wait for one thing; here as long as anybody does.
+  /// Waiters for one key or version; kept while there are any.
   struct Waiters {
     async::WaitList list;
     std::size_t users = 0;
   };
   template <typename Map>
-  class Place;
+  class WaiterSlot;
   /// What came of an action: the machine's next input, and what belongs to it.
   struct Report {
     WatchInput input = WatchInput::start;
@@ -162,7 +162,7 @@ class CacheCore {
   Change take_out(Objects::iterator at);
   void file(const Objects::value_type& entry);
   void unfile(const Objects::value_type& entry);
-  void tell(const Change& change, std::uint64_t number);
+  void notify(const Change& change, std::uint64_t number);
 
   Awaitable<Pointer> wait_for_change(Key key, Predicate predicate);
   Awaitable<> wait_for_version(std::uint64_t version);
@@ -177,7 +177,7 @@ class CacheCore {
   Objects objects_;
   std::map<std::string, Index, std::less<>> indexes_;
   std::vector<std::shared_ptr<CacheSubscription::Slot>> subscribers_;
-  std::uint64_t changes_ = 0;  // visible so far: subscribers hear of those after their beginning
+  std::uint64_t changes_ = 0;  // visible so far: subscribers are notified of those after they subscribed
 
   std::vector<Decoded> collected_;  // a list that is not complete yet
   std::uint32_t generation_ = 0;
@@ -188,7 +188,7 @@ class CacheCore {
   std::uint64_t events_ = 0;
   std::uint64_t relists_ = 0;
 
-  bool ending_ = false;  // places are not given back any more
+  bool ending_ = false;  // being destroyed: waiters no longer deregister
   std::unordered_map<Key, Waiters> key_waiters_;
   std::map<std::uint64_t, Waiters> version_waiters_;
 };

@@ -22,12 +22,12 @@ struct Condition {
   std::int64_t observed_generation = 0;  // zero: not written
 };
 
-/// Puts `condition` into `status.conditions`, where `status` is an object's status. Tells whether anything changed.
-/// lastTransitionTime moves only when the condition's status changes. Conditions keep their places; a new one comes
+/// Puts `condition` into `status.conditions`, where `status` is an object's status. True if anything changed.
+/// lastTransitionTime moves only when the condition's status changes. Conditions keep their order; a new one comes
 /// last.
 bool set_condition(json::object& status, const Condition& condition, async::WallTime now);
 
-/// Takes a condition out; tells whether it was there.
+/// Removes a condition; true if it was there.
 bool remove_condition(json::object& status, std::string_view type);
 
 /// The condition in `object`'s status; nullptr when there is none.

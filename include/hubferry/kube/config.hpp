@@ -60,7 +60,7 @@ ClientConfig load_kubeconfig(const std::filesystem::path& file, const std::strin
 /// they are refused, as are exec plugins: what comes from a Secret must not run programs or read files here.
 ClientConfig parse_kubeconfig(std::string_view text, const std::string& source,
                               const std::optional<std::filesystem::path>& base, const std::string& context = {});
-/// Reads kubeconfig text from a Secret whose other keys are the files that it refers to: names without a folder, such
+/// Reads kubeconfig text from a Secret whose other keys are the files that it refers to: plain names, such
 /// as `tls.crt`. A name that is not among `files` is refused, as are exec plugins.
 ClientConfig parse_kubeconfig_of_secret(std::string_view text, const std::string& source,
                                         const std::map<std::string, std::string>& files);
@@ -69,24 +69,24 @@ ClientConfig parse_kubeconfig_of_secret(std::string_view text, const std::string
 /// error.
 ClientConfig load_kubeconfigs(const std::vector<std::filesystem::path>& files, const std::string& context = {});
 
-/// Where configurations are looked for: the process's own surroundings, unless a test says otherwise.
-struct ConfigPlaces {
+/// Where configurations are looked for: the process's own environment, unless a test replaces it.
+struct ConfigLocations {
   /// The value of an environment variable; nullopt when it is not set.
   std::function<std::optional<std::string>(const std::string& name)> environment;
   std::filesystem::path service_account = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-  ConfigPlaces();
+  ConfigLocations();
 };
 
 /// The pod's own service account. Its token file is followed, since the kubelet rotates it.
-ClientConfig in_cluster_config(const ConfigPlaces& places = {});
+ClientConfig in_cluster_config(const ConfigLocations& locations = {});
 /// As kubectl and controller-runtime look for it: the flag's file, $KUBECONFIG (several files, merged),
 /// in-cluster, ~/.kube/config.
 ClientConfig find_config(const std::string& kubeconfig_flag, const std::string& context = {},
-                         const ConfigPlaces& places = {});
+                         const ConfigLocations& locations = {});
 
 /// Reads the files of authority, certificate and key again, as far as `config` was made from such. True when one of
-/// them says something else now; a file that cannot be read, or holds no PEM, changes nothing.
+/// them has changed; a file that cannot be read, or holds no PEM, changes nothing.
 bool reread_files(ClientConfig& config);
 
 /// A kubeconfig file for this configuration, with everything inline.

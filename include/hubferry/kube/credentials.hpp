@@ -25,15 +25,15 @@ class CredentialSource;
 ///
 /// A configuration's own token, password or certificate wins over its exec plugin, and a token file over a token, as
 /// in client-go. A token file is looked at no more than once a second and read again when it has changed; while it
-/// cannot be read, the last token (or the configuration's inline one) serves on. An exec plugin runs when there is no
-/// valid credential: its answer serves until ten seconds before it expires, callers that come meanwhile wait for the
+/// cannot be read, the last token (or the configuration's inline one) stays in use. An exec plugin runs when there is
+/// no valid credential: its answer serves until ten seconds before it expires, callers that come meanwhile wait for the
 /// same run, and a failure is the answer for one second, so that a broken plugin is not started for every request.
 ///
 /// Lifetime: outlives its callers; `clock` outlives it.
 /// Executor: all calls on one loop, the one of the server's connections.
-/// Cancellation: terminal. The caller that started a plugin takes it along when cancelled (the process is killed and
-/// reaped); one of those who waited then starts it again.
-/// Errors: unauthorized, with a sentence that names the file or the plugin and holds no secret.
+/// Cancellation: terminal. When the caller that started a plugin is cancelled, the process is killed and reaped; one of
+/// the waiters then starts it again. Errors: unauthorized, with a message that names the file or the plugin and holds
+/// no secret.
 class Credentials {
  public:
   Credentials(const ClientConfig& config, async::Clock& clock);
@@ -46,14 +46,15 @@ class Credentials {
   async::Awaitable<Result<std::string>> authorization_header();
 
   /// The certificate for new connections: the configuration's, or the exec plugin's. It may change with every call of
-  /// authorization_header(); connections made with another one should not be used on.
+  /// authorization_header(); connections made with another one should not be reused.
   [[nodiscard]] std::optional<ClientCertificate> client_certificate() const;
 
   /// The configuration's certificate has been renewed.
   void replace_certificate(ClientCertificate certificate) { certificate_ = std::move(certificate); }
 
   /// The server answered 401: the next call reads the file or runs the plugin again. Runs forced in this way are at
-  /// least a second apart, so that a server which refuses everybody does not make us start a process per request.
+  /// least a second apart, so that a server which rejects every credential does not make us start a process per
+  /// request.
   void invalidate();
   /// The same, unless the credential has been renewed since `rejected_header` was handed out.
   void invalidate(std::string_view rejected_header);

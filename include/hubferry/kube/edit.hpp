@@ -9,7 +9,7 @@
 
 namespace hubferry::kube {
 
-/// Brings an object into the wanted state and tells whether that changed anything.
+/// Brings an object into the wanted state; true if that changed anything.
 /// Called once for each state that was read, so: pure, and without effect when the object is as wanted already.
 using Mutation = std::function<bool(json::object&)>;
 
@@ -22,7 +22,7 @@ struct EditOptions {
 
 /// Reads, mutates, and writes with the resourceVersion that was read; nothing is written when nothing changed.
 /// After a conflict, and after a write without an answer, it reads and decides again, for a bounded number of attempts.
-/// After an answer that does not tell whether it happened it reads again too, but leaves another write to the caller.
+/// After an ambiguous response it reads again too, but leaves another write to the caller.
 /// Errors: those of the last read or write; `conflict` or `ambiguous` when the attempts were used up.
 Awaitable<Result<Object>> edit(Api& api, Resource resource, Key key, Mutation mutate, EditOptions options);
 Awaitable<Result<Object>> edit(Api& api, Resource resource, Key key, Mutation mutate);
@@ -49,7 +49,7 @@ bool contains_fields(const json::value& actual, const json::value& wanted);
 std::optional<json::object> merge_patch_between(const json::object& from, const json::object& to);
 
 bool has_finalizer(const Object& object, std::string_view finalizer);
-/// Mutations, to be combined with others. Both tell whether the object changed.
+/// Mutations, to be combined with others. Both return whether the object changed.
 bool put_finalizer(json::object& object, std::string_view finalizer);
 bool drop_finalizer(json::object& object, std::string_view finalizer);
 
@@ -63,7 +63,7 @@ struct Ownership {
   bool block_owner_deletion = true;
 };
 
-/// Makes `owner` an owner of `object`; tells whether that changed it. Errors: `invalid` for an owner that the garbage
+/// Makes `owner` an owner of `object`; true if that changed it. Errors: `invalid` for an owner that the garbage
 /// collector would not accept (another namespace, no uid), `conflict` when another controller owns it.
 Result<bool> set_owner(json::object& object, const Resource& owner_resource, const Object& owner, Ownership how = {});
 bool is_owned_by(const Object& object, std::string_view owner_uid);

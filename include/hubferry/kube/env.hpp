@@ -7,8 +7,8 @@
 
 namespace hubferry::kube {
 
-/// What every long-lived part gets from outside, so that a test can give it another world.
-/// Lifetime: the references outlive everybody who got them.
+/// The dependencies that every long-lived component gets injected, so that a test can replace them.
+/// Lifetime: the references outlive all components that use them.
 struct Env {
   async::Clock& clock;
   async::Random& random;

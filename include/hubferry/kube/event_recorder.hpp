@@ -44,9 +44,9 @@ struct EventRecorderOptions {
   unsigned attempts = 8;            // for an event that the server cannot take now
 };
 
-/// Tells users what happens to their objects: events.k8s.io/v1, aggregated and rate-limited, never in anybody's way.
+/// Reports to users what happens to their objects: events.k8s.io/v1, aggregated, rate-limited, never blocking.
 ///
-/// event() only takes note; run() writes. An event that does not fit, exceeds its object's rate, or is refused by the
+/// event() only records; run() writes. An event that does not fit, exceeds its object's rate, or is refused by the
 /// server is dropped and counted in event_recorder_dropped_total{reason="full"|"rate"|"rejected"|"unreachable"}.
 /// Repetitions are never dropped for their rate: they are counted, and the count is written as soon as the rate allows,
 /// at the latest when the series ends.
@@ -59,7 +59,7 @@ class EventRecorder {
   EventRecorder& operator=(const EventRecorder&) = delete;
   ~EventRecorder();
 
-  /// `reason`: a CamelCase word why, `action`: one for what was done; both cut at 128 bytes. `note`: a sentence for
+  /// `reason`: a CamelCase word why, `action`: one for what was done; both cut at 128 bytes. `note`: a message for
   /// people, cut at 1024 bytes; it must not hold secrets.
   void event(const ObjectReference& regarding, EventType type, std::string_view reason, std::string_view action,
              std::string_view note);

@@ -34,7 +34,7 @@ struct HttpApiOptions {
 
   /// Attempts after the first one, where repeating is safe.
   unsigned max_retries = 3;
-  /// A server that asks for a longer pause (Retry-After) gets its wish from the caller: the call fails at once.
+  /// If the server asks for a longer pause (Retry-After), the call fails at once and leaves the pause to the caller.
   Duration max_retry_after = std::chrono::seconds{10};
 
   /// The largest answer, after decompression.

@@ -16,39 +16,39 @@ class LeaseMachine;
 struct LeaderElectionOptions {
   std::string name;      // of the Lease
   std::string ns;        // of the Lease
-  std::string identity;  // of this process: no other may ever use it, not even the next one in the same pod
+  std::string identity;  // of this process: unique, not even reused by the next process in the same pod
 
   /// How long others wait, from the last renewal that they saw, before they take over.
   Duration lease_duration = std::chrono::seconds{15};
-  /// How long a leader goes on without a renewal.
+  /// How long a leader keeps leading without a renewal.
   Duration renew_deadline = std::chrono::seconds{10};
   /// Between two tries to take or renew the Lease.
   Duration retry_period = std::chrono::seconds{2};
   /// Give the Lease back when the work has ended, so that the next leader need not wait.
   bool release_on_stop = true;
 
-  /// Throws std::invalid_argument with a sentence for whoever set the values.
+  /// Throws std::invalid_argument naming the value that cannot work.
   void validate() const;
 };
 
-/// A term of leadership. Terms of one Lease have growing numbers: what the leader writes should carry the number or
-/// be conditional on it, so that the late write of a deposed leader fails. A Lease alone is no lock.
+/// A term of leadership. Its number only grows and is a fencing token: what the leader writes should carry it or be
+/// conditional on it, so that the late write of a deposed leader fails. A Lease alone is not a lock.
 struct LeaderEpoch {
   std::string identity;
   std::int64_t number = 0;  // leaseTransitions of the Lease
 };
 
-/// This process led and does so no more. It should end: what it knows may be out of date.
+/// This process has lost its leadership. It should exit: its state may be out of date.
 class LeadershipLost : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Lets one of several processes work at a time, by a coordination.k8s.io/v1 Lease.
+/// Leader election by a coordination.k8s.io/v1 Lease: one of several processes works at a time.
 ///
 /// A leader that cannot renew for renew_deadline, counted on the monotonic clock from the start of the last request
 /// that succeeded, cancels its work and waits for it to unwind. Others take over lease_duration after the last change
-/// that they saw, by their own clocks; nobody trusts a time that another machine wrote. So the work has
+/// that they saw, by their own clocks; timestamps of other machines are not trusted. So the work has
 /// lease_duration - renew_deadline to unwind before another starts.
 ///
 /// Lifetime: outlives run(); `api`, `events` and the references in `env` outlive it. Executor: one loop.
@@ -90,7 +90,7 @@ class LeaderElector {
   obs::Gauge master_status_;
   obs::Counter slow_path_;
   std::string reported_leader_;
-  std::string last_error_;  // why the last try failed: the end of the sentence when leadership is lost
+  std::string last_error_;  // why the last try failed: part of the message when leadership is lost
 };
 
 }  // namespace hubferry::kube

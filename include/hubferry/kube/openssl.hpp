@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-/// Owners for what OpenSSL hands out, and its ways of text. Only for .cpp files: these headers are large.
+/// RAII owners for OpenSSL's objects, and conversions to text. Only for .cpp files: these headers are large.
 namespace hubferry::kube::openssl {
 
 template <auto Free>
@@ -39,7 +39,7 @@ inline std::string content_of(const Bio& bio) {
   return size > 0 ? std::string{data, static_cast<std::size_t>(size)} : std::string{};
 }
 
-/// What a subject has of a field such as NID_commonName, in its order.
+/// The values of a subject's field such as NID_commonName, in order.
 std::vector<std::string> entries_of(const X509_NAME* subject, int field);
 
 }  // namespace hubferry::kube::openssl

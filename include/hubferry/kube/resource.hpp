@@ -25,7 +25,7 @@ struct Resource {
   [[nodiscard]] std::string path(const Key& key, std::string_view subresource = {}) const;
 };
 
-/// The kinds of Kubernetes itself that controllers meet. Others belong to the layers that know them.
+/// Kubernetes' own kinds that controllers use. Others belong to the layers that know them.
 namespace resources {
 
 extern const Resource namespaces;

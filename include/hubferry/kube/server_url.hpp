@@ -14,7 +14,7 @@ struct ServerUrl {
 
   bool operator==(const ServerUrl&) const = default;
 
-  /// What a certificate can be for: a zone is this machine's own business.
+  /// What a certificate can be for: a zone is local to this machine.
   [[nodiscard]] std::string host_without_zone() const;
   /// What belongs into a Host header: brackets around IPv6, no zone, and the port unless it is the scheme's own.
   [[nodiscard]] std::string authority() const;

@@ -37,7 +37,7 @@ Result<WatchEnvelope> split_watch_event(std::string_view line);
 /// A line that lies in one chunk is passed on in place; one that spans chunks is collected first.
 class LineSplitter {
  public:
-  /// A line of more than `max_line` bytes is an error: nobody may fill our memory.
+  /// A line of more than `max_line` bytes is an error: a server must not fill our memory.
   explicit LineSplitter(std::size_t max_line) : max_line_(max_line) {}
 
   /// Calls `on_line` for each line that `chunk` completes; the view is valid during the call.

@@ -37,7 +37,7 @@ enum class WatchState : std::uint8_t {
   watch_pause,  // waiting before it is asked for again
 };
 
-/// What has happened. Which of them a failure is, says cause_of().
+/// What has happened. cause_of() maps an error to one of these.
 enum class WatchInput : std::uint8_t {
   start,       // begin
   page,        // a page came, more will follow
@@ -105,15 +105,16 @@ struct WatchStep {
   bool complete = false;
   /// The open stream, if any, is of no more use: drop it before the action.
   bool drop_stream = false;
-  /// Why list or watch had to be begun again; empty when this is the normal course. One of few words: a metric label.
+  /// Why list or watch had to be begun again; empty when this is the normal course. A fixed set of values: a metric
+  /// label.
   std::string_view restart;
 };
 
-/// Deterministic: the same inputs at the same times with the same chance give the same steps.
+/// Deterministic: the same inputs at the same times with the same random seed give the same steps.
 /// An input that the state does not know throws std::logic_error: it is a bug of the caller.
 class WatchMachine {
  public:
-  /// One allowed step. The table is the specification; a test sees to it that every row is taken.
+  /// One allowed step. The table is the specification; a test checks that every row is taken.
   struct Transition {
     WatchState from;
     WatchInput input;

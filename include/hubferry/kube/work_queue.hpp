@@ -30,7 +30,7 @@ struct WorkQueueOptions {
   double overall_burst = 100;
 };
 
-/// Keys that want attention, first come first served.
+/// A queue of keys to reconcile, first in first out; as client-go's workqueue.
 ///
 /// A key is in the queue at most once, however often it is added, and is never given to two workers at once. A key
 /// that is added while a worker has it is queued once more when that worker is done: the run in flight may have read
@@ -55,7 +55,7 @@ class WorkQueue {
   void add_after(Key key, Duration delay);
   /// Adds after a delay that grows with each call for this key since its last forget().
   void add_rate_limited(Key key);
-  /// The key is well: its next failure starts from the first delay again. Takes nothing out of the queue.
+  /// The key succeeded: its next failure starts from the first delay again. Removes nothing from the queue.
   void forget(const Key& key);
   /// How often add_rate_limited() was called for this key since its last forget().
   [[nodiscard]] unsigned retries(const Key& key) const;

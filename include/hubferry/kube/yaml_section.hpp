@@ -33,8 +33,8 @@ class YamlSection {
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  /// "file: path.field: sentence"
-  [[noreturn]] void fail(std::string_view field, std::string_view sentence) const;
+  /// Throws ConfigError: "file: path.field: message"
+  [[noreturn]] void fail(std::string_view field, std::string_view message) const;
 
  private:
   [[nodiscard]] std::vector<YAML::Node> list(const std::string& field) const;
@@ -47,8 +47,8 @@ class YamlSection {
 /// The top of the document in `text`. An empty document is refused.
 YamlSection parse_yaml(std::string_view text, const std::string& file);
 
-/// The sentence for a field of a file.
+/// Throws ConfigError about a field of a file.
 [[noreturn]] void fail_config(std::string_view file, std::string_view path, std::string_view field,
-                              std::string_view sentence);
+                              std::string_view message);
 
 }  // namespace hubferry::kube

@@ -16,7 +16,7 @@ struct BindAddress {
 };
 
 /// Reads an address as Go's users type it: ":8080", "127.0.0.1:0", "[::1]:8080", "localhost:8080".
-/// nullopt for "" and "0": switched off. Throws std::invalid_argument with a sentence that names the text.
+/// nullopt for "" and "0": switched off. Throws std::invalid_argument with a message that quotes the text.
 std::optional<BindAddress> parse_bind_address(std::string_view text);
 
 }  // namespace hubferry::obs

@@ -14,11 +14,11 @@ namespace hubferry::obs {
 
 /// Named checks behind /livez, /readyz and /healthz (the old name of livez), answered as kube-apiserver does.
 ///
-/// `?verbose` lists every check, `?exclude=NAME` leaves one out, `/readyz/NAME` asks for one. Reasons are shown to
-/// those who ask verbosely; they must not contain secrets. Passing is 200, failing is 500.
+/// `?verbose` lists every check, `?exclude=NAME` leaves one out, `/readyz/NAME` asks for one. Reasons are only
+/// shown with `?verbose`; they must not contain secrets. Passing is 200, failing is 500.
 /// Liveness must not depend on other machines: a restart does not repair those.
 /// Thread-safe. Checks are called on the server's thread and must neither block nor touch what lives on another loop:
-/// CheckState carries a verdict from one to the other.
+/// CheckState carries a result from one thread to the other.
 class Health {
  public:
   /// nullopt: fine; else the reason why not. An exception counts as a reason.
@@ -26,7 +26,7 @@ class Health {
 
   Health();
 
-  /// Throws std::logic_error for a name that is taken, or that does not fit into a URL as it is.
+  /// Throws std::logic_error for a name that is already in use or cannot be part of a URL.
   void add_liveness(std::string name, Check check);
   void add_readiness(std::string name, Check check);
 
@@ -56,15 +56,15 @@ class Health {
   Checks readiness_;
 };
 
-/// A verdict that one thread sets and a check reads: `health.add_readiness("caches", state.check())`.
+/// A check result that one thread sets and another reads: `health.add_readiness("caches", state.check())`.
 class CheckState {
  public:
-  /// Fails with this reason until told otherwise.
+  /// Fails with this reason until pass() is called.
   explicit CheckState(std::string reason);
 
   void pass();
   void fail(std::string reason);
-  /// Shares the verdict; may outlive this object.
+  /// Shares the result; may outlive this object.
   [[nodiscard]] Health::Check check() const;
 
  private:

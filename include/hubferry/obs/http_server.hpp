@@ -14,16 +14,15 @@ namespace hubferry::obs {
 ///
 /// Made to be exposed to slow, broken and hostile clients: everything that a client can make it do is limited in size,
 /// time and number. GET and HEAD are answered, request bodies are refused, nothing else is understood.
-/// When all places are taken, the longest idle connection makes room for a new one, then the one that has stalled
-/// longest; if all are busy, the new one gets a 503.
+/// At the connection limit a new connection replaces the one that has been idle longest, else the one that has been
+/// stalled longest; if all are busy, the new one gets a 503.
 ///
 /// Executor: everything on the one given, which must be a single loop; call listen(), port() and run() from there, or
-/// before that loop has heard of the server. Real sockets, so real time: the Clock gives dates and pauses.
+/// before that loop runs. Real sockets, so real time: the Clock gives dates and pauses.
 class HttpServer {
  public:
   using Executor = async::Executor;
   using Request = HttpRequest;
-  using Response = HttpResponse;
   using Handler = HttpHandler;
 
   struct Options {
@@ -53,7 +52,7 @@ class HttpServer {
   /// False when the address says that the server is off: listen() and run() do nothing then.
   [[nodiscard]] bool enabled() const;
 
-  /// Opens the port. Throws std::runtime_error with a sentence that names the address.
+  /// Opens the port. Throws std::runtime_error with a message that names the address.
   void listen();
   /// The port that listen() opened: for addresses with port 0. 0 when it is off.
   [[nodiscard]] std::uint16_t port() const;

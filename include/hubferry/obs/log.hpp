@@ -1,6 +1,6 @@
 #pragma once
 
-// All there is for logging: Logger for whoever logs, LogSink for main, LogCapture for tests.
+// Everything for logging: Logger for callers, LogSink for main, LogCapture for tests.
 #include "hubferry/obs/log_sink.hpp"
 #include "hubferry/obs/log_value.hpp"
 #include "hubferry/obs/logger.hpp"

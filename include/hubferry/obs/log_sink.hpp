@@ -17,8 +17,8 @@ namespace hubferry::obs {
 
 /// Writes log lines to a file descriptor from a thread of its own.
 ///
-/// Whoever logs only appends to a buffer. When the reader of the descriptor is so slow that the buffer is full, lines
-/// are dropped and counted, and a line says how many as soon as there is room again.
+/// Logging only appends to a buffer. When the reader of the descriptor is so slow that the buffer is full, lines are
+/// dropped and counted, and one line reports how many as soon as there is room again.
 /// Thread-safe. Lifetime: its loggers may outlive it.
 class LogSink {
  public:
@@ -32,7 +32,7 @@ class LogSink {
     const async::Clock* clock = nullptr;
     /// What may wait to be written. As much again may be on its way to the descriptor.
     std::size_t queue_bytes = 1024UL * 1024;
-    /// How long the destructor waits for a descriptor that takes nothing.
+    /// How long the destructor waits for a descriptor that is not writable.
     std::chrono::nanoseconds exit_wait = std::chrono::seconds(2);
   };
 
@@ -50,7 +50,7 @@ class LogSink {
   /// Waits until all lines logged before are written; false when that took longer than `limit`.
   bool flush(std::chrono::nanoseconds limit = std::chrono::seconds(1));
 
-  /// How many lines were lost so far.
+  /// How many lines were dropped so far.
   [[nodiscard]] std::uint64_t dropped() const;
 
  private:

@@ -36,7 +36,7 @@ class Value {
   template <typename Rep, typename Period>
   Value(std::chrono::duration<Rep, Period> duration)
       : any_(std::chrono::duration_cast<std::chrono::nanoseconds>(duration)) {}
-  /// Shown as the exception's sentence.
+  /// Shown as the exception's message.
   Value(std::exception_ptr error) : any_(std::move(error)) {}
   Value(const Secret&) : any_(Redacted{}) {}
 

@@ -14,7 +14,7 @@ enum class LogFormat { json, text };
 
 std::string_view to_string(Level level);
 std::string_view to_string(LogFormat format);
-/// nullopt for a name that is none.
+/// nullopt for an unknown name.
 std::optional<Level> parse_level(std::string_view name);
 std::optional<LogFormat> parse_log_format(std::string_view name);
 
@@ -23,10 +23,10 @@ class LogTarget;
 struct LogContext;
 }  // namespace detail
 
-/// Writes lines with the fields it carries: the context of whoever holds it, such as a migration and its phase.
+/// Writes lines with the fields it carries: the context of its holder, such as a migration and its phase.
 ///
-/// A cheap value: pass it down by value and add what the callee is about. Default-made it discards everything.
-/// Thread-safe. Never blocks and never throws: what cannot be taken is dropped and counted by the sink.
+/// A cheap value: pass it down by value and add what the callee is about. A default-constructed one discards
+/// everything. Thread-safe. Never blocks and never throws: lines that do not fit are dropped and counted by the sink.
 /// Lifetime: may outlive its sink; lines are discarded then.
 class Logger {
  public:

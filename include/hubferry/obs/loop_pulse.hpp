@@ -7,10 +7,10 @@
 
 namespace hubferry::obs {
 
-/// Tells whether a loop still turns: a liveness check that depends on nothing but the loop.
+/// Checks whether a loop still makes progress: a liveness check that depends on nothing but the loop.
 ///
-/// run() leaves a time mark on the watched loop at every beat; check() finds out, from whichever thread serves the
-/// probes, whether the last mark is too old.
+/// run() records the time of every beat on the watched loop; check() compares the last beat with the clock, on
+/// whichever thread serves the probes.
 /// Lifetime: must outlive run() and the Health that has its check. Cancellation: ends run().
 class LoopPulse {
  public:
@@ -27,7 +27,7 @@ class LoopPulse {
   [[nodiscard]] Health::Check check() const;
 
  private:
-  void mark() { last_beat_.store(clock_.now()); }
+  void beat() { last_beat_.store(clock_.now()); }
 
   async::Clock& clock_;
   Timing timing_;

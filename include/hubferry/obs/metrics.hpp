@@ -90,9 +90,9 @@ class ScrapeHook;
 
 /// All metrics of a process, and their text for Prometheus.
 ///
-/// Asking for a name twice gives the same object; asking for it with another type, other labels or other buckets is a
-/// std::logic_error, as is a name that `promtool check metrics` would complain of. Series exist, at 0, from the moment
-/// they are first asked for: ask at the start. Thread-safe.
+/// Requesting a name twice gives the same object; requesting it with another type, other labels or other buckets is a
+/// std::logic_error, as is a name that `promtool check metrics` would reject. Series exist, at 0, from the moment
+/// they are first requested: request them at startup. Thread-safe.
 class Metrics {
  public:
   static constexpr std::size_t default_max_series = 100;
@@ -116,7 +116,7 @@ class Metrics {
                                       std::size_t max_series = default_max_series);
 
   /// Called before each scrape, on the scraping thread, one scrape at a time: to refresh gauges. What it refers to
-  /// must outlive the last scrape. A hook that throws is passed over. It must not scrape or end a ScrapeHook itself.
+  /// must outlive the last scrape. Exceptions of a hook are ignored. It must not scrape or end a ScrapeHook itself.
   void on_collect(std::function<void()> refresh);
   /// The same for as long as the returned object lives: for sources that end before the metrics do.
   [[nodiscard]] ScrapeHook while_alive_on_collect(std::function<void()> refresh);

@@ -16,7 +16,7 @@ extern const kube::Resource managed_clusters;
 
 enum class ConditionStatus : std::uint8_t { unknown, is_true, is_false };
 
-/// metav1.Condition without its message: whoever needs that sentence reads the object.
+/// metav1.Condition without its message: code that needs the message reads the object.
 struct ConditionView {
   std::string_view type;
   ConditionStatus status = ConditionStatus::unknown;
@@ -64,9 +64,6 @@ class ManagedCluster {
     for (std::uint16_t i = 0; i < conditions_; ++i) visit(condition_at(i));
   }
 
-  /// How many bytes the object holds beyond itself.
-  [[nodiscard]] std::size_t buffer_size() const { return buffer_size_; }
-
  private:
   class Packer;
 
@@ -92,7 +89,6 @@ class ManagedCluster {
 
   // Labels, then annotations, as Pair; conditions; finalizers as Reference; then the bytes of all strings.
   std::unique_ptr<char[]> buffer_;
-  std::uint32_t buffer_size_ = 0;
   Reference name_ = 0;
   Reference uid_ = 0;
   Reference resource_version_ = 0;

@@ -3,7 +3,7 @@
 #include "hubferry/kube/object.hpp"
 #include "hubferry/kube/resource.hpp"
 
-/// The kinds of other systems that we meet on hubs: Open Cluster Management, Hive, metal3. `managed_clusters` is with
+/// The kinds of other systems on hubs: Open Cluster Management, Hive, metal3. `managed_clusters` is with
 /// its projection.
 namespace hubferry::ocm {
 
@@ -49,7 +49,7 @@ inline constexpr const char* certificate_rotated = "ClusterCertificateRotated";
 
 // Registration
 inline constexpr const char* addon_name_label = "open-cluster-management.io/addon-name";
-/// Set by a hub that accepts by itself, once: a later denial by hand stays.
+/// Set once by a hub that accepts clusters automatically, so that a later manual denial is kept.
 inline constexpr const char* accepted_on_annotation = "open-cluster-management.io/automatically-accepted-on";
 inline constexpr const char* agent_annotation_prefix = "agent.open-cluster-management.io";
 /// Where the agent's Secrets lie on its own cluster, unless the Klusterlet says otherwise.
@@ -63,7 +63,7 @@ inline constexpr const char* local_cluster_label = "local-cluster";
 inline constexpr const char* on_hub_annotation = "addon.open-cluster-management.io/on-multicluster-hub";
 inline constexpr const char* import_mode_annotation = "import.open-cluster-management.io/klusterlet-deploy-mode";
 
-// Marks of a migration
+// Labels and annotations of a migration
 inline constexpr const char* migrating_annotation = "global-hub.open-cluster-management.io/migrating";
 inline constexpr const char* klusterlet_config_annotation = "agent.open-cluster-management.io/klusterlet-config";
 inline constexpr const char* disable_auto_import_annotation = "import.open-cluster-management.io/disable-auto-import";

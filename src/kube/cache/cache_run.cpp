@@ -23,14 +23,14 @@ CacheCore::Instruments::Instruments(obs::Metrics& metrics, std::string_view serv
                  .counter_family("hubferry_watch_events_total", "Watch events received, bookmarks included.",
                                  {"server", "resource"}, most_series)
                  .with({server, resource})),
-      restarts(metrics.counter_family("hubferry_watch_restarts_total", "Lists and watches begun again, by reason.",
+      restarts(metrics.counter_family("hubferry_watch_restarts_total", "Lists and watches restarted, by reason.",
                                       {"server", "resource", "reason"}, most_series)),
       objects(
           metrics.gauge_family("hubferry_cache_objects", "Objects in the cache.", {"server", "resource"}, most_series)
               .with({server, resource})),
       last_event(metrics
                      .gauge_family("hubferry_watch_last_event_timestamp_seconds",
-                                   "When the server last said anything, bookmarks included.", {"server", "resource"},
+                                   "When the server last sent anything, bookmarks included.", {"server", "resource"},
                                    most_series)
                      .with({server, resource})) {
   for (const auto* reason : {"closed", "failed", "gone"}) restarts.with({server, resource, reason});
@@ -62,12 +62,12 @@ Awaitable<> CacheCore::run() {
     if (!step.restart.empty()) count_restart(step.restart, report.error, step.action);
     if (step.complete) {
       swap_in(machine.resource_version());
-      env_.log.debug("the list is complete", {{"objects", objects_.size()}, {"resourceVersion", version_text_}});
+      env_.log.debug("list complete", {{"objects", objects_.size()}, {"resourceVersion", version_text_}});
     }
     instruments_->objects.set(static_cast<double>(objects_.size()));
 
     if (report.input == WatchInput::filled && !report.events.empty()) {
-      // What came after the initial events in the same breath is news already.
+      // What came after the initial events in the same batch is already news.
       report.input = WatchInput::events;
     } else {
       report = co_await obey(std::move(step.action), stream);
@@ -207,28 +207,28 @@ void CacheCore::count_restart(std::string_view restart, const std::optional<Erro
   const auto* waits = std::get_if<Pause>(&next);
   const Duration delay = waits != nullptr ? waits->delay : Duration{0};
   if (!error) {
-    env_.log.debug("the watch ended, resuming", {{"reason", restart}, {"delay", delay}});
+    env_.log.debug("watch closed, resuming", {{"reason", restart}, {"delay", delay}});
     return;
   }
-  // These do not heal by themselves: somebody must look.
+  // These do not recover on their own: an operator must act.
   const bool lasting = error->kind == ErrorKind::forbidden || error->kind == ErrorKind::unauthorized ||
                        error->kind == ErrorKind::not_found || error->kind == ErrorKind::bad_response;
   const auto level = restart == "no_stream" ? obs::Level::debug : lasting ? obs::Level::warn : obs::Level::info;
-  env_.log.log(level, "list or watch failed, trying again",
+  env_.log.log(level, "list or watch failed, retrying",
                {{"reason", restart}, {"error", error->describe()}, {"delay", delay}});
 }
 
-/// Holds a place among the waiters for one thing; the last to leave takes the list away.
+/// Registers a waiter for one key or version; the last one to leave removes the list.
 template <typename Map>
-class CacheCore::Place {
+class CacheCore::WaiterSlot {
  public:
-  Place(const bool& ending, Map& map, const typename Map::key_type& key)
+  WaiterSlot(const bool& ending, Map& map, const typename Map::key_type& key)
       : ending_(ending), map_(map), entry_(*map.try_emplace(key).first) {
     ++entry_.second.users;
   }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-  ~Place() {
+  WaiterSlot(const WaiterSlot&) = delete;
+  WaiterSlot& operator=(const WaiterSlot&) = delete;
+  ~WaiterSlot() {
     if (ending_ || --entry_.second.users > 0) return;
     const auto key = entry_.first;
     map_.erase(key);
@@ -253,18 +253,18 @@ Awaitable<CacheCore::Pointer> CacheCore::wait_for(Key key, Predicate predicate, 
 
 Awaitable<CacheCore::Pointer> CacheCore::wait_for_change(Key key, Predicate predicate) {
   co_await synced_.wait();
-  Place place{ending_, key_waiters_, key};
+  WaiterSlot slot{ending_, key_waiters_, key};
   while (true) {
     auto object = get(key);
     if (predicate(object.get())) co_return object;
-    co_await place.wait();
+    co_await slot.wait();
   }
 }
 
 bool CacheCore::has_seen(const Key& key, std::string_view resource_version) const {
   const std::uint64_t version = resource_version_number(resource_version);
   if (!synced() || version == 0) return false;
-  // Events come in the order of versions: whoever is beyond it has seen it, whatever became of the object since.
+  // Events arrive in the order of versions: beyond this version, the write has been seen even if the object is gone.
   if (version_ >= version) return true;
   const auto found = objects_.find(key);
   return found != objects_.end() && found->second.version >= version;
@@ -279,8 +279,8 @@ Awaitable<> CacheCore::wait_until_seen(Key key, std::string resource_version, Ti
 Awaitable<> CacheCore::wait_for_version(std::uint64_t version) {
   co_await synced_.wait();
   if (version == 0) version = ~std::uint64_t{0};  // no number: never
-  Place place{ending_, version_waiters_, version};
-  while (version_ < version) co_await place.wait();
+  WaiterSlot slot{ending_, version_waiters_, version};
+  while (version_ < version) co_await slot.wait();
 }
 
 }  // namespace hubferry::kube

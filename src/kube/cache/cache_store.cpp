@@ -2,7 +2,7 @@
 
 #include "kube/cache/cache_detail.hpp"
 
-// What a cache holds and whom it tells. How it follows the server is in cache_run.cpp.
+// What a cache holds and whom it notifies. How it follows the server is in cache_run.cpp.
 namespace hubferry::kube {
 
 CacheSubscription& CacheSubscription::operator=(CacheSubscription&& other) noexcept {
@@ -52,7 +52,7 @@ CacheSubscription CacheCore::subscribe(Handler handler, Replay replay) {
   return subscription;
 }
 
-void CacheCore::tell(const Change& change, std::uint64_t number) {
+void CacheCore::notify(const Change& change, std::uint64_t number) {
   if (const auto waiting = key_waiters_.find(change.key); waiting != key_waiters_.end())
     waiting->second.list.wake_all();
   bool ended = false;
@@ -137,7 +137,7 @@ void CacheCore::apply(WatchEvent& event) {
       put(std::move(event.decoded.key), std::move(event.decoded.object), version);
   }
   advance(version, text);
-  if (change) tell(*change, ++changes_);
+  if (change) notify(*change, ++changes_);
 }
 
 void CacheCore::swap_in(const std::string& resource_version) {
@@ -176,7 +176,7 @@ void CacheCore::swap_in(const std::string& resource_version) {
 
   std::uint64_t number = changes_;
   changes_ += changes.size();
-  for (const auto& change : changes) tell(change, ++number);
+  for (const auto& change : changes) notify(change, ++number);
 }
 
 void CacheCore::advance(std::uint64_t version, const std::string& text) {

@@ -19,7 +19,7 @@ bool ends_scalar(char c) {
 
 /// Printable ASCII without escapes is what nearly every string is; anything else gets the full treatment.
 bool is_plain(std::string_view raw) {
-  // Without an early way out, so that the compiler can look at many bytes at once.
+  // Without an early exit, so that the compiler can vectorize the loop.
   bool plain = true;
   for (const char c : raw) plain &= (c >= ' ') & (c != '\\') & (c != 0x7f);
   return plain;

@@ -118,14 +118,15 @@ Result<LabelSelector> LabelSelector::from_json(const json::object& selector) {
   LabelSelector result;
   if (const auto* labels = find(selector, {"matchLabels"}); labels != nullptr && labels->is_object()) {
     for (const auto& [label, value] : labels->get_object()) {
-      if (!value.is_string()) return invalid("label selector: the value of '" + std::string{label} + "' is no string");
+      if (!value.is_string())
+        return invalid("label selector: the value of '" + std::string{label} + "' is not a string");
       result.terms_.push_back({std::string{label}, Operator::in, {std::string{value.get_string()}}});
     }
   }
   const auto* expressions = find(selector, {"matchExpressions"});
   if (expressions == nullptr || !expressions->is_array()) return result;
   for (const auto& entry : expressions->get_array()) {
-    if (!entry.is_object()) return invalid("label selector: an expression is no object");
+    if (!entry.is_object()) return invalid("label selector: an expression is not an object");
     const auto& expression = entry.get_object();
     Term term;
     term.label = string_at(expression, {"key"});
@@ -210,7 +211,7 @@ Result<FieldSelector> FieldSelector::parse(std::string_view text) {
     if (value.starts_with('=')) value.remove_prefix(1);
     term.value = without_spaces(value);
     auto field = without_spaces(part.substr(0, term.equal ? sign : sign - 1));
-    if (field.empty()) return invalid("field selector: '" + std::string{part} + "' names no field");
+    if (field.empty()) return invalid("field selector: '" + std::string{part} + "' has no field name");
     while (true) {
       const auto dot = field.find('.');
       term.path.emplace_back(field.substr(0, dot));

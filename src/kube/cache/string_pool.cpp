@@ -15,7 +15,7 @@ struct Pool {
 
   std::mutex mutex;
   std::unordered_map<std::string, std::uint32_t> numbers;  // its nodes hold the strings
-  // Published with release: whoever got a number, on whatever way, can read its string without the mutex.
+  // Published with release: a thread that got a number from another can read its string without the mutex.
   std::array<std::atomic<const std::string*>, StringPool::most_strings> strings{};
 
   std::optional<std::uint32_t> intern(std::string_view text) {

@@ -49,7 +49,7 @@ constexpr WatchMachine::Transition table[] = {
 
     {reading, events, reading},
     {reading, closed, opening},
-    {reading, closed, watch_pause},  // at once and without a word
+    {reading, closed, watch_pause},  // at once, without an event
     {reading, gone, listing},
     {reading, gone, streaming},
     {reading, failed, watch_pause},
@@ -59,7 +59,7 @@ constexpr WatchMachine::Transition table[] = {
 static_assert(std::size(table) <= WatchMachine::most_transitions);
 
 bool names_unknown_version(const Error& error) {
-  // A server that lags behind answers 504 with this sentence; asking for the newest gets past it.
+  // A server that lags behind answers 504 with this message; asking for the newest version gets past it.
   return error.kind == ErrorKind::retry_later && error.message.find("Too large resource version") != std::string::npos;
 }
 

@@ -47,18 +47,19 @@ std::vector<fs::path> split_paths(const std::string& list) {
   return files;
 }
 
-std::string variable(const ConfigPlaces& places, const std::string& name) {
-  return places.environment(name).value_or(std::string{});
+std::string variable(const ConfigLocations& locations, const std::string& name) {
+  return locations.environment(name).value_or(std::string{});
 }
 
-bool looks_in_cluster(const ConfigPlaces& places) {
+bool looks_in_cluster(const ConfigLocations& locations) {
   std::error_code ignored;
-  return !variable(places, "KUBERNETES_SERVICE_HOST").empty() && fs::exists(places.service_account / "token", ignored);
+  return !variable(locations, "KUBERNETES_SERVICE_HOST").empty() &&
+         fs::exists(locations.service_account / "token", ignored);
 }
 
 }  // namespace
 
-ConfigPlaces::ConfigPlaces()
+ConfigLocations::ConfigLocations()
     : environment([](const std::string& name) -> std::optional<std::string> {
         const char* value = std::getenv(name.c_str());
         if (value == nullptr) return std::nullopt;
@@ -88,8 +89,8 @@ ClientConfig load_kubeconfigs(const std::vector<fs::path>& files, const std::str
 
 ClientConfig parse_kubeconfig(std::string_view text, const std::string& source, const std::optional<fs::path>& base,
                               const std::string& context) {
-  const auto folder = base ? std::optional{fs::absolute(*base)} : std::nullopt;
-  return resolve_context(read_kubeconfig(text, source, folder), context);
+  const auto directory = base ? std::optional{fs::absolute(*base)} : std::nullopt;
+  return resolve_context(read_kubeconfig(text, source, directory), context);
 }
 
 ClientConfig parse_kubeconfig_of_secret(std::string_view text, const std::string& source,
@@ -97,17 +98,18 @@ ClientConfig parse_kubeconfig_of_secret(std::string_view text, const std::string
   return resolve_context(read_kubeconfig(text, source, std::nullopt), {}, &files);
 }
 
-ClientConfig in_cluster_config(const ConfigPlaces& places) {
-  const auto host = variable(places, "KUBERNETES_SERVICE_HOST");
-  const auto port = variable(places, "KUBERNETES_SERVICE_PORT");
+ClientConfig in_cluster_config(const ConfigLocations& locations) {
+  const auto host = variable(locations, "KUBERNETES_SERVICE_HOST");
+  const auto port = variable(locations, "KUBERNETES_SERVICE_PORT");
   if (host.empty() || port.empty())
     throw ConfigError(
-        "in-cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: this does not run in a pod");
-  const auto& folder = places.service_account;
+        "in-cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: this process does not run in a "
+        "pod");
+  const auto& directory = locations.service_account;
   ClientConfig config;
   config.name = "in-cluster";
   config.cluster_name = "in-cluster";
-  config.source = folder.string();
+  config.source = directory.string();
   const bool is_ipv6 = host.find(':') != std::string::npos;
   config.server = "https://" + (is_ipv6 ? "[" + host + "]" : host) + ":" + port;
   try {
@@ -115,14 +117,14 @@ ClientConfig in_cluster_config(const ConfigPlaces& places) {
   } catch (const ConfigError& e) {
     throw ConfigError(std::string{"in-cluster: KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT: "} + e.what());
   }
-  config.token_file = folder / "token";
+  config.token_file = directory / "token";
   if (trimmed(read_or_fail(config.token_file)).empty()) throw ConfigError(config.token_file.string() + ": is empty");
-  const auto authority_file = folder / "ca.crt";
+  const auto authority_file = directory / "ca.crt";
   config.ca_pem = read_or_fail(authority_file);
   config.ca_file = authority_file;
   if (config.ca_pem.find("-----BEGIN CERTIFICATE-----") == std::string::npos)
     throw ConfigError(authority_file.string() + ": holds no PEM block of a CERTIFICATE");
-  const auto namespace_file = folder / "namespace";
+  const auto namespace_file = directory / "namespace";
   std::error_code ignored;
   if (fs::exists(namespace_file, ignored))
     if (auto ns = trimmed(read_or_fail(namespace_file)); !ns.empty()) config.ns = std::move(ns);
@@ -132,7 +134,7 @@ ClientConfig in_cluster_config(const ConfigPlaces& places) {
 bool reread_files(ClientConfig& config) {
   bool changed = false;
   const auto reread = [&](const fs::path& file, std::string& pem) {
-    // Without content the file is not in use, whoever left its name here.
+    // Without content the file is not in use, even if its name is set.
     if (file.empty() || pem.empty()) return;
     std::string now;
     try {
@@ -150,17 +152,19 @@ bool reread_files(ClientConfig& config) {
   return changed;
 }
 
-ClientConfig find_config(const std::string& kubeconfig_flag, const std::string& context, const ConfigPlaces& places) {
+ClientConfig find_config(const std::string& kubeconfig_flag, const std::string& context,
+                         const ConfigLocations& locations) {
   if (!kubeconfig_flag.empty()) return load_kubeconfig(kubeconfig_flag, context);
-  if (const auto files = split_paths(variable(places, "KUBECONFIG")); !files.empty())
+  if (const auto files = split_paths(variable(locations, "KUBECONFIG")); !files.empty())
     return load_kubeconfigs(files, context);
-  if (looks_in_cluster(places)) return in_cluster_config(places);
-  const auto home = variable(places, "HOME");
+  if (looks_in_cluster(locations)) return in_cluster_config(locations);
+  const auto home = variable(locations, "HOME");
   const auto file = fs::path{home} / ".kube" / "config";
   std::error_code ignored;
   if (home.empty() || !fs::exists(file, ignored))
     throw ConfigError(
-        "no kubeconfig: neither --kubeconfig nor KUBECONFIG is set, this runs in no pod with a service account, and " +
+        "no kubeconfig: neither --kubeconfig nor KUBECONFIG is set, this process does not run in a pod with a service "
+        "account, and " +
         (home.empty() ? "HOME is not set" : file.string() + " does not exist"));
   return load_kubeconfig(file, context);
 }

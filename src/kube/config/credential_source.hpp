@@ -10,7 +10,7 @@
 
 namespace hubferry::kube {
 
-/// One way to prove who we are. See Credentials for what each promises.
+/// One authentication method. See Credentials for the contract of each.
 class CredentialSource {
  public:
   virtual ~CredentialSource() = default;
@@ -22,7 +22,7 @@ class CredentialSource {
   virtual void invalidate() = 0;
 };
 
-/// We have nothing to show: the request need not be sent.
+/// The error when there is no credential: the request need not be sent.
 inline Error no_credential(std::string message) {
   return {.kind = ErrorKind::unauthorized, .status = 0, .reason = {}, .message = std::move(message), .retry_after = {}};
 }

@@ -15,7 +15,7 @@ namespace {
 std::string text_field(const json::object& status, std::string_view field) {
   const auto* value = status.if_contains(field);
   if (value == nullptr || value->is_null()) return {};
-  if (!value->is_string()) throw ConfigError("status." + std::string{field} + " is no text");
+  if (!value->is_string()) throw ConfigError("status." + std::string{field} + " is not a string");
   return std::string{std::string_view{value->get_string()}};
 }
 
@@ -32,7 +32,7 @@ std::optional<async::WallTime> expiration(const std::string& text) {
     if (year < 1970) return async::WallTime{};
     return async::parse_time(text);
   } catch (const std::invalid_argument&) {
-    throw ConfigError("status.expirationTimestamp is no RFC 3339 time");
+    throw ConfigError("status.expirationTimestamp is not an RFC 3339 time");
   }
 }
 
@@ -40,7 +40,7 @@ json::object parse_object(std::string_view output) {
   json::error_code error;
   auto value = json::parse(output, error);
   if (error) throw ConfigError("its output is not JSON: " + error.message());
-  if (!value.is_object()) throw ConfigError("its output is no JSON object");
+  if (!value.is_object()) throw ConfigError("its output is not a JSON object");
   return std::move(value.get_object());
 }
 

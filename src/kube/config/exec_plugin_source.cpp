@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 /// Long enough for somebody's single sign-on, short enough for a controller to notice.
 constexpr auto run_limit = 60s;
-/// A credential that expires under way is refused; clocks differ a little, too.
+/// The credential must not expire while a request is in flight; clocks differ a little, too.
 constexpr auto expiry_margin = 10s;
 /// Between two runs, whatever the plugin or the server say.
 constexpr auto shortest_interval = 1s;
@@ -28,7 +28,7 @@ std::string one_line(std::string text) {
 std::string describe_end(const ProcessResult& result, const ExecPlugin& plugin) {
   std::string text = result.signal != 0 ? "was ended by signal " + std::to_string(result.signal)
                                         : "ended with exit code " + std::to_string(result.exit_code);
-  if (const auto words = last_words(result.errors, plugin.environment); !words.empty()) text += ": " + words;
+  if (const auto line = last_error_line(result.errors, plugin.environment); !line.empty()) text += ": " + line;
   return text;
 }
 
@@ -46,7 +46,7 @@ async::Awaitable<Result<std::string>> ExecPluginSource::authorization_header() {
 }
 
 void ExecPluginSource::invalidate() {
-  // A run under way brings a new credential anyway.
+  // A run in flight brings a new credential anyway.
   if (!running_) invalidated_ = has_credential_;
 }
 
@@ -99,7 +99,7 @@ async::Awaitable<ExecCredential> ExecPluginSource::ask() {
     throw ConfigError(std::string{"was killed: "} + e.what());
   } catch (const boost::system::system_error&) {
     if (!async::is_timeout(std::current_exception())) throw;
-    throw ConfigError("gave no answer for " + async::format_duration(run_limit) + " and was killed");
+    throw ConfigError("did not answer within " + async::format_duration(run_limit) + " and was killed");
   } catch (const std::system_error& e) {
     throw ConfigError("cannot be started: " + e.code().message());
   }
@@ -107,14 +107,14 @@ async::Awaitable<ExecCredential> ExecPluginSource::ask() {
   try {
     co_return parse_exec_credential(result.output, plugin.api_version);
   } catch (const ConfigError& e) {
-    throw ConfigError(std::string{"gave a useless answer: "} + e.what());
+    throw ConfigError(std::string{"gave an invalid answer: "} + e.what());
   }
 }
 
-Error ExecPluginSource::failure(const std::string& sentence) const {
-  auto message = config_.source + ": exec plugin " + config_.exec->command + " " + sentence;
-  if (!config_.exec->install_hint.empty()) message += " (" + one_line(config_.exec->install_hint) + ")";
-  return no_credential(std::move(message));
+Error ExecPluginSource::failure(const std::string& message) const {
+  auto text = config_.source + ": exec plugin " + config_.exec->command + " " + message;
+  if (!config_.exec->install_hint.empty()) text += " (" + one_line(config_.exec->install_hint) + ")";
+  return no_credential(std::move(text));
 }
 
 }  // namespace hubferry::kube

@@ -7,7 +7,7 @@
 
 namespace hubferry::kube {
 
-/// A program that hands out credentials. One run at a time, shared by all who wait for it.
+/// A program that provides credentials. One run at a time, shared by all waiters.
 class ExecPluginSource final : public CredentialSource {
  public:
   ExecPluginSource(ClientConfig config, async::Clock& clock);
@@ -23,13 +23,13 @@ class ExecPluginSource final : public CredentialSource {
   /// Runs the plugin and keeps what it says, or why it said nothing.
   async::Awaitable<> run();
   async::Awaitable<ExecCredential> ask();
-  [[nodiscard]] Error failure(const std::string& sentence) const;
+  [[nodiscard]] Error failure(const std::string& message) const;
 
   ClientConfig config_;
   async::Clock& clock_;
 
   bool running_ = false;
-  async::WaitList finished_;                   // wakes those who wait for the run of another
+  async::WaitList finished_;                   // waiters for a run in flight
   std::optional<async::TimePoint> ran_at_;     // when the last run that was not cancelled ended
   std::optional<async::TimePoint> forced_at_;  // when the last run began that invalidate() had asked for
   bool has_credential_ = false;

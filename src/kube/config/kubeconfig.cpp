@@ -69,13 +69,13 @@ ContextStanza read_context(const YamlSection& section, Origin origin) {
 /// Reads a list of {name, <kind>} entries, such as `users` with its {name, user}.
 template <typename Stanza, typename Read>
 std::map<std::string, Stanza> read_stanzas(const YamlSection& top, const std::string& list, const std::string& kind,
-                                           const std::optional<std::filesystem::path>& folder, Read read) {
+                                           const std::optional<std::filesystem::path>& directory, Read read) {
   std::map<std::string, Stanza> stanzas;
   for (const auto& entry : top.sections(list)) {
     const auto name = entry.text("name");
     const auto path = list + "[" + name + "]";
     const auto section = entry.section(kind).renamed(path);
-    const bool is_new = stanzas.emplace(name, read(section, Origin{top.file(), path, folder})).second;
+    const bool is_new = stanzas.emplace(name, read(section, Origin{top.file(), path, directory})).second;
     if (!is_new) section.fail({}, "there are two of that name");
   }
   return stanzas;
@@ -83,8 +83,8 @@ std::map<std::string, Stanza> read_stanzas(const YamlSection& top, const std::st
 
 }  // namespace
 
-void Origin::fail(std::string_view field, std::string_view sentence) const {
-  fail_config(file, path, field, sentence);
+void Origin::fail(std::string_view field, std::string_view message) const {
+  fail_config(file, path, field, message);
 }
 
 void Kubeconfig::merge(Kubeconfig later) {
@@ -96,7 +96,7 @@ void Kubeconfig::merge(Kubeconfig later) {
 }
 
 Kubeconfig read_kubeconfig(std::string_view text, const std::string& source,
-                           const std::optional<std::filesystem::path>& folder) {
+                           const std::optional<std::filesystem::path>& directory) {
   const auto top = parse_yaml(text, source);
   if (const auto kind = top.text("kind"); !kind.empty() && kind != "Config")
     top.fail("kind", "a kubeconfig is of kind Config");
@@ -104,9 +104,9 @@ Kubeconfig read_kubeconfig(std::string_view text, const std::string& source,
     top.fail("apiVersion", "only v1 is known");
   return {.source = source,
           .current_context = top.text("current-context"),
-          .clusters = read_stanzas<ClusterStanza>(top, "clusters", "cluster", folder, read_cluster),
-          .users = read_stanzas<UserStanza>(top, "users", "user", folder, read_user),
-          .contexts = read_stanzas<ContextStanza>(top, "contexts", "context", folder, read_context)};
+          .clusters = read_stanzas<ClusterStanza>(top, "clusters", "cluster", directory, read_cluster),
+          .users = read_stanzas<UserStanza>(top, "users", "user", directory, read_user),
+          .contexts = read_stanzas<ContextStanza>(top, "contexts", "context", directory, read_context)};
 }
 
 }  // namespace hubferry::kube

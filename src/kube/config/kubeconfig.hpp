@@ -14,10 +14,10 @@ namespace hubferry::kube {
 /// Where a stanza stands, for messages and for the files it refers to.
 struct Origin {
   std::string file;
-  std::string path;                             // "users[alice]"
-  std::optional<std::filesystem::path> folder;  // what relative references start from; nullopt: files are refused
+  std::string path;                                // "users[alice]"
+  std::optional<std::filesystem::path> directory;  // what relative references start from; nullopt: files are refused
 
-  [[noreturn]] void fail(std::string_view field, std::string_view sentence) const;
+  [[noreturn]] void fail(std::string_view field, std::string_view message) const;
 };
 
 /// A value that a kubeconfig holds either inline (base64, decoded here) or in a file.
@@ -73,13 +73,13 @@ struct Kubeconfig {
 
 /// Throws ConfigError.
 Kubeconfig read_kubeconfig(std::string_view text, const std::string& source,
-                           const std::optional<std::filesystem::path>& folder);
+                           const std::optional<std::filesystem::path>& directory);
 
 /// Contents of files, by name.
 using NamedFiles = std::map<std::string, std::string>;
 
 /// One context with all that it refers to. Throws ConfigError for whatever client-go would refuse.
-/// With `files`, certificates and keys are looked up there where there is no folder to read from.
+/// With `files`, certificates and keys are looked up there where there is no directory to read from.
 ClientConfig resolve_context(const Kubeconfig& kubeconfig, const std::string& context,
                              const NamedFiles* files = nullptr);
 

@@ -143,7 +143,7 @@ class ChildProcess {
     const auto waited = ::waitpid(pid_, &status_, WNOHANG);
     if (waited == pid_) ended_ = true;
     if (waited < 0 && errno == ECHILD) {
-      // Somebody ignores SIGCHLD or waits for everybody's children.
+      // Other code of this process ignores SIGCHLD or waits for all children.
       ended_ = true;
       status_ = unknown_status;
     }

@@ -19,7 +19,7 @@ struct ProcessRequest {
 };
 
 struct ProcessResult {
-  int exit_code = 0;   // meaningful where signal is 0; -1 when somebody else took the status away
+  int exit_code = 0;   // meaningful where signal is 0; -1 when other code of this process has already reaped it
   int signal = 0;      // that ended it
   std::string output;  // standard output, whole
   std::string errors;  // the end of standard error

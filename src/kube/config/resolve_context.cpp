@@ -26,9 +26,9 @@ std::string choices(const Map& map) {
 }
 
 std::filesystem::path resolved(const Origin& origin, std::string_view field, const std::string& file) {
-  if (!origin.folder) origin.fail(field, "refers to a file, which this configuration may not: put the content inline");
-  if (file.find('\0') != std::string::npos) origin.fail(field, "no file can have that name");
-  return (*origin.folder / file).lexically_normal();
+  if (!origin.directory) origin.fail(field, "must not refer to a file in this configuration: put the content inline");
+  if (file.find('\0') != std::string::npos) origin.fail(field, "is not a valid file name");
+  return (*origin.directory / file).lexically_normal();
 }
 
 std::string read_reference(const Origin& origin, std::string_view field, const std::filesystem::path& file) {
@@ -41,7 +41,7 @@ std::string read_reference(const Origin& origin, std::string_view field, const s
 
 std::string content_of(const Origin& origin, const InlineOrFile& value, const NamedFiles* files) {
   if (!value.content.empty()) return value.content;
-  if (origin.folder || files == nullptr)
+  if (origin.directory || files == nullptr)
     return read_reference(origin, value.field, resolved(origin, value.field, value.file));
   const auto found = files->find(value.file);
   if (found == files->end()) origin.fail(value.field, "refers to a key that the Secret does not hold");
@@ -64,7 +64,7 @@ std::string pem_of(const Origin& origin, const InlineOrFile& value, std::string_
 
 /// The file that such a value was read from; empty for one that was inline, or came from a Secret.
 std::filesystem::path file_of(const Origin& origin, const InlineOrFile& value) {
-  if (!value.content.empty() || value.file.empty() || !origin.folder) return {};
+  if (!value.content.empty() || value.file.empty() || !origin.directory) return {};
   return resolved(origin, value.field, value.file);
 }
 
@@ -74,7 +74,7 @@ void check_namespace(const ContextStanza& context) {
   if (ns.empty()) return;
   const bool valid = ns.size() <= 63 && is_edge(ns.front()) && is_edge(ns.back()) &&
                      std::all_of(ns.begin(), ns.end(), [&](char c) { return is_edge(c) || c == '-'; });
-  if (!valid) context.origin.fail("namespace", "is no valid name of a namespace");
+  if (!valid) context.origin.fail("namespace", "is not a valid namespace name");
 }
 
 void apply_cluster(const ClusterStanza& cluster, ClientConfig& config, const NamedFiles* files) {
@@ -89,7 +89,7 @@ void apply_cluster(const ClusterStanza& cluster, ClientConfig& config, const Nam
     origin.fail("proxy-url", "proxies are not supported: remove the field and reach the server directly");
   config.server = cluster.server;
   config.tls_server_name = cluster.tls_server_name;
-  if (!fits_into_a_header(config.tls_server_name)) origin.fail("tls-server-name", "is no valid host name");
+  if (!fits_into_a_header(config.tls_server_name)) origin.fail("tls-server-name", "is not a valid host name");
   config.ca_pem = pem_of(origin, cluster.authority, "CERTIFICATE", files);
   config.ca_file = file_of(origin, cluster.authority);
   config.insecure_skip_tls_verify = cluster.insecure_skip_tls_verify;
@@ -100,7 +100,7 @@ void apply_cluster(const ClusterStanza& cluster, ClientConfig& config, const Nam
 void check_exec(const UserStanza& user) {
   const auto& origin = user.origin;
   const auto& plugin = *user.exec;
-  if (!origin.folder) origin.fail("exec", "runs a program, which this configuration may not");
+  if (!origin.directory) origin.fail("exec", "must not run a program in this configuration");
   if (plugin.command.empty()) origin.fail("exec.command", "is missing");
   if (plugin.api_version.empty()) origin.fail("exec.apiVersion", "is missing");
   const bool is_v1 = plugin.api_version == std::string{exec_api_group} + "v1";
@@ -108,11 +108,11 @@ void check_exec(const UserStanza& user) {
     origin.fail("exec.apiVersion", "only v1 and v1beta1 of client.authentication.k8s.io are known");
   const auto& mode = user.interactive_mode;
   if (mode.empty() && is_v1) origin.fail("exec.interactiveMode", "is missing; with v1 it must be Never or IfAvailable");
-  if (mode == "Always") origin.fail("exec.interactiveMode", "is Always, but there is no terminal to ask at");
+  if (mode == "Always") origin.fail("exec.interactiveMode", "is Always, but there is no terminal for it");
   if (!mode.empty() && mode != "Never" && mode != "IfAvailable")
     origin.fail("exec.interactiveMode", "must be Never or IfAvailable");
   const auto has_nul = [](const std::string& text) { return text.find('\0') != std::string::npos; };
-  if (has_nul(plugin.command)) origin.fail("exec.command", "no program can have that name");
+  if (has_nul(plugin.command)) origin.fail("exec.command", "is not a valid program name");
   if (std::any_of(plugin.arguments.begin(), plugin.arguments.end(), has_nul))
     origin.fail("exec.args", "an argument holds a zero byte");
   for (const auto& [name, value] : plugin.environment)
@@ -142,10 +142,10 @@ void apply_user(const UserStanza& user, ClientConfig& config, const NamedFiles* 
   const auto& origin = user.origin;
   if (!user.impersonation.empty())
     origin.fail(user.impersonation, "impersonation is not supported: use credentials of that user");
-  if (user.has_auth_provider) origin.fail("auth-provider", "Kubernetes has given these up: use an exec plugin");
+  if (user.has_auth_provider) origin.fail("auth-provider", "no longer supported by Kubernetes: use an exec plugin");
   const bool has_basic = !user.username.empty() || !user.password.empty();
   if (has_basic && (!user.token.empty() || !user.token_file.empty()))
-    origin.fail("token", "contradicts username and password: only one way to log in is allowed");
+    origin.fail("token", "contradicts username and password: only one authentication method is allowed");
   if (!user.certificate.empty() && user.key.empty())
     origin.fail("client-key", "is missing: a client certificate needs its key");
   if (user.certificate.empty() && !user.key.empty())

@@ -31,17 +31,18 @@ std::string checked_ipv6(std::string_view text) {
   auto zone = text.substr(percent);
   in6_addr parsed{};
   if (::inet_pton(AF_INET6, address.c_str(), &parsed) != 1)
-    throw ConfigError("the address in brackets is no IPv6 address");
+    throw ConfigError("the address in brackets is not an IPv6 address");
   if (zone.empty()) return address;
   zone.remove_prefix(zone.starts_with("%25") ? 3 : 1);
-  if (zone.empty() || !consists_of(zone, "._-")) throw ConfigError("the zone of the IPv6 address is no interface");
+  if (zone.empty() || !consists_of(zone, "._-"))
+    throw ConfigError("the zone of the IPv6 address is not an interface name");
   return address + "%" + std::string{zone};
 }
 
 void check_name(std::string_view host) {
   if (host.empty()) throw ConfigError("the URL names no host");
   // Underscores are no part of a DNS name, but resolvers and people know them.
-  if (host.size() > 253 || !consists_of(host, ".-_")) throw ConfigError("the host in the URL is no valid name");
+  if (host.size() > 253 || !consists_of(host, ".-_")) throw ConfigError("the host in the URL is not a valid name");
 }
 
 std::string checked_port(std::string_view port, bool tls) {
@@ -49,7 +50,7 @@ std::string checked_port(std::string_view port, bool tls) {
   int number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   if (error != std::errc{} || end != port.data() + port.size() || number < 1 || number > 65535)
-    throw ConfigError("the port in the URL is no number from 1 to 65535");
+    throw ConfigError("the port in the URL is not a number from 1 to 65535");
   return std::to_string(number);
 }
 

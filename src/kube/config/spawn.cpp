@@ -52,7 +52,7 @@ struct FileActions {
 struct Attributes {
   Attributes() {
     check(::posix_spawnattr_init(&raw));
-    // What we block or ignore is no business of the program's: it starts as from a shell.
+    // The program must not inherit our blocked or ignored signals: it starts as from a shell.
     sigset_t none;
     sigset_t all;
     sigemptyset(&none);

@@ -55,7 +55,7 @@ void TokenFileSource::refresh() {
 
 void TokenFileSource::read() {
   const auto token = trimmed(read_file(file_, most_token_bytes));
-  // Somebody who writes it in place empties it first.
+  // A writer that rewrites the file in place truncates it first.
   if (token.empty()) throw ConfigError("is empty");
   if (!fits_into_a_header(token)) throw ConfigError("holds characters that no token has");
   header_ = "Bearer " + token;

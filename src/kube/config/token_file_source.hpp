@@ -9,7 +9,7 @@
 
 namespace hubferry::kube {
 
-/// A bearer token in a file that somebody else keeps up to date, such as the kubelet.
+/// A bearer token in a file that another process, such as the kubelet, keeps up to date.
 class TokenFileSource final : public CredentialSource {
  public:
   /// `fallback` is the token to use until the file can be read; it may be empty.
@@ -20,7 +20,7 @@ class TokenFileSource final : public CredentialSource {
   void invalidate() override;
 
  private:
-  /// What tells one state of the file from another without reading it.
+  /// Identifies a state of the file without reading it.
   struct Stamp {
     dev_t device = 0;
     ino_t inode = 0;

@@ -23,14 +23,14 @@ std::string without_quotation(const std::string& message) {
 
 }  // namespace
 
-void fail_config(std::string_view file, std::string_view path, std::string_view field, std::string_view sentence) {
+void fail_config(std::string_view file, std::string_view path, std::string_view field, std::string_view reason) {
   std::string message{file};
   if (!path.empty() || !field.empty()) message += ": ";
   message += path;
   if (!path.empty() && !field.empty()) message += ".";
   message += field;
   message += ": ";
-  message += sentence;
+  message += reason;
   throw ConfigError(message);
 }
 
@@ -110,8 +110,8 @@ YamlSection YamlSection::renamed(std::string path) const {
   return copy;
 }
 
-void YamlSection::fail(std::string_view field, std::string_view sentence) const {
-  fail_config(file_, path_, field, sentence);
+void YamlSection::fail(std::string_view field, std::string_view message) const {
+  fail_config(file_, path_, field, message);
 }
 
 YamlSection parse_yaml(std::string_view text, const std::string& file) {

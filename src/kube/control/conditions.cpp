@@ -15,7 +15,7 @@ json::object* find_in(json::array& conditions, std::string_view type) {
   return nullptr;
 }
 
-/// Tells whether the field changed.
+/// True if the field changed.
 bool assign(json::object& object, std::string_view field, json::value value) {
   auto& slot = object[field];
   if (slot == value) return false;

@@ -98,7 +98,7 @@ Awaitable<Result<Written>> create_or_patch(Api& api, Resource resource, Key key,
     auto written = co_await api.call(std::move(write));
     if (written) co_return Written{*written, current ? WriteOutcome::changed : WriteOutcome::created};
     last = written.error();
-    // Created or deleted by somebody between our two requests.
+    // Created or deleted concurrently between our two requests.
     const bool raced = last.kind == (current ? ErrorKind::not_found : ErrorKind::already_exists);
     if (!raced && !wants_another_look(last)) co_return last;
   }

@@ -81,7 +81,7 @@ EventCorrelator::Outcome EventCorrelator::take(Occurrence occurrence, TimePoint 
   const SeriesId id = id_of(occurrence, object, combined ? std::string{combined_prefix} : occurrence.note);
 
   auto* known = series_.use(id);
-  // A series with counts not yet written goes on: ended here, they would be lost.
+  // A series with counts not yet written continues: ended here, they would be lost.
   if (known != nullptr && now - known->last_seen > options_.series_window && is_settled(*known)) {
     series_.erase(id);
     known = nullptr;

@@ -14,7 +14,7 @@ namespace hubferry::kube {
 /// What the API server takes of an Event's text.
 inline constexpr std::size_t longest_note = 1024;
 
-/// Something that happened, as told to the recorder, with its texts cut to size.
+/// Something that happened, as reported to the recorder, with its texts cut to size.
 struct Occurrence {
   ObjectReference regarding;
   EventType type = EventType::normal;
@@ -37,8 +37,8 @@ struct EventSeries {
 
 /// Decides which occurrences become Events, which raise a count, and which are dropped. No I/O.
 ///
-/// It remembers at most `most_known` each of series, objects and kinds of events, whatever happens; beyond that, what
-/// was heard of least recently is forgotten. Only a series with something left to write is not.
+/// It remembers at most `most_known` each of series, objects and kinds of events, whatever happens; beyond that, the
+/// least recently used are forgotten. Only a series with something left to write is not.
 class EventCorrelator {
  public:
   using SeriesId = std::tuple<std::string, int, std::string, std::string, std::string>;

@@ -36,9 +36,8 @@ struct EventRecorder::State {
         options(std::move(settings)),
         env(std::move(environment)),
         correlator(options, env.random),
-        sent(env.metrics.counter("event_recorder_sent_total", "Events created or brought up to date")),
-        dropped(env.metrics.counter_family("event_recorder_dropped_total", "Events that nobody will see, by reason",
-                                           {"reason"})) {
+        sent(env.metrics.counter("event_recorder_sent_total", "Events created or updated")),
+        dropped(env.metrics.counter_family("event_recorder_dropped_total", "Events dropped, by reason", {"reason"})) {
     options.instance = truncate_utf8(options.instance, longest_word);
     for (const auto* reason : {"full", "rate", "rejected", "unreachable"}) dropped.with({reason});
     env.log = env.log.named("events");
@@ -59,18 +58,18 @@ struct EventRecorder::State {
 
   void drop(const EventCorrelator::SeriesId& id, std::string_view reason, const Error& error) {
     dropped.with({reason}).increment();
-    env.log.warn("an event is lost", {{"reason", std::get<2>(id)}, {"error", error.describe()}});
+    env.log.warn("event dropped", {{"reason", std::get<2>(id)}, {"error", error.describe()}});
     correlator.forget(id);
   }
 
-  /// The buffer's first event, once. `copy` is what was decided on: the series may go on counting meanwhile.
+  /// The buffer's first event, once. `copy` is what was decided on: the series may keep counting meanwhile.
   Awaitable<Result<Object>> write(EventSeries copy) {
     if (copy.written == 0) return api.create(resources::events, to_event(copy, options));
     const std::string ns = copy.what.regarding.ns.empty() ? "default" : copy.what.regarding.ns;
     return api.merge_patch(resources::events, {ns, copy.name}, to_series_patch(copy));
   }
 
-  /// Writes one series, trying again while the server cannot take it. Leaves `waiting` to the caller.
+  /// Writes one series, retrying while the server cannot take it. Leaves `waiting` to the caller.
   Awaitable<> send(EventCorrelator::SeriesId id) {
     async::Backoff backoff{retry_policy, env.clock, env.random};
     for (unsigned attempt = 1;; ++attempt) {
@@ -86,7 +85,7 @@ struct EventRecorder::State {
       }
       const Error error = answer.error();
       if (copy.written > 0 && error.kind == ErrorKind::not_found) {
-        series.written = 0;  // expired on the server (events live an hour): tell it anew
+        series.written = 0;  // expired on the server (events live an hour): create it again
         if (attempt < options.attempts) continue;
       }
       const bool may_succeed_later = may_recover(error.kind);
@@ -153,7 +152,7 @@ Awaitable<> EventRecorder::run() {
     state.idle.wake_all();
     for (const auto& id : state.correlator.sweep(state.env.clock.now())) state.enqueue(id);
     if (!state.buffer.empty()) continue;
-    // Without a memory there is nothing to sweep, and no reason to wake up.
+    // Without series there is nothing to sweep, and no reason to wake up.
     const auto sweep_at =
         state.correlator.entries() == 0 ? async::never : async::later(state.env.clock.now(), sweep_period);
     co_await async::before_deadline(state.env.clock, sweep_at, state.changed.wait());

@@ -9,11 +9,11 @@ namespace hubferry::kube {
 
 namespace {
 
-/// Releasing is a courtesy: the process must not hang on it.
+/// Releasing the Lease only helps the next leader: the process must not hang on it.
 constexpr Duration release_limit = std::chrono::seconds{3};
 
-void require(bool condition, const std::string& sentence) {
-  if (!condition) throw std::invalid_argument("leader election: " + sentence);
+void require(bool condition, const std::string& message) {
+  if (!condition) throw std::invalid_argument("leader election: " + message);
 }
 
 Result<Object> timed_out() {
@@ -71,9 +71,9 @@ void LeaderElector::report_changes() {
   if (holder == reported_leader_) return;
   reported_leader_ = holder;
   if (holder.empty())
-    env_.log.info("the Lease is free");
+    env_.log.info("Lease has no holder");
   else
-    env_.log.info("a new leader", {{"leader", holder}});
+    env_.log.info("new leader elected", {{"leader", holder}});
 }
 
 Awaitable<> LeaderElector::read() {
@@ -89,7 +89,7 @@ Awaitable<> LeaderElector::read() {
     machine_->on_read(std::nullopt, now);
   } else {
     last_error_ = answer.error().describe();
-    env_.log.warn("cannot read the Lease", {{"error", last_error_}});
+    env_.log.warn("failed to read Lease", {{"error", last_error_}});
     // Nothing was written: only the pause counts.
     machine_->on_failure({ErrorKind::unreachable, 0, {}, last_error_, std::nullopt}, now);
   }
@@ -111,9 +111,9 @@ Awaitable<> LeaderElector::write(json::object lease, bool create) {
     last_error_ = answer.error().describe();
     const bool race = answer.error().kind == ErrorKind::conflict || answer.error().kind == ErrorKind::already_exists;
     if (race)
-      env_.log.debug("somebody else wrote the Lease", {{"error", last_error_}});
+      env_.log.debug("conflict on Lease write", {{"error", last_error_}});
     else
-      env_.log.warn("cannot write the Lease", {{"error", last_error_}});
+      env_.log.warn("failed to write Lease", {{"error", last_error_}});
     machine_->on_failure(answer.error(), now);
   }
   report_changes();
@@ -134,27 +134,27 @@ Awaitable<> LeaderElector::acquire() {
 Awaitable<> LeaderElector::renew() {
   while (machine_->is_leading(env_.clock.now()))
     co_await async::before_deadline(env_.clock, machine_->leads_until(), step());
-  std::string why = "lost the Lease " + options_.ns + "/" + options_.name;
+  std::string why = "lost Lease " + options_.ns + "/" + options_.name;
   if (machine_->holder() != options_.identity && !machine_->holder().empty())
     why += " to " + machine_->holder();
   else
-    why += ": it could not be renewed for " + async::format_duration(options_.renew_deadline);
+    why += ": not renewed for " + async::format_duration(options_.renew_deadline);
   if (!last_error_.empty()) why += " (" + last_error_ + ")";
   throw LeadershipLost(why);
 }
 
 Awaitable<> LeaderElector::release() {
-  // A conflict may come from somebody's label or from our own renewal whose answer was cut off: look once more.
+  // A conflict may come from a label edit, or from our own renewal whose response was lost: read once more.
   for (int attempt = 0; attempt < 2; ++attempt) {
     auto lease = machine_->released(env_.clock.wall_now());
     if (!lease) co_return;
     auto answer = co_await api_.update(resources::leases, std::move(*lease));
     if (answer) {
       machine_->on_read(*answer, env_.clock.now());
-      env_.log.info("released the Lease");
+      env_.log.info("Lease released");
       co_return;
     }
-    env_.log.debug("cannot release the Lease", {{"error", answer.error().describe()}});
+    env_.log.debug("failed to release Lease", {{"error", answer.error().describe()}});
     if (answer.error().kind != ErrorKind::conflict) co_return;
     auto current = co_await api_.get(resources::leases, {options_.ns, options_.name});
     if (!current) co_return;
@@ -167,7 +167,7 @@ Awaitable<> LeaderElector::run(std::function<Awaitable<>(LeaderEpoch)> lead) {
   co_await acquire();
   LeaderEpoch epoch{options_.identity, machine_->epoch()};
   master_status_.set(1);
-  env_.log.info("leading", {{"identity", options_.identity}, {"epoch", epoch.number}});
+  env_.log.info("started leading", {{"identity", options_.identity}, {"epoch", epoch.number}});
   if (events_ != nullptr) {
     ObjectReference lease;
     lease.api_version = resources::leases.api_version();
@@ -190,26 +190,27 @@ Awaitable<> LeaderElector::run(std::function<Awaitable<>(LeaderEpoch)> lead) {
   } catch (...) {
     error = std::current_exception();
   }
-  // From here on nothing of the work runs any more: now, and not earlier, another may lead.
-  const bool in_time =
-      env_.clock.now() < async::later(machine_->leads_until(), options_.lease_duration - options_.renew_deadline);
-  if (!in_time) env_.log.error("the work went on after the Lease had expired: another leader may have started");
+  // All work has been joined: only now may another process lead.
+  const auto expiry = async::later(machine_->leads_until(), options_.lease_duration - options_.renew_deadline);
+  if (const auto now = env_.clock.now(); now >= expiry)
+    env_.log.error("work continued after the Lease had expired: another leader may have started",
+                   {{"overrun", now - expiry}});
   co_await async::asio::this_coro::throw_if_cancelled(false);
   if (options_.release_on_stop && is_leader()) {
     try {
       auto limited = async::with_deadline(env_.clock, async::later(env_.clock.now(), release_limit), release());
       co_await async::shielded(std::move(limited));
     } catch (...) {
-      env_.log.warn("cannot release the Lease", {{"error", async::describe(std::current_exception())}});
+      env_.log.warn("failed to release Lease", {{"error", async::describe(std::current_exception())}});
     }
   }
   co_await async::asio::this_coro::throw_if_cancelled(true);
   master_status_.set(0);
   if (error) {
-    env_.log.info("leading no more", {{"error", async::describe(error)}});
+    env_.log.info("stopped leading", {{"epoch", epoch.number}, {"error", async::describe(error)}});
     std::rethrow_exception(error);
   }
-  env_.log.info("leading no more: the work has ended");
+  env_.log.info("stopped leading", {{"epoch", epoch.number}, {"reason", "work finished"}});
 }
 
 }  // namespace hubferry::kube

@@ -56,7 +56,7 @@ LeaseMachine::Action LeaseMachine::next(TimePoint now, async::WallTime wall) {
   if (must_read_) return Read{};
   if (!lease_) return Create{claim(wall)};
   if (holder().empty() || held_by_us() || now >= expiry()) return Update{claim(wall)};
-  // Somebody else leads: look again, and be there when the Lease expires.
+  // Another process leads: read again when its Lease may have expired.
   must_read_ = true;
   not_before_ = std::min(after_retry_period(now), expiry());
   return Pause{not_before_};
@@ -76,7 +76,7 @@ json::object LeaseMachine::claim(async::WallTime wall) const {
     // Also when the Lease names us already: a claim whose answer got lost is a new term, and so is a restart.
     spec["leaseTransitions"] = transitions_ + 1;
   } else if (!lease_) {
-    // Deleted under a leader: the same term goes on in a new object.
+    // Deleted under a leader: the same term continues in a new object.
     spec["acquireTime"] = now;
     spec["leaseTransitions"] = epoch_;
   }
@@ -114,18 +114,18 @@ void LeaseMachine::on_written(Object lease, TimePoint started, TimePoint now) {
   if (state_ == LeaseState::lost) return;
   if (state_ == LeaseState::following) epoch_ = integer_at(*lease_, "leaseTransitions");
   leads_until_ = async::later(started, options_.renew_deadline);
-  // An answer that comes after its own deadline leads nowhere: claim again.
+  // A response after its own deadline is void: claim again.
   if (state_ == LeaseState::following && now >= leads_until_) return;
   state_ = LeaseState::leading;
 }
 
 void LeaseMachine::on_failure(const Error& error, TimePoint now) {
   must_read_ = true;
-  // Who met another state reads at once when leading, as time runs; a follower has lost that race.
+  // After a conflict a leader reads at once, since its time runs out; a follower has lost that race.
   const bool stale = error.kind == ErrorKind::conflict || error.kind == ErrorKind::ambiguous ||
                      error.kind == ErrorKind::already_exists || error.kind == ErrorKind::not_found;
   const bool urgent = stale && (state_ == LeaseState::leading || error.kind == ErrorKind::ambiguous);
-  // A server that answers every write like that would be asked without a pause.
+  // A server that answers every write like that would be called in a busy loop.
   hurried_ = urgent && !hurried_;
   not_before_ = hurried_ ? now : after_retry_period(now);
 }

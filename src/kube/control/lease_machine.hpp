@@ -16,12 +16,12 @@ namespace hubferry::kube {
 /// following -> leading -> lost
 /// `lost` is final: a process that has led does not run a second term.
 enum class LeaseState {
-  following,  // somebody else leads, or nobody does
+  following,  // another process leads, or none does
   leading,    // our last renewal started less than renew_deadline ago
-  lost,       // we led, and either time ran out or the Lease names somebody else
+  lost,       // we led, and either time ran out or the Lease has another holder
 };
 
-/// Decides what a candidate does next. No I/O: the caller asks next(), does it, and tells the outcome.
+/// Decides what a candidate does next. No I/O: the caller performs next() and reports the outcome.
 class LeaseMachine {
  public:
   struct Read {};
@@ -34,7 +34,7 @@ class LeaseMachine {
   struct Pause {
     TimePoint until;
   };
-  struct Stop {};  // nothing any more: leadership is lost
+  struct Stop {};  // leadership is lost: nothing left to do
   using Action = std::variant<Read, Create, Update, Pause, Stop>;
 
   /// `transitions`: the highest number of a term that this process has seen before; -1: none.
@@ -54,7 +54,7 @@ class LeaseMachine {
   [[nodiscard]] TimePoint leads_until() const { return leads_until_; }
   [[nodiscard]] std::int64_t epoch() const { return epoch_; }
   /// The highest number of a term seen so far; -1: none. A Lease that somebody deleted comes back with a higher one:
-  /// terms whose numbers start over could not be told apart.
+  /// terms whose numbers start over could not be distinguished.
   [[nodiscard]] std::int64_t transitions() const { return transitions_; }
   [[nodiscard]] std::string holder() const;
   /// The Lease as it looks when given back; nullopt when it is not known to be ours.
@@ -65,7 +65,7 @@ class LeaseMachine {
   [[nodiscard]] bool held_by_us() const { return holder() == options_.identity; }
   [[nodiscard]] TimePoint expiry() const;
   [[nodiscard]] TimePoint after_retry_period(TimePoint now);
-  /// Puts `lease` in the place of what is known.
+  /// Replaces the known Lease.
   void take(std::optional<Object> lease);
 
   LeaderElectionOptions options_;

@@ -12,29 +12,29 @@ class RecentMap {
  public:
   /// The entry, which counts as used from now on; null where there is none.
   Value* use(const Key& key) {
-    const auto found = places_.find(key);
-    if (found == places_.end()) return nullptr;
+    const auto found = index_.find(key);
+    if (found == index_.end()) return nullptr;
     order_.splice(order_.end(), order_, found->second);
     return &found->second->second;
   }
   /// The entry as it is.
   Value* find(const Key& key) {
-    const auto found = places_.find(key);
-    return found == places_.end() ? nullptr : &found->second->second;
+    const auto found = index_.find(key);
+    return found == index_.end() ? nullptr : &found->second->second;
   }
 
   /// A new entry, used last. There must be none of this key.
   Value& insert(const Key& key, Value value) {
     order_.emplace_back(key, std::move(value));
-    places_.emplace(key, std::prev(order_.end()));
+    index_.emplace(key, std::prev(order_.end()));
     return order_.back().second;
   }
 
   void erase(const Key& key) {
-    const auto found = places_.find(key);
-    if (found == places_.end()) return;
+    const auto found = index_.find(key);
+    if (found == index_.end()) return;
     order_.erase(found->second);
-    places_.erase(found);
+    index_.erase(found);
   }
 
   /// Gives up the entry that was used least recently among those that `may_go(value)`; false where there is none.
@@ -42,7 +42,7 @@ class RecentMap {
   bool give_up_one(Predicate may_go) {
     for (auto entry = order_.begin(); entry != order_.end(); ++entry) {
       if (!may_go(entry->second)) continue;
-      places_.erase(entry->first);
+      index_.erase(entry->first);
       order_.erase(entry);
       return true;
     }
@@ -56,18 +56,18 @@ class RecentMap {
         ++entry;
         continue;
       }
-      places_.erase(entry->first);
+      index_.erase(entry->first);
       entry = order_.erase(entry);
     }
   }
 
-  [[nodiscard]] std::size_t size() const { return places_.size(); }
+  [[nodiscard]] std::size_t size() const { return index_.size(); }
 
  private:
   using Entries = std::list<std::pair<Key, Value>>;
 
   Entries order_;  // used least recently first
-  std::map<Key, typename Entries::iterator> places_;
+  std::map<Key, typename Entries::iterator> index_;
 };
 
 }  // namespace hubferry::kube

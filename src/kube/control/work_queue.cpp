@@ -148,7 +148,7 @@ Awaitable<std::optional<Key>> WorkQueue::get() {
     // Not by an awaited function: a cancelled coroutine would throw there, and keep the wake-up to itself.
     const auto state = co_await async::asio::this_coro::cancellation_state;
     if (state.cancelled() != async::asio::cancellation_type::none) {
-      if (!queue_.empty()) workers_.wake_one();  // the wake-up was for somebody who can use it
+      if (!queue_.empty()) workers_.wake_one();  // pass the wake-up on to another worker
       async::throw_cancelled();
     }
   }

@@ -105,16 +105,16 @@ Awaitable<Result<Client::Tried>> Client::try_until_done(const WireRequest& reque
     }
 
     metrics_.retry(request.verb, tried.attempt.status);
-    env_.log.debug("repeating a request", {{"request", request.display()},
-                                           {"status", tried.attempt.status},
-                                           {"reason", tried.loss ? tried.loss->why : std::string{}},
-                                           {"pause", *pause}});
+    env_.log.debug("retrying request", {{"request", request.display()},
+                                        {"status", tried.attempt.status},
+                                        {"reason", tried.loss ? tried.loss->why : std::string{}},
+                                        {"pause", *pause}});
     if (step == NextStep::refresh_and_retry) {
       credentials_.invalidate(*authorization);
       renew_from_files();
     }
     fresh_connection = tried.loss.has_value();
-    // Others may use the place meanwhile.
+    // Others may use the slot meanwhile.
     tried = {};
     if (*pause > async::Duration{0}) co_await env_.clock.sleep_for(*pause);
   }
@@ -129,7 +129,7 @@ Awaitable<bool> Client::admit(const WireRequest& request, TimePoint deadline) {
 }
 
 Awaitable<Result<std::string>> Client::authorize(TimePoint deadline) {
-  // Only a plugin can take its time; a token is at hand.
+  // Only a plugin can take long; a token is available at once.
   if (!config_.exec) co_return co_await credentials_.authorization_header();
   auto header = co_await async::before_deadline(env_.clock, deadline, credentials_.authorization_header());
   renew_certificate();
@@ -146,7 +146,8 @@ void Client::renew_certificate() {
     requests_.clear();
     certificate_ = std::move(current);
   } catch (const ConfigError& error) {
-    env_.log.warn("the credential plugin gave a certificate that cannot be used", {{"error", error.what()}});
+    env_.log.warn("certificate from the credential plugin cannot be used",
+                  {{"server", url_.authority()}, {"error", error.what()}});
   }
 }
 
@@ -160,15 +161,16 @@ bool Client::renew_from_files() {
   try {
     tls_ = std::make_shared<TlsContext>(fresh, url_, shown.certificate_pem, shown.key_pem);
   } catch (const ConfigError& error) {
-    // A certificate whose key has not been written yet, for instance: the old ones serve on.
-    env_.log.warn("the renewed certificates cannot be used", {{"error", error.what()}});
+    // For instance a certificate whose key has not been written yet.
+    env_.log.warn("renewed certificates cannot be used, keeping the previous ones",
+                  {{"server", url_.authority()}, {"error", error.what()}});
     return false;
   }
   requests_.clear();
   config_ = std::move(fresh);
   if (!config_.client_certificate_pem.empty()) credentials_.replace_certificate(*certificate);
   certificate_ = std::move(certificate);
-  env_.log.info("certificates were read again", {{"server", url_.authority()}});
+  env_.log.info("certificates reloaded", {{"server", url_.authority()}});
   return true;
 }
 
@@ -176,13 +178,13 @@ Awaitable<Client::Tried> Client::attempt(const WireRequest& request, const std::
                                          TimePoint deadline, Mode mode, bool fresh_connection) {
   Tried tried;
   auto& pool = mode == Mode::stream ? watches_ : requests_;
-  auto place = co_await pool.enter(deadline);
-  if (!place) {
+  auto slot = co_await pool.enter(deadline);
+  if (!slot) {
     tried.attempt.hopeless = true;
-    tried.loss = Loss{Stage::connecting, "no connection became free in time", true, false};
+    tried.loss = Loss{Stage::connecting, "connection limit reached: no connection became free in time", true, false};
     co_return tried;
   }
-  tried.stream.place = std::move(*place);
+  tried.stream.slot = std::move(*slot);
 
   const TimePoint start = env_.clock.now();
   const auto tls = tls_;
@@ -198,10 +200,10 @@ Awaitable<Client::Tried> Client::attempt(const WireRequest& request, const std::
       connection = std::make_shared<Connection>(std::move(connected.transport), loop_, env_.clock);
     } else {
       tried.attempt.hopeless = tried.distrusted = connected.failure.hopeless;
-      tried.loss = Loss{Stage::connecting, connected.failure.sentence, false, false};
+      tried.loss = Loss{Stage::connecting, connected.failure.message, false, false};
     }
   }
-  // What is late already must not be sent: a write would be ambiguous for nothing.
+  // Do not send after the deadline: a write would only become ambiguous.
   if (connection && env_.clock.now() >= deadline)
     tried.loss = Loss{Stage::connecting, "no time was left to send it", true, false};
   else if (connection)
@@ -254,8 +256,8 @@ std::optional<async::Duration> Client::pause_for(NextStep step, const Attempt& a
     case NextStep::retry_after_backoff:
       pause = backoff.next();
       break;
-    case NextStep::retry_as_told:
-      // A little later than told, each client in its own way: the server told everybody the same.
+    case NextStep::retry_after_server_delay:
+      // Plus jitter: the server sends every client the same Retry-After.
       pause = random_.between(*attempt.retry_after, *attempt.retry_after + *attempt.retry_after / 4);
       if (*attempt.retry_after == async::Duration{0}) pause = backoff.next();
       break;

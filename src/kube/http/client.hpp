@@ -18,7 +18,7 @@ namespace hubferry::kube::http {
 /// Carries requests to one server and brings answers back: credentials, connections, rate limit and retries.
 /// It knows HTTP, not objects.
 ///
-/// Executor: all calls on `loop`. Lifetime: held by shared_ptr, by whoever has something of it in use.
+/// Executor: all calls on `loop`. Lifetime: held by shared_ptr by everything that uses it.
 /// Cancellation: terminal. Errors: classified, with a message that names method and path.
 class Client {
  public:
@@ -33,7 +33,7 @@ class Client {
 
   /// An answer whose body is yet to come, on a connection of its own.
   struct Stream {
-    ConnectionPool::Place place;
+    ConnectionPool::Slot slot;
     std::shared_ptr<Connection> connection;
   };
   Awaitable<Result<Stream>> open_stream(const WireRequest& request);
@@ -68,8 +68,8 @@ class Client {
                                            TimePoint deadline);
   /// A certificate that has changed needs new connections.
   void renew_certificate();
-  /// The server and we do not know each other any more: somebody may have renewed the files that the configuration was
-  /// made from. True when they say something else now; then connections are made anew.
+  /// The server rejected our certificate, or we rejected its: the files that the configuration was made from may have
+  /// been renewed. True when they have changed; new connections are opened then.
   bool renew_from_files();
   std::string request_text(const WireRequest& request, const std::string& authorization) const;
 

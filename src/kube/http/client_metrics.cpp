@@ -48,7 +48,7 @@ ClientMetrics::ClientMetrics(obs::Metrics& metrics, std::string host)
                     .histogram_family("rest_client_dns_resolution_duration_seconds",
                                       "Looking up the server's name, by host.", {"host"}, seconds_buckets(), max_series)
                     .with({host_})) {
-  // So that the series is there before the first trouble.
+  // So that the series exists before the first retry.
   retries_.with({code_text(0), "GET", host_});
 }
 

@@ -7,20 +7,20 @@
 namespace hubferry::kube::http {
 
 ConnectionPool::ConnectionPool(async::Clock& clock, std::size_t most, async::Duration idle_limit)
-    : clock_(clock), idle_limit_(idle_limit), places_(std::max<std::size_t>(most, 1)) {}
+    : clock_(clock), idle_limit_(idle_limit), slots_(std::max<std::size_t>(most, 1)) {}
 
-Awaitable<std::optional<ConnectionPool::Place>> ConnectionPool::enter(TimePoint deadline) {
-  // Nobody queues: the permit is there at once, and a timer would cost more than all the rest.
-  if (waiting_ == 0 && places_.free() > 0) co_return Place{co_await places_.acquire()};
+Awaitable<std::optional<ConnectionPool::Slot>> ConnectionPool::enter(TimePoint deadline) {
+  // No waiters: the permit is available at once, and a timer would cost more than all the rest.
+  if (waiting_ == 0 && slots_.free() > 0) co_return Slot{co_await slots_.acquire()};
 
   struct Counted {
     std::size_t& count;
     explicit Counted(std::size_t& c) : count(c) { ++count; }
     ~Counted() { --count; }
   } counted{waiting_};
-  auto permit = co_await async::before_deadline(clock_, deadline, places_.acquire());
+  auto permit = co_await async::before_deadline(clock_, deadline, slots_.acquire());
   if (!permit) co_return std::nullopt;
-  co_return Place{std::move(*permit)};
+  co_return Slot{std::move(*permit)};
 }
 
 std::shared_ptr<Connection> ConnectionPool::take() {
@@ -34,8 +34,8 @@ std::shared_ptr<Connection> ConnectionPool::take() {
 }
 
 void ConnectionPool::make_room() {
-  // Places in use have a connection each, or are about to make one.
-  while (!idle_.empty() && idle_.size() + in_use() > places_.total()) {
+  // Slots in use have a connection each, or are about to open one.
+  while (!idle_.empty() && idle_.size() + in_use() > slots_.total()) {
     idle_.front()->close();
     idle_.erase(idle_.begin());
   }

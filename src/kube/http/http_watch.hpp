@@ -14,7 +14,7 @@ namespace hubferry::kube::http {
 /// Lifetime: the decoder outlives it.
 class HttpWatch {
  public:
-  /// `silence_limit`: how long the server may say nothing.
+  /// `silence_limit`: how long the server may send nothing.
   HttpWatch(std::shared_ptr<Client> client, Client::Stream stream, WireRequest request, const Decoder& decoder,
             Duration silence_limit);
 
@@ -22,19 +22,19 @@ class HttpWatch {
   Awaitable<Result<std::vector<WatchEvent>>> next();
 
  private:
-  /// Adds the line's event, or notes why the stream ends here.
+  /// Adds the line's event, or records why the stream ends here.
   void take_line(std::string_view line, std::vector<WatchEvent>& events);
   Result<WatchEvent> decode(std::string_view type, std::string_view object) const;
   void fail(Error error);
 
-  std::shared_ptr<Client> client_;  // before the stream, whose place is the client's
+  std::shared_ptr<Client> client_;  // before the stream, whose slot is the client's
   Client::Stream stream_;
   WireRequest request_;
   const Decoder& decoder_;
   Duration silence_limit_;
   LineSplitter lines_;
   std::string chunk_;
-  std::optional<Error> failure_;  // told once all events before it have been handed out, and ever after
+  std::optional<Error> failure_;  // returned once all events before it have been handed out, and ever after
   bool ended_ = false;
 };
 

@@ -21,8 +21,9 @@ NextStep RetryRules::after_answer(const Attempt& attempt) {
     case 429:
     case 503:
       if (attempt.retry_after)
-        return *attempt.retry_after <= limits_.max_retry_after ? counted(NextStep::retry_as_told) : NextStep::finish;
-      // Whoever answers 429 has done nothing; a bare 503 may come from a proxy that does not know.
+        return *attempt.retry_after <= limits_.max_retry_after ? counted(NextStep::retry_after_server_delay)
+                                                               : NextStep::finish;
+      // A 429 means that nothing was done; a bare 503 may come from a proxy that does not know.
       if (attempt.status == 429 || read_only_) return counted(NextStep::retry_after_backoff);
       return NextStep::finish;
     default:

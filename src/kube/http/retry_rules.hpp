@@ -31,11 +31,11 @@ struct RetryLimits {
 };
 
 enum class NextStep {
-  finish,               // hand the answer, or the failure, to the caller
-  retry_now,            // on a fresh connection
-  retry_after_backoff,  // after a pause of our own
-  retry_as_told,        // after the server's Retry-After
-  refresh_and_retry,    // the credential was refused: get a new one
+  finish,                    // hand the answer, or the failure, to the caller
+  retry_now,                 // on a fresh connection
+  retry_after_backoff,       // after a pause of our own
+  retry_after_server_delay,  // after the server's Retry-After
+  refresh_and_retry,         // the credential was refused: get a new one
 };
 
 /// Decides what follows an attempt; no I/O. One per call.

@@ -31,7 +31,7 @@ class TlsContext {
   void prepare(SSL* stream);
   [[nodiscard]] bool verifies() const { return verifies_; }
 
-  /// A sentence on why the certificate at hand was not accepted.
+  /// Why the certificate at hand was rejected, as a message for people.
   [[nodiscard]] std::string explain_refusal(X509_STORE_CTX* store) const;
 
  private:

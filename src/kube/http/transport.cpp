@@ -33,8 +33,8 @@ bool Transport::still_good() {
 }
 
 void notice_vanished_peer(tcp::socket& socket) {
-  // Three probes, ten seconds apart, after half a minute of silence; and no more patience than that with what was sent
-  // and is not acknowledged, for which the kernel would try for a quarter of an hour.
+  // Three probes, ten seconds apart, after half a minute of silence; the same limit holds for unacknowledged data, for
+  // which the kernel would retry for a quarter of an hour.
   constexpr int idle_seconds = 30;
   constexpr int probe_seconds = 10;
   constexpr int probes = 3;
@@ -77,7 +77,7 @@ class TlsTransport final : public Transport {
   TlsTransport(const TlsTransport&) = delete;
   TlsTransport& operator=(const TlsTransport&) = delete;
   ~TlsTransport() override {
-    // OpenSSL takes a stream that ends without farewells for broken, and would not let its session be resumed.
+    // OpenSSL treats a stream that ends without close_notify as broken, and would not resume its session.
     SSL_set_shutdown(stream_.native_handle(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
   }
 
@@ -108,8 +108,8 @@ class TlsTransport final : public Transport {
   std::string refusal_;
 };
 
-/// A name being looked up. The system's resolver cannot be interrupted: whoever loses patience leaves it behind, and
-/// the answer finds nobody waiting.
+/// A name being looked up. The system's resolver cannot be interrupted: a caller that is cancelled leaves it behind,
+/// and its result is dropped.
 struct Lookup {
   explicit Lookup(const async::Executor& executor) : resolver(executor) {}
   tcp::resolver resolver;
@@ -165,8 +165,8 @@ Awaitable<tcp::socket> connect_any(std::vector<tcp::endpoint> endpoints, async::
   std::rethrow_exception(last);
 }
 
-std::string sentence_for(const boost::system::system_error& error, const ServerUrl& url, std::string_view doing,
-                         bool timed_out) {
+std::string describe_failure(const boost::system::system_error& error, const ServerUrl& url, std::string_view doing,
+                             bool timed_out) {
   return std::string{doing} + " " + url.authority() +
          (timed_out ? std::string{" took too long"} : ": " + error.code().message());
 }
@@ -198,7 +198,7 @@ Awaitable<Connected> connect(ServerUrl url, std::shared_ptr<TlsContext> tls, asy
     if (secure && !secure->refusal().empty())
       connected.failure = {secure->refusal(), true};
     else
-      connected.failure = {sentence_for(error, url, doing, error.code() == asio::error::timed_out), false};
+      connected.failure = {describe_failure(error, url, doing, error.code() == asio::error::timed_out), false};
   }
   co_return connected;
 }

@@ -30,7 +30,7 @@ class Transport {
   virtual Awaitable<IoResult> read_some(asio::mutable_buffer buffer) = 0;
   /// Writes all of it.
   virtual Awaitable<IoResult> write(asio::const_buffer bytes) = 0;
-  /// Ends what is under way with operation_aborted. No farewell is said: it would have to be waited for.
+  /// Ends operations in flight with operation_aborted. Sends no close_notify: that would have to be waited for.
   void close() noexcept;
 
   /// False when the peer is known to have closed its side, or to have sent what nobody asked for.
@@ -42,14 +42,14 @@ class Transport {
   [[nodiscard]] virtual bool may_speak_unasked() const = 0;
 };
 
-/// Lets the kernel find out within a minute that the other end has vanished without a word: a watch may be silent for
-/// an hour, and neither side would ever send anything that fails.
+/// Lets the kernel detect within a minute that the peer has vanished: a watch may be silent for an hour, and neither
+/// side would ever send anything that fails.
 void notice_vanished_peer(asio::ip::tcp::socket& socket);
 
 /// Why no connection could be made.
 struct ConnectFailure {
-  std::string sentence;
-  bool hopeless = false;  // trying again will not help: the certificate
+  std::string message;
+  bool hopeless = false;  // retrying will not help: the certificate
 };
 
 struct Connected {

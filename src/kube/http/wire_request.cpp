@@ -123,7 +123,7 @@ WireRequest wire_request(const Resource& resource, const WatchOptions& options) 
   query.add_number("timeoutSeconds", std::chrono::duration_cast<std::chrono::seconds>(options.timeout).count());
   if (options.send_initial_events) {
     query.add("sendInitialEvents", "true");
-    // The server insists on being told what it could only mean.
+    // Required by the server, although no other value is possible.
     query.add("resourceVersionMatch", "NotOlderThan");
   }
   WireRequest wire;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "hubferry/async/clock.hpp"
-#include "hubferry/async/queue.hpp"
 #include "hubferry/kube/api.hpp"
+#include "support/queue.hpp"
 
 namespace hubferry::test {
 
@@ -17,7 +17,7 @@ namespace hubferry::test {
 class ScriptedApi final : public kube::Api {
  public:
   using Batch = kube::Result<std::vector<kube::WatchEvent>>;
-  using Feed = async::Queue<Batch>;
+  using Feed = Queue<Batch>;
 
   struct Call {
     enum Kind { list, watch } kind;

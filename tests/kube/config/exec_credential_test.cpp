@@ -55,19 +55,19 @@ TEST(ExecCredential, RefusesEverythingElseWithoutQuotingIt) {
   EXPECT_EQ(refusal(" \n"), "it wrote nothing");
   EXPECT_THAT(refusal("hunter2"), testing::StartsWith("its output is not JSON"));
   EXPECT_THAT(refusal(answer(R"({"token":"hunter2"})") + "x"), testing::StartsWith("its output is not JSON"));
-  EXPECT_EQ(refusal("[]"), "its output is no JSON object");
+  EXPECT_EQ(refusal("[]"), "its output is not a JSON object");
   EXPECT_EQ(refusal("{}"), "its output is not of kind ExecCredential");
   EXPECT_EQ(refusal(R"({"kind":"ExecCredential","apiVersion":"v2"})"),
             "it answered in another apiVersion than client.authentication.k8s.io/v1");
   EXPECT_EQ(refusal(R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"})"),
             "its output has no status");
   EXPECT_EQ(refusal(answer("{}")), "it gave neither a token nor a client certificate");
-  EXPECT_EQ(refusal(answer(R"({"token":7})")), "status.token is no text");
+  EXPECT_EQ(refusal(answer(R"({"token":7})")), "status.token is not a string");
   EXPECT_EQ(refusal(answer(R"({"token":"hunter2\n"})")), "status.token holds characters that no token has");
   EXPECT_EQ(refusal(answer(R"({"clientKeyData":"hunter2"})")),
             "it gave only one of clientCertificateData and clientKeyData");
   EXPECT_EQ(refusal(answer(R"({"token":"t","expirationTimestamp":"hunter2"})")),
-            "status.expirationTimestamp is no RFC 3339 time");
+            "status.expirationTimestamp is not an RFC 3339 time");
 }
 
 TEST(ExecCredential, TheInfoForThePluginSaysThatNobodyCanBeAsked) {
@@ -84,28 +84,28 @@ TEST(ExecCredential, TheInfoForThePluginSaysThatNobodyCanBeAsked) {
 }
 
 TEST(LastWords, AreTheLastLineThatSaysSomething) {
-  EXPECT_EQ(last_words("", {}), "");
-  EXPECT_EQ(last_words("\n \n", {}), "");
-  EXPECT_EQ(last_words("first\nNo credentials: run 'aws sso login'.\r\n\n", {}),
+  EXPECT_EQ(last_error_line("", {}), "");
+  EXPECT_EQ(last_error_line("\n \n", {}), "");
+  EXPECT_EQ(last_error_line("first\nNo credentials: run 'aws sso login'.\r\n\n", {}),
             "No credentials: run 'aws sso login'.");
-  EXPECT_EQ(last_words("a\tb\x1b[31mred", {}), "a?b?[31mred");
-  EXPECT_EQ(last_words(std::string(1000, '.'), {}).size(), 203u);
+  EXPECT_EQ(last_error_line("a\tb\x1b[31mred", {}), "a?b?[31mred");
+  EXPECT_EQ(last_error_line(std::string(1000, '.'), {}).size(), 203u);
 }
 
 TEST(LastWords, HoldNoSecrets) {
-  EXPECT_EQ(last_words("bad token: hunter2", {}), "bad token: [hidden]");
-  EXPECT_EQ(last_words("CLIENT_SECRET=hunter2 refused", {}), "CLIENT_SECRET=[hidden] refused");
-  EXPECT_EQ(last_words(R"({"access_token": "hunter2"})", {}), R"({"access_token": "[hidden]"})");
-  EXPECT_EQ(last_words("sent Authorization: Bearer hunter2", {}), "sent Authorization: [hidden] [hidden]");
-  EXPECT_EQ(last_words("got eyJhbGciOi.eyJzdWIi.c2ln", {}), "got [hidden]");
-  EXPECT_EQ(last_words("id AKIAIOSFODNN7EXAMPLEabcd unknown", {}), "id [hidden] unknown");
-  EXPECT_EQ(last_words("login as hunter2hunter2 failed", {{"PW", "hunter2"}}), "login as [hidden][hidden] failed");
+  EXPECT_EQ(last_error_line("bad token: hunter2", {}), "bad token: [hidden]");
+  EXPECT_EQ(last_error_line("CLIENT_SECRET=hunter2 refused", {}), "CLIENT_SECRET=[hidden] refused");
+  EXPECT_EQ(last_error_line(R"({"access_token": "hunter2"})", {}), R"({"access_token": "[hidden]"})");
+  EXPECT_EQ(last_error_line("sent Authorization: Bearer hunter2", {}), "sent Authorization: [hidden] [hidden]");
+  EXPECT_EQ(last_error_line("got eyJhbGciOi.eyJzdWIi.c2ln", {}), "got [hidden]");
+  EXPECT_EQ(last_error_line("id AKIAIOSFODNN7EXAMPLEabcd unknown", {}), "id [hidden] unknown");
+  EXPECT_EQ(last_error_line("login as hunter2hunter2 failed", {{"PW", "hunter2"}}), "login as [hidden][hidden] failed");
 }
 
 TEST(LastWords, KeepWhatHelps) {
   for (const auto* line : {"the token has expired", "dial tcp: lookup sts.eu-central-1.amazonaws.com: no such host",
                            "open /home/someone/.config/gcloud/application_default_credentials.json: no such file"})
-    EXPECT_EQ(last_words(line, {}), line);
+    EXPECT_EQ(last_error_line(line, {}), line);
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ TEST_F(ExecPluginTest, AHangingPluginIsKilledAfterAMinute) {
   };
   loop_.run(async::with_scope(body));
   const auto message = "error: F: exec plugin " + (folder_.path() / "login").string() +
-                       " gave no answer for 1m and was killed (ask the admins)";
+                       " did not answer within 1m and was killed (ask the admins)";
   EXPECT_EQ(answers, std::vector<std::string>(2, message));
   EXPECT_EQ(runs(), 1u);
 }
@@ -233,7 +233,7 @@ TEST_F(ExecPluginTest, AWaitingCallerCanBeCancelledAlone) {
 TEST_F(ExecPluginTest, GarbageIsAnErrorThatQuotesNothing) {
   auto credentials = plugin("echo hunter2");
   const auto message = header(credentials);
-  EXPECT_THAT(message, HasSubstr("gave a useless answer: its output is not JSON"));
+  EXPECT_THAT(message, HasSubstr("gave an invalid answer: its output is not JSON"));
   EXPECT_EQ(message.find("hunter2"), std::string::npos);
 }
 

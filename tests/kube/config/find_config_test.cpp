@@ -46,7 +46,7 @@ class FindConfig : public testing::Test {
 
   test::TemporaryDirectory folder_;
   std::map<std::string, std::string> environment_;
-  ConfigPlaces places_;
+  ConfigLocations places_;
 };
 
 TEST_F(FindConfig, LooksAtTheFlagThenTheVariableThenThePodThenTheHome) {

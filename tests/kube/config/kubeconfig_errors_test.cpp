@@ -76,7 +76,7 @@ TEST(KubeconfigErrors, NameWhatAContextLacks) {
       complaint("current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\nclusters: [{name: c}]"),
       "F: contexts[x].user: there is no user 'u'; there are none");
   EXPECT_EQ(complaint(kubeconfig_with("server: https://a", "token: t", "namespace: Not_Valid")),
-            "F: contexts[main].namespace: is no valid name of a namespace");
+            "F: contexts[main].namespace: is not a valid namespace name");
 }
 
 TEST(KubeconfigErrors, NameWhatIsWrongWithACluster) {
@@ -99,7 +99,7 @@ TEST(KubeconfigErrors, NameWhatIsWrongWithACluster) {
       "F: clusters[cluster-1].insecure-skip-tls-verify: contradicts certificate-authority: either verify by it, or not "
       "at all");
   EXPECT_EQ(about_cluster("server: https://a\ntls-server-name: \"a\\nb\""),
-            "F: clusters[cluster-1].tls-server-name: is no valid host name");
+            "F: clusters[cluster-1].tls-server-name: is not a valid host name");
 }
 
 TEST(KubeconfigErrors, NameWhatIsWrongWithAUser) {
@@ -108,9 +108,9 @@ TEST(KubeconfigErrors, NameWhatIsWrongWithAUser) {
   EXPECT_EQ(about_user("as-groups: [a]"),
             "F: users[alice].as-groups: impersonation is not supported: use credentials of that user");
   EXPECT_EQ(about_user("auth-provider: {name: oidc}"),
-            "F: users[alice].auth-provider: Kubernetes has given these up: use an exec plugin");
+            "F: users[alice].auth-provider: no longer supported by Kubernetes: use an exec plugin");
   EXPECT_EQ(about_user("token: hunter2\nusername: u\npassword: hunter2"),
-            "F: users[alice].token: contradicts username and password: only one way to log in is allowed");
+            "F: users[alice].token: contradicts username and password: only one authentication method is allowed");
   EXPECT_EQ(about_user("token: \"hunter2\\r\\nX-Admin: 1\""),
             "F: users[alice].token: holds characters that no token has");
   EXPECT_EQ(about_user("client-certificate-data: " + encode_base64(certificate_pem)),
@@ -132,7 +132,7 @@ TEST(KubeconfigErrors, NameWhatIsWrongWithAnExecPlugin) {
   EXPECT_EQ(about(v1 + "command: x"),
             "F: users[alice].exec.interactiveMode: is missing; with v1 it must be Never or IfAvailable");
   EXPECT_EQ(about(v1 + "command: x, interactiveMode: Always"),
-            "F: users[alice].exec.interactiveMode: is Always, but there is no terminal to ask at");
+            "F: users[alice].exec.interactiveMode: is Always, but there is no terminal for it");
   EXPECT_EQ(about(v1 + "command: x, interactiveMode: Maybe"),
             "F: users[alice].exec.interactiveMode: must be Never or IfAvailable");
   EXPECT_EQ(about(v1 + "command: x, interactiveMode: Never"), "accepted");

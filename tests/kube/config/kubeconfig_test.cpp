@@ -146,12 +146,13 @@ TEST(Kubeconfig, FromASecretMayNotReferToFilesOrPrograms) {
     return error_of([&] { parse_kubeconfig(kubeconfig_with(cluster, user), "secret a/b", std::nullopt); });
   };
   EXPECT_THAT(refuse("server: https://a\ncertificate-authority: /etc/ssl/cert.pem", "token: t"),
-              HasSubstr("secret a/b: clusters[cluster-1].certificate-authority: refers to a file"));
+              HasSubstr("secret a/b: clusters[cluster-1].certificate-authority: must not refer to a file"));
   EXPECT_THAT(refuse("server: https://a", "tokenFile: /etc/passwd"),
-              HasSubstr("users[alice].tokenFile: refers to a file"));
-  EXPECT_THAT(refuse("server: https://a", "client-certificate: a\nclient-key: b"), HasSubstr("refers to a file"));
+              HasSubstr("users[alice].tokenFile: must not refer to a file"));
+  EXPECT_THAT(refuse("server: https://a", "client-certificate: a\nclient-key: b"),
+              HasSubstr("must not refer to a file"));
   EXPECT_THAT(refuse("server: https://a", "exec: {command: id, apiVersion: client.authentication.k8s.io/v1beta1}"),
-              HasSubstr("users[alice].exec: runs a program"));
+              HasSubstr("users[alice].exec: must not run a program"));
 }
 
 TEST(Kubeconfig, RoundTripsThroughToKubeconfig) {

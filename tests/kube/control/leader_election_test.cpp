@@ -193,7 +193,7 @@ TEST_F(LeaderElectionTest, MetricsLogsAndAnEventTellWhoLeads) {
     scope.spawn(elector.run(work()));
     co_await clock_.sleep_for(1s);
     EXPECT_THAT(metrics_.text(), testing::HasSubstr("leader_election_master_status{name=\"lease\"} 1"));
-    EXPECT_TRUE(log_.contains("leading"));
+    EXPECT_TRUE(log_.contains("started leading"));
     EXPECT_EQ(events.waiting(), 1U);
   });
   EXPECT_THAT(metrics_.text(), testing::HasSubstr("leader_election_master_status{name=\"lease\"} 0"));

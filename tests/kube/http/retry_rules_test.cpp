@@ -50,14 +50,14 @@ TEST(RetryRules, AStalePooledConnectionCostsNoRetryButOnlyOnce) {
 TEST(RetryRules, RetriesAreBounded) {
   RetryRules rules{{.max_retries = 2}, true};
   EXPECT_EQ(rules.after(lost(Stage::connecting)), NextStep::retry_after_backoff);
-  EXPECT_EQ(rules.after(answered(429, 1s)), NextStep::retry_as_told);
+  EXPECT_EQ(rules.after(answered(429, 1s)), NextStep::retry_after_server_delay);
   EXPECT_EQ(rules.after(answered(429, 1s)), NextStep::finish);
 }
 
 TEST(RetryRules, AServerThatAsksForTooLongAPauseIsLeftToTheCaller) {
   RetryRules rules{{.max_retries = 3, .max_retry_after = 10s}, true};
   EXPECT_EQ(rules.after(answered(503, 11s)), NextStep::finish);
-  EXPECT_EQ(rules.after(answered(503, 10s)), NextStep::retry_as_told);
+  EXPECT_EQ(rules.after(answered(503, 10s)), NextStep::retry_after_server_delay);
 }
 
 TEST(RetryRules, ABare503RepeatsReadsOnlyButABare429Both) {

@@ -71,7 +71,7 @@ std::string without_secret_words(std::string_view line) {
     if (length == 0) {
       const char c = line.front();
       shown += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
-      // "token is invalid" is a sentence, "token: x" and "token=x" are not; "Bearer x" has only a space.
+      // "token is invalid" is prose, "token: x" and "token=x" hold a value; in "Bearer x" only a space separates it.
       line.remove_prefix(1);
       continue;
     }
@@ -89,7 +89,7 @@ std::string without_secret_words(std::string_view line) {
 
 }  // namespace
 
-std::string last_words(std::string_view errors, const std::map<std::string, std::string>& environment) {
+std::string last_error_line(std::string_view errors, const std::map<std::string, std::string>& environment) {
   std::string line{last_line(errors)};
   for (const auto& [name, value] : environment)
     if (value.size() >= shortest_secret) replace_all(line, value);

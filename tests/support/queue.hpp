@@ -7,7 +7,7 @@
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/async/wait_list.hpp"
 
-namespace hubferry::async {
+namespace hubferry::test {
 
 /// Hands values from producers to consumers in order, at most `capacity` waiting.
 /// close() lets consumers take what is left, then gives them nullopt.
@@ -18,12 +18,12 @@ class Queue {
   explicit Queue(std::size_t capacity) : capacity_(capacity) {}
 
   /// Waits for room. False when the queue is closed: the value is dropped.
-  Awaitable<bool> push(T value) {
+  async::Awaitable<bool> push(T value) {
     while (!closed_ && values_.size() >= capacity_) {
       co_await producers_.wait();
-      if (is_cancelled(co_await asio::this_coro::cancellation_state)) {
-        producers_.wake_one();  // the wake-up was for somebody who can use it
-        throw_cancelled();
+      if (async::is_cancelled(co_await async::asio::this_coro::cancellation_state)) {
+        producers_.wake_one();  // pass the wake-up on to another waiter
+        async::throw_cancelled();
       }
     }
     co_return try_push(std::move(value));
@@ -38,13 +38,13 @@ class Queue {
   }
 
   /// The oldest value, or nullopt when closed and empty.
-  Awaitable<std::optional<T>> pop() {
+  async::Awaitable<std::optional<T>> pop() {
     while (values_.empty()) {
       if (closed_) co_return std::nullopt;
       co_await consumers_.wait();
-      if (is_cancelled(co_await asio::this_coro::cancellation_state)) {
+      if (async::is_cancelled(co_await async::asio::this_coro::cancellation_state)) {
         if (!values_.empty()) consumers_.wake_one();
-        throw_cancelled();
+        async::throw_cancelled();
       }
     }
     std::optional<T> value{std::move(values_.front())};
@@ -66,8 +66,8 @@ class Queue {
   std::size_t capacity_;
   std::deque<T> values_;
   bool closed_ = false;
-  WaitList consumers_;
-  WaitList producers_;
+  async::WaitList consumers_;
+  async::WaitList producers_;
 };
 
-}  // namespace hubferry::async
+}  // namespace hubferry::test
