@@ -106,15 +106,15 @@ TEST(SimProcessTest, WhatIsWrongIsSaidAndEndsWithCodeTwo) {
     EXPECT_EQ(process.wait(), 2);
     return process.err();
   };
-  EXPECT_THAT(refusal({}), HasSubstr("--kubeconfig-dir is missing"));
+  EXPECT_THAT(refusal({}), HasSubstr("--kubeconfig-dir is required"));
   EXPECT_THAT(refusal({"--hubs=Hub_1"}), HasSubstr("'Hub_1' is not a valid namespace"));
-  EXPECT_THAT(refusal({"--hubs=global"}), HasSubstr("there anyway"));
+  EXPECT_THAT(refusal({"--hubs=global"}), HasSubstr("which always exists"));
   EXPECT_THAT(refusal({"--clusters=-1"}), HasSubstr("--clusters"));
   EXPECT_THAT(refusal({"--listen=here"}), HasSubstr("--listen"));
   EXPECT_THAT(refusal({"--listen=127.0.0.1:65534", "--insecure-http"}), HasSubstr("the last port is 65535"));
   EXPECT_THAT(refusal({"--attach=a/hub1.kubeconfig", "--attach=b/hub1.yaml"}), HasSubstr("attached twice"));
   EXPECT_THAT(refusal({"--attach=hub1.kubeconfig", "--hubs=hub1", "--insecure-http"}),
-              HasSubstr("both be called hub1"));
+              HasSubstr("have the same name hub1"));
 }
 
 TEST(SimProcessTest, AFileOfFaultsThatCannotBeReadEndsItWithASentence) {

@@ -149,8 +149,7 @@ async::Awaitable<int> simulate(const SimOptions& options, kube::Env env, std::os
     else
       print_table(out, servers);
     flush(out);
-    env.log.info("simulation ready",
-                 {{"servers", servers.size()}, {"clusters", options.clusters}, {"seconds", seconds}});
+    env.log.info("ready", {{"servers", servers.size()}, {"clusters", options.clusters}, {"seconds", seconds}});
     co_await stop.wait();
     env.log.info("stopping");
     scope.stop();
