@@ -1,34 +1,50 @@
 #pragma once
 
-#include "hubagent/calls.hpp"
+#include "hubagent/requests.hpp"
+#include "hubferry/kube/wait_for_object.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 /// When a cluster counts as arrived on the target. Its ManagedCluster is the one that this migration created (by our
-/// label), without any status: Joined and Available on it can only come from the cluster itself. Against what is left
-/// of an earlier time, a sign of life after the cut-over is wanted too: Available has become True since, or the lease
-/// was renewed since. On a hub with ACM, which makes one for every cluster, the ManifestWork of the klusterlet must
-/// have been applied too; elsewhere where there is one.
+/// label), without any status: Joined and Available on it can only come from the cluster itself. To exclude outdated
+/// conditions, a sign of life after the cut-over is required too: Available has become True since, or the lease was
+/// renewed since. On a hub with ACM, which creates one for every cluster, the klusterlet's ManifestWork must have been
+/// applied too; elsewhere only if there is one.
 namespace hubferry::hubagent {
 
-/// As far as the ManagedCluster tells.
+/// As far as the ManagedCluster shows.
 bool has_joined(const ocm::ManagedCluster& cluster, const MigrationRef& migration);
 
-/// Is there a sign of life after `since`? Reads the lease only where the condition is older.
-Awaitable<Result<bool>> shows_life(const Hub& hub, async::WallTime since, std::string cluster,
-                                   const ocm::ManagedCluster& seen);
+/// True if there is a sign of life after `since`. Reads the lease only if the condition is older.
+Awaitable<Result<bool>> is_alive_since(const Hub& hub, async::WallTime since, std::string cluster,
+                                       const ocm::ManagedCluster& seen);
 
-/// What a hub wants to see of a cluster's klusterlet work before the cluster counts as arrived.
-enum class WorkRule { none, applied_if_there, applied };
+/// What a hub requires of a cluster's klusterlet work before the cluster counts as arrived.
+enum class WorkRule { none, applied_if_exists, applied };
 Awaitable<Result<WorkRule>> work_rule(const Hub& hub);
 bool satisfies(WorkRule rule, const Object* work);
 
-/// Waits until the klusterlet's ManifestWork is as wanted; null stands for no such work. Takes slots of its own.
-using WorkPredicate = std::function<bool(const Object* work)>;
-Awaitable<Result<>> await_klusterlet_work(Hub& hub, std::string cluster, WorkPredicate wanted);
+/// Waits until `predicate` holds for the klusterlet's ManifestWork; null: there is none. Takes slots of its own.
+Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, std::string cluster, kube::ObjectPredicate predicate);
 
-/// The whole test at once, read from the server.
+/// All criteria at once, read from the API server.
 Awaitable<Result<bool>> has_arrived(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
                                     WorkRule rule);
+
+/// Watches the clusters of a hub renew their leases: the one sign of life that a hub cannot give on a cluster's behalf.
+/// (The hub creates a lease, with the time of its creation; after that only the cluster renews it.)
+/// Lifetime: outlives run() and all waiters.
+class Heartbeats {
+ public:
+  explicit Heartbeats(Hub& hub);
+
+  /// Watches the leases until cancelled: one watch for all clusters.
+  Awaitable<> run() { return leases_.run(); }
+  /// Waits for a renewal after this call.
+  Awaitable<> wait_for_renewal(std::string cluster);
+
+ private:
+  kube::Cache<Object> leases_;
+};
 
 }  // namespace hubferry::hubagent

@@ -2,8 +2,7 @@
 #include <set>
 #include <sstream>
 
-#include "hubagent/marks.hpp"
-#include "hubagent/target_operations.hpp"
+#include "hubagent/own_objects.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {
@@ -28,44 +27,44 @@ bool enable_gate(json::object& object, json::object& registration) {
     enabled["feature"] = gate_name;
     enabled["mode"] = "Enable";
     gates.push_back(std::move(enabled));
-    set_annotation(object, marks::auto_approval_before, was_absent);
+    set_annotation(object, annotations::auto_approval_before, was_absent);
     return true;
   }
   auto& mode = gate->get_object()["mode"];
   if (mode == "Enable") return false;
   mode = "Enable";
-  set_annotation(object, marks::auto_approval_before, was_disabled);
+  set_annotation(object, annotations::auto_approval_before, was_disabled);
   return true;
 }
 
-/// The users of our migrations, as noted on the object.
-std::set<std::string> noted_users(const json::object& object) {
+/// The users of our migrations, as recorded on the object.
+std::set<std::string> recorded_users(const json::object& object) {
   std::set<std::string> users;
-  std::istringstream text{std::string{annotation_text(object, marks::auto_approval_users)}};
+  std::istringstream text{std::string{annotation_text(object, annotations::auto_approval_users)}};
   for (std::string user; std::getline(text, user, ',');) users.insert(user);
   return users;
 }
 
-void note_users(json::object& object, const std::set<std::string>& users) {
+void record_users(json::object& object, const std::set<std::string>& users) {
   std::string text;
   for (const auto& user : users) text += (text.empty() ? "" : ",") + user;
   if (text.empty())
-    drop_annotation(object, marks::auto_approval_users);
+    drop_annotation(object, annotations::auto_approval_users);
   else
-    set_annotation(object, marks::auto_approval_users, text);
+    set_annotation(object, annotations::auto_approval_users, text);
 }
 
 bool add_user(json::object& object, json::object& registration, const std::string& user) {
   auto& users = kube::array_in(registration, "autoApproveUsers");
   if (std::ranges::find(users, json::value(user)) != users.end()) return false;
   users.emplace_back(user);
-  auto noted = noted_users(object);
-  noted.insert(user);
-  note_users(object, noted);
+  auto recorded = recorded_users(object);
+  recorded.insert(user);
+  record_users(object, recorded);
   return true;
 }
 
-bool approve(json::object& object, const std::string& user) {
+bool add_approval(json::object& object, const std::string& user) {
   auto& registration = kube::object_in(kube::object_in(object, "spec"), "registrationConfiguration");
   const bool gate = enable_gate(object, registration);
   const bool added = add_user(object, registration, user);
@@ -73,9 +72,9 @@ bool approve(json::object& object, const std::string& user) {
 }
 
 void revert_gate(json::object& object, json::object& registration) {
-  const std::string before{annotation_text(object, marks::auto_approval_before)};
+  const std::string before{annotation_text(object, annotations::auto_approval_before)};
   if (before.empty()) return;
-  drop_annotation(object, marks::auto_approval_before);
+  drop_annotation(object, annotations::auto_approval_before);
   auto* configured = registration.if_contains("featureGates");
   if (configured == nullptr || !configured->is_array()) return;
   auto& gates = configured->get_array();
@@ -88,43 +87,43 @@ void revert_gate(json::object& object, json::object& registration) {
   if (gates.empty()) registration.erase("featureGates");
 }
 
-/// Takes the user out; with the last one of ours the gate goes back to what it was before us. Others in the list were
-/// there without it.
-bool disapprove(json::object& object, const std::string& user) {
-  auto noted = noted_users(object);
-  if (noted.erase(user) == 0) return false;
-  note_users(object, noted);
+/// Removes the user; with the last one of ours the gate returns to its previous state. Other users in the list were
+/// there without the gate.
+bool remove_approval(json::object& object, const std::string& user) {
+  auto recorded = recorded_users(object);
+  if (recorded.erase(user) == 0) return false;
+  record_users(object, recorded);
   auto& spec = kube::object_in(object, "spec");
   auto& registration = kube::object_in(spec, "registrationConfiguration");
   auto& users = kube::array_in(registration, "autoApproveUsers");
   if (const auto found = std::ranges::find(users, json::value(user)); found != users.end()) users.erase(found);
   if (users.empty()) registration.erase("autoApproveUsers");
-  if (noted.empty()) revert_gate(object, registration);
+  if (recorded.empty()) revert_gate(object, registration);
   if (registration.empty()) spec.erase("registrationConfiguration");
   return true;
 }
 
 }  // namespace
 
-Awaitable<Result<>> approve_automatically(Hub& hub, std::string user) {
+Awaitable<Result<>> enable_auto_approval(Hub& hub, std::string user) {
   auto served = co_await serves(hub, ocm::cluster_managers);
   if (!served) co_return served.error();
   if (!*served) co_return Result<>{};
-  auto mutate = [&](json::object& object) { return approve(object, user); };
+  auto mutate = [&](json::object& object) { return add_approval(object, user); };
   auto edited = co_await edit(hub, ocm::cluster_managers, cluster_scoped(cluster_manager), mutate);
   if (edited) co_return Result<>{};
-  if (edited.error().kind == ErrorKind::not_found)
-    co_return failure(reasons::other, "hub " + hub.name() + " has no ClusterManager " + cluster_manager +
-                                          ", so nobody would approve the clusters that come");
+  if (edited.error().is(ErrorKind::not_found))
+    co_return Error{FailureReason::error, "hub " + hub.name() + " has no ClusterManager " + cluster_manager +
+                                              ": nobody would approve the arriving clusters"};
   co_return edited.error();
 }
 
-Awaitable<Result<>> end_automatic_approval(Hub& hub, std::string user) {
-  auto found = co_await read_if_there(hub, ocm::cluster_managers, cluster_scoped(cluster_manager));
+Awaitable<Result<>> disable_auto_approval(Hub& hub, std::string user) {
+  auto found = co_await get_if_exists(hub, ocm::cluster_managers, cluster_scoped(cluster_manager));
   if (!found) co_return found.error();
   if (!*found) co_return Result<>{};
-  auto mutate = [&](json::object& object) { return disapprove(object, user); };
-  co_return co_await edit_if_there(hub, ocm::cluster_managers, **found, mutate);
+  auto mutate = [&](json::object& object) { return remove_approval(object, user); };
+  co_return co_await edit_if_exists(hub, ocm::cluster_managers, **found, mutate);
 }
 
 }  // namespace hubferry::hubagent

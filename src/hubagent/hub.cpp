@@ -1,5 +1,7 @@
 #include "hubferry/hubagent/hub.hpp"
 
+#include "hubagent/direct_hubs.hpp"
+
 namespace hubferry::hubagent {
 
 namespace {
@@ -24,13 +26,21 @@ Hub::Hub(std::string name, std::shared_ptr<kube::Api> api, HubOptions options, k
       in_flight_(options_.clusters_in_flight),
       in_flight_gauge_(env_.metrics
                            .gauge_family("hubferry_hub_clusters_in_flight",
-                                         "Clusters being treated on a hub right now, over all migrations.", {"hub"})
+                                         "Clusters being processed on a hub right now, over all migrations.", {"hub"})
                            .with({name_})),
       small_watches_(most_small_watches) {}
 
 async::Awaitable<Slot> Hub::slot() {
   auto permit = co_await in_flight_.acquire();
   co_return Slot{std::move(permit), in_flight_gauge_};
+}
+
+std::shared_ptr<SourceHub> make_source_hub(std::shared_ptr<Hub> hub) {
+  return std::make_shared<DirectSourceHub>(std::move(hub));
+}
+
+std::shared_ptr<TargetHub> make_target_hub(std::shared_ptr<Hub> hub) {
+  return std::make_shared<DirectTargetHub>(std::move(hub));
 }
 
 }  // namespace hubferry::hubagent

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "hubagent/marks.hpp"
+#include "hubagent/annotations.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {
@@ -13,23 +13,23 @@ using ocm::names::hive_pause_annotation;
 using ocm::names::metal3_pause_annotation;
 
 bool is_paused(const json::object& object, const PausingKind& kind) {
-  // metal3 holds still for any value, Hive for "true" only.
+  // metal3 pauses for any value, Hive for "true" only.
   const auto* value = annotation_in(object, kind.annotation);
   if (value == nullptr) return false;
   return kind.annotation == std::string_view{metal3_pause_annotation} ||
          annotation_text(object, kind.annotation) == "true";
 }
 
-/// The BMC Secret is held by the host's controller, which is paused.
-Awaitable<Result<>> free_credentials(const Hub& hub, Object host) {
+/// The host's controller, which holds the BMC Secret by a finalizer, is paused.
+Awaitable<Result<>> drop_credential_finalizers(const Hub& hub, Object host) {
   const std::string name{host.string_at({"spec", "bmc", "credentialsName"})};
   if (name.empty()) co_return Result<>{};
   const Key key{std::string{host.ns()}, name};
-  auto secret = co_await read_if_there(hub, kube::resources::secrets, key);
+  auto secret = co_await get_if_exists(hub, kube::resources::secrets, key);
   if (!secret) co_return secret.error();
   if (!*secret) co_return Result<>{};
   auto drop_all = [](json::object& object) { return drop_finalizers_ending(object, ""); };
-  co_return co_await edit_if_there(hub, kube::resources::secrets, **secret, drop_all);
+  co_return co_await edit_if_exists(hub, kube::resources::secrets, **secret, drop_all);
 }
 
 }  // namespace
@@ -62,13 +62,13 @@ Awaitable<Result<std::vector<PausingKind>>> served_pausing_kinds(const Hub& hub)
 bool pause(json::object& object, const PausingKind& kind, const std::string& uid) {
   if (is_paused(object, kind)) return false;
   set_annotation(object, kind.annotation, "true");
-  set_annotation(object, marks::paused_by, uid);
+  set_annotation(object, annotations::paused_by, uid);
   return true;
 }
 
-bool end_own_pause(json::object& object, const PausingKind& kind, const std::string& uid) {
-  if (annotation_text(object, marks::paused_by) != uid) return false;
-  drop_annotation(object, marks::paused_by);
+bool resume(json::object& object, const PausingKind& kind, const std::string& uid) {
+  if (annotation_text(object, annotations::paused_by) != uid) return false;
+  drop_annotation(object, annotations::paused_by);
   drop_annotation(object, kind.annotation);
   return true;
 }
@@ -95,48 +95,48 @@ Awaitable<Result<>> pause_all(const Hub& hub, std::vector<PausingKind> kinds, Mi
     if (!objects) co_return objects.error();
     auto mutate = [&](json::object& object) { return pause(object, kind, migration.uid); };
     for (const auto& object : *objects) {
-      auto paused = co_await edit_if_there(hub, kind.resource, object, mutate);
+      auto paused = co_await edit_if_exists(hub, kind.resource, object, mutate);
       if (!paused) co_return paused.error();
     }
   }
   co_return Result<>{};
 }
 
-Awaitable<Result<>> end_own_pauses(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
-                                   std::string ns) {
+Awaitable<Result<>> resume_all(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration, std::string ns) {
   for (const auto& kind : kinds) {
     auto objects = co_await list(hub, kind.resource, ns);
     if (!objects) co_return objects.error();
-    auto mutate = [&](json::object& object) { return end_own_pause(object, kind, migration.uid); };
+    auto mutate = [&](json::object& object) { return resume(object, kind, migration.uid); };
     for (const auto& object : *objects) {
-      auto resumed = co_await edit_if_there(hub, kind.resource, object, mutate);
+      auto resumed = co_await edit_if_exists(hub, kind.resource, object, mutate);
       if (!resumed) co_return resumed.error();
     }
   }
   co_return Result<>{};
 }
 
-Awaitable<Result<>> disarm_one(const Hub& hub, PausingKind kind, MigrationRef migration, Object object) {
-  // In two writes: the controller must have been told to hold still before it loses its finalizer.
-  auto hold = [&](json::object& content) { return pause(content, kind, migration.uid); };
-  auto paused = co_await edit(hub, kind.resource, object, hold);
-  if (!paused && paused.error().kind == ErrorKind::not_found) co_return Result<>{};
+Awaitable<Result<>> prevent_deprovisioning_of(const Hub& hub, PausingKind kind, MigrationRef migration, Object object) {
+  // In two writes: the controller must see the pause before it loses its finalizer.
+  auto pause_it = [&](json::object& content) { return pause(content, kind, migration.uid); };
+  auto paused = co_await edit(hub, kind.resource, object, pause_it);
+  if (!paused && paused.error().is(ErrorKind::not_found)) co_return Result<>{};
   if (!paused) co_return paused.error();
   if (kind.resource == ocm::bare_metal_hosts) {
-    auto freed = co_await free_credentials(hub, *paused);
-    if (!freed) co_return freed.error();
+    auto dropped = co_await drop_credential_finalizers(hub, *paused);
+    if (!dropped) co_return dropped.error();
   }
   auto strip = [&](json::object& content) { return drop_finalizers_ending(content, kind.finalizer_suffix); };
-  co_return co_await edit_if_there(hub, kind.resource, *paused, strip);
+  co_return co_await edit_if_exists(hub, kind.resource, *paused, strip);
 }
 
-Awaitable<Result<>> disarm(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration, std::string ns) {
+Awaitable<Result<>> prevent_deprovisioning(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
+                                           std::string ns) {
   for (const auto& kind : kinds) {
     auto objects = co_await list(hub, kind.resource, ns);
     if (!objects) co_return objects.error();
     for (const auto& object : *objects) {
-      auto disarmed = co_await disarm_one(hub, kind, migration, object);
-      if (!disarmed) co_return disarmed.error();
+      auto prevented = co_await prevent_deprovisioning_of(hub, kind, migration, object);
+      if (!prevented) co_return prevented.error();
     }
   }
   co_return Result<>{};

@@ -4,6 +4,35 @@
 
 namespace hubferry::hubs {
 
+namespace {
+
+Awaitable<> report_first_answer(std::shared_ptr<hubagent::Hub> hub, std::shared_ptr<Connection> connection) {
+  co_await hub->clusters().wait_synced();
+  connection->on_result(true);
+}
+
+}  // namespace
+
+std::shared_ptr<Connection> make_connection(const std::shared_ptr<hubagent::Hub>& hub, obs::Gauge& reachable) {
+  auto connection = std::make_shared<Connection>();
+  connection->source = hubagent::make_source_hub(hub);
+  connection->target = hubagent::make_target_hub(hub);
+  connection->on_result = [&reachable, to = connection.get()](bool answered) {
+    if (!to->closed.is_set()) reachable.set(answered ? 1 : 0);
+  };
+  return connection;
+}
+
+Awaitable<> watch_clusters(std::shared_ptr<hubagent::Hub> hub, std::shared_ptr<Connection> connection) {
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(hub->run());
+    scope.spawn(report_first_answer(hub, connection));
+    co_await connection->closed.wait();
+    scope.stop();
+  };
+  co_await async::with_scope(std::move(body));
+}
+
 void Connections::put(const std::string& hub, std::shared_ptr<Connection> connection) {
   auto& entry = entries_[hub];
   auto old = std::exchange(entry.connection, std::move(connection));
@@ -16,7 +45,7 @@ void Connections::drop(const std::string& hub, std::string why) {
   auto old = std::exchange(entry.connection, nullptr);
   entry.why_not = std::move(why);
   if (old == nullptr) return;
-  old->note(false);
+  old->on_result(false);
   old->closed.set();
 }
 
@@ -28,32 +57,12 @@ Result<std::shared_ptr<Connection>> Connections::find(const std::string& hub) co
   const auto found = entries_.find(hub);
   if (found != entries_.end() && found->second.connection != nullptr) return found->second.connection;
   const bool known = found != entries_.end() && !found->second.why_not.empty();
-  return Error{ErrorKind::unreachable, 0, "HubUnreachable",
-               known ? found->second.why_not : "there is no way to hub " + hub, std::nullopt};
+  return Error{FailureReason::hub_unreachable, known ? found->second.why_not : "there is no connection to hub " + hub};
 }
 
 std::size_t Connections::open() const {
   return static_cast<std::size_t>(
       std::ranges::count_if(entries_, [](const auto& entry) { return entry.second.connection != nullptr; }));
-}
-
-namespace {
-
-Awaitable<> note_first_answer(std::shared_ptr<Connection> connection) {
-  co_await connection->hub->clusters().wait_synced();
-  connection->note(true);
-}
-
-}  // namespace
-
-Awaitable<> follow(std::shared_ptr<Connection> connection) {
-  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
-    scope.spawn(connection->hub->run());
-    scope.spawn(note_first_answer(connection));
-    co_await connection->closed.wait();
-    scope.stop();
-  };
-  co_await async::with_scope(std::move(body));
 }
 
 Awaitable<> detail::stop_when_closed(std::shared_ptr<Connection> connection, async::TaskScope& scope) {

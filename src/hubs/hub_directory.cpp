@@ -31,7 +31,7 @@ bool is_hub(const ManagedCluster& cluster) {
 }
 
 std::string no_secret(const std::string& hub) {
-  return "there is no way to hub " + hub + ": create a Secret in namespace " + hub +
+  return "there is no kubeconfig for hub " + hub + ": create a Secret in namespace " + hub +
          " of the global hub, with the label " + hub_kubeconfig_label +
          "=true and the hub's kubeconfig under the key " + kubeconfig_key;
 }
@@ -58,10 +58,10 @@ class HubDirectory::State {
         clusters(global, ocm::managed_clusters, {}, ocm::managed_cluster_decoder(), env),
         secrets(global, kube::resources::secrets, kubeconfig_secrets(), kube::object_decoder(), env),
         connections(std::make_shared<Connections>()),
-        hubs_(
-            env.metrics.gauge_family("hubferry_hubs", "Hubs that the global hub knows, by the way to them.", {"way"})),
-        reachable_(env.metrics.gauge_family("hubferry_hub_reachable", "Whether a hub answered when it was last asked.",
-                                            {"hub"})) {
+        hubs_(env.metrics.gauge_family(
+            "hubferry_hubs", "Hubs that the global hub knows, by how the manager is connected to them.", {"way"})),
+        reachable_(
+            env.metrics.gauge_family("hubferry_hub_reachable", "Whether a hub answered the last operation.", {"hub"})) {
     for (const char* way : {"direct", "none"}) hubs_.with({way}).set(0);
   }
 
@@ -89,19 +89,15 @@ class HubDirectory::State {
     co_await secrets.wait_synced();
   }
 
-  /// What speaks against giving orders to a hub.
-  [[nodiscard]] std::optional<Error> objection(const std::string& hub) const {
-    if (!synced())
-      return Error{ErrorKind::unreachable, 0, "HubUnreachable", "the global hub has not been looked at yet",
-                   std::nullopt};
+  [[nodiscard]] Result<std::shared_ptr<Connection>> connection(const std::string& hub) const {
+    if (!synced()) return Error{FailureReason::hub_unreachable, "the clusters of the global hub are not synced yet"};
     if (clusters.get({{}, hub}) == nullptr)
-      return Error{ErrorKind::not_found, 0, "HubNotFound",
-                   "there is no hub " + hub + ": the global hub has no ManagedCluster of that name", std::nullopt};
-    if (auto connection = connections->find(hub); !connection) return connection.error();
-    return std::nullopt;
+      return Error{FailureReason::hub_not_found,
+                   "there is no hub " + hub + ": the global hub has no ManagedCluster of that name"};
+    return connections->find(hub);
   }
 
-  /// How a hub's kubeconfig reaches it; without the credential.
+  /// The server of a hub's kubeconfig; without the credential.
   struct Address {
     std::string server;
     std::string ca_pem;
@@ -120,7 +116,7 @@ class HubDirectory::State {
   std::shared_ptr<Connections> connections;
 
  private:
-  /// However run() ends: orders under way learn of it, and the connections' own tasks are joined after that.
+  /// However run() ends: operations that are running end with an error, then the connections' own tasks are joined.
   struct Closing {
     State& state;
     ~Closing() {
@@ -139,7 +135,7 @@ class HubDirectory::State {
     return chosen;
   }
 
-  /// Looks at one hub anew.
+  /// Updates one hub from the caches.
   void update(const std::string& hub) {
     const auto cluster = clusters.get({{}, hub});
     if (cluster == nullptr || !is_hub(*cluster)) {
@@ -161,8 +157,8 @@ class HubDirectory::State {
       const auto config = config_in(secret);
       use(hub, version, [&] { return connect(hub, config); }, {config.server, config.ca_pem});
     } catch (const kube::ConfigError& error) {
-      env.log.warn("the way to a hub cannot be used", {{"hub", hub}, {"error", error.what()}});
-      forget(hub, "there is no usable way to hub " + hub + ": " + error.what());
+      env.log.warn("hub kubeconfig rejected", {{"hub", hub}, {"error", error.what()}});
+      forget(hub, "there is no usable kubeconfig for hub " + hub + ": " + error.what());
     }
   }
 
@@ -170,12 +166,12 @@ class HubDirectory::State {
   void use(const std::string& hub, const std::string& version, Open open, Address address) {
     if (scope_ == nullptr || secrets_in_use_[hub] == version) return;
     auto to = std::make_shared<hubagent::Hub>(hub, open(), options.hub, env);
-    auto connection = std::make_shared<Connection>(std::move(to), reachable_.with({hub}));
-    env.log.info(secrets_in_use_[hub].empty() ? "found a hub" : "the way to a hub has changed",
+    auto connection = make_connection(to, reachable_.with({hub}));
+    env.log.info(secrets_in_use_[hub].empty() ? "hub found, connecting" : "hub kubeconfig changed, reconnecting",
                  {{"hub", hub}, {"server", address.server}});
     secrets_in_use_[hub] = version;
     addresses_[hub] = std::move(address);
-    scope_->spawn(follow(connection));
+    scope_->spawn(watch_clusters(std::move(to), connection));
     connections->put(hub, std::move(connection));
   }
 
@@ -231,7 +227,7 @@ async::Awaitable<HubInfo> HubDirectory::find(std::string hub) {
 
   info.server_url = cluster->client_url();
   if (info.server_url != address.server) info.ca_pem.clear();
-  // The cache leaves certificates out: they are long, and only hubs' are ever asked for.
+  // The cache omits certificates: they are long, and only those of hubs are ever needed.
   auto whole = co_await state->global.get(ocm::managed_clusters, key);
   const auto* clients = whole ? whole->find({"spec", "managedClusterClientConfigs"}) : nullptr;
   if (clients == nullptr || !clients->is_array() || clients->get_array().empty()) co_return info;
@@ -241,14 +237,8 @@ async::Awaitable<HubInfo> HubDirectory::find(std::string hub) {
   co_return info;
 }
 
-kube::Result<std::shared_ptr<hubagent::SourceHub>> HubDirectory::source(const std::string& hub) {
-  if (auto error = state_->objection(hub)) return *error;
-  return make_connected_source(state_->connections, hub);
-}
-
-kube::Result<std::shared_ptr<hubagent::TargetHub>> HubDirectory::target(const std::string& hub) {
-  if (auto error = state_->objection(hub)) return *error;
-  return make_connected_target(state_->connections, hub);
+hubagent::Result<std::shared_ptr<Connection>> HubDirectory::connection(const std::string& hub) {
+  return state_->connection(hub);
 }
 
 }  // namespace hubferry::hubs

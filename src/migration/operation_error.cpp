@@ -4,10 +4,10 @@
 
 namespace hubferry::migration {
 
-OperationError::OperationError(kube::Error cause)
-    : kind_(Kind::failed),
-      message_(cause.message.empty() ? cause.describe() : cause.message),
-      cause_(std::move(cause)) {}
+OperationError::OperationError(kube::Error cause) : OperationError(hubagent::Error{std::move(cause)}) {}
+
+OperationError::OperationError(hubagent::Error cause)
+    : kind_(Kind::failed), message_(cause.message()), cause_(std::move(cause)) {}
 
 OperationError OperationError::timed_out(async::Duration after, const std::optional<OperationError>& last) {
   auto error = timed_out("timed out after " + async::format_duration(after));
@@ -47,7 +47,7 @@ std::string OperationError::describe() const {
 }
 
 bool OperationError::may_recover() const {
-  return kind_ == Kind::failed && kube::may_recover(cause_->kind);
+  return kind_ == Kind::failed && hubagent::may_recover(*cause_);
 }
 
 std::string operation_failed(std::string_view where, const OperationError& error) {

@@ -74,7 +74,7 @@ Awaitable<OperationResult<Outcome>> verify_or_copy_again(Step& step, hubagent::T
 
 Awaitable<> compare(Step& step, Findings& findings, hubagent::Bundle bundle) {
   if (findings.target_error) co_return;
-  auto verify_it = [&](hubagent::TargetHub& hub) { return verify_or_copy_again(step, hub, std::move(bundle)); };
+  auto verify_it = [&](hubagent::TargetHub& hub) { return verify_or_copy_again(step, hub, bundle); };
   auto outcome = co_await once_on_target(step, verify_it);
   if (!outcome) {
     findings.target_error = outcome.error();

@@ -30,7 +30,7 @@ struct Copied {
 
 Awaitable<> deploy(Step& step, Copied& copied, hubagent::Bundle bundle) {
   if (copied.target_error) co_return;  // the attempt has failed: let it end
-  auto deploy_it = [&](hubagent::TargetHub& hub) { return hub.deploy(step.migration.ref(), std::move(bundle)); };
+  auto deploy_it = [&](hubagent::TargetHub& hub) { return hub.deploy(step.migration.ref(), bundle); };
   auto outcome = co_await once_on_target(step, deploy_it);
   if (outcome) {
     copied.add(step, *outcome);

@@ -167,7 +167,7 @@ Awaitable<Trouble> spare_what_the_source_lacks(Step& step, ClusterNames& cluster
   }
   ClusterNames lacking;
   for (const auto& failed : validated->failed)
-    if (failed.reason == hubagent::reasons::not_found) lacking.push_back(failed.cluster);
+    if (failed.reason == hubagent::FailureReason::cluster_not_found) lacking.push_back(failed.cluster);
   if (lacking.empty()) co_return Trouble{};
   std::erase_if(clusters, [&](const std::string& name) { return std::ranges::find(lacking, name) != lacking.end(); });
   co_return Trouble{"left on " + step.target_name() + ", since " + step.source_name() +

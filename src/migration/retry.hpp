@@ -8,7 +8,8 @@
 /// API server or on a hub goes through retry(); each operation is idempotent.
 namespace hubferry::migration {
 
-/// The value type of what `Operation` returns: an awaitable of a kube::Result or an OperationResult.
+/// The value type of what `Operation` returns: an awaitable of a kube::Result, a hubagent::Result
+/// or an OperationResult.
 template <typename Operation, typename... Arguments>
 using ResultOf = typename std::invoke_result_t<Operation&, Arguments...>::value_type;
 
@@ -54,14 +55,12 @@ Awaitable<OperationResult<typename ResultOf<Operation>::value_type>> retry(Step&
   co_return OperationError::timed_out(time.timeout(), last);
 }
 
-/// Runs `operation(hub)` on the source once; `hub` is a hubagent::SourceHub.
+/// Runs `operation(hub)` on the source without retry(); `hub` is a hubagent::SourceHub. It is called again if the
+/// connection to the hub is replaced meanwhile.
 template <typename Operation>
 auto once_on_source(Step& step, Operation operation)
     -> Awaitable<OperationResult<typename ResultOf<Operation, hubagent::SourceHub&>::value_type>> {
-  auto found = step.source();
-  if (!found) co_return OperationError{found.error()};
-  const auto& hub = *found;
-  auto result = co_await operation(*hub);
+  auto result = co_await hubs::on_source(step->hubs, step.migration.from(), std::move(operation));
   co_return detail::as_operation_result(std::move(result));
 }
 
@@ -69,10 +68,7 @@ auto once_on_source(Step& step, Operation operation)
 template <typename Operation>
 auto once_on_target(Step& step, Operation operation)
     -> Awaitable<OperationResult<typename ResultOf<Operation, hubagent::TargetHub&>::value_type>> {
-  auto found = step.target();
-  if (!found) co_return OperationError{found.error()};
-  const auto& hub = *found;
-  auto result = co_await operation(*hub);
+  auto result = co_await hubs::on_target(step->hubs, step.migration.to(), std::move(operation));
   co_return detail::as_operation_result(std::move(result));
 }
 

@@ -52,8 +52,6 @@ class Step {
   /// "hub 'hub1'", for messages.
   [[nodiscard]] std::string source_name() const { return "hub '" + migration.from() + "'"; }
   [[nodiscard]] std::string target_name() const { return "hub '" + migration.to() + "'"; }
-  [[nodiscard]] auto source() const { return context_->hubs.source(migration.from()); }
-  [[nodiscard]] auto target() const { return context_->hubs.target(migration.to()); }
 
   /// Sets the condition by which this phase reports, or another.
   void report(kube::ConditionStatus status, std::string_view reason, std::string_view message);

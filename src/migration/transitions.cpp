@@ -119,7 +119,8 @@ ReconcileState continue_despite(Step& step, const Trouble& trouble) {
 Failures failures_of(const Step& step, const Outcome& outcome) {
   Failures failures;
   for (const auto& failed : outcome.failed)
-    failures.insert_or_assign(failed.cluster, Failure{step.phase(), failed.reason, failed.message});
+    failures.insert_or_assign(failed.cluster,
+                              Failure{step.phase(), std::string{to_string(failed.reason)}, failed.message});
   return failures;
 }
 

@@ -26,7 +26,8 @@ std::optional<Problem> find_problem(const hubs::HubInfo& hub) {
 std::vector<Problem> problems_of(const std::string& hub, const OperationResult<hubagent::Outcome>& outcome) {
   if (!outcome) return {{hub, {}, outcome.error().reason(), operation_failed(hub_text(hub), outcome.error())}};
   std::vector<Problem> problems;
-  for (const auto& failed : outcome->failed) problems.push_back({hub, failed.cluster, failed.reason, failed.message});
+  for (const auto& failed : outcome->failed)
+    problems.push_back({hub, failed.cluster, std::string{to_string(failed.reason)}, failed.message});
   return problems;
 }
 
@@ -76,7 +77,8 @@ async::Awaitable<SelectedClusters> select_clusters(ValidationReads& reads, const
   auto resolved = co_await reads.resolve_placement(placement);
   if (!resolved) {
     const auto& error = resolved.error();
-    const auto reason = error.is(kube::ErrorKind::not_found) ? std::string{"PlacementNotFound"} : error.reason();
+    const auto reason =
+        error.is(hubagent::FailureReason::placement_not_found) ? std::string{"PlacementNotFound"} : error.reason();
     selected.problem = {
         spec.from,
         {},
@@ -90,7 +92,7 @@ async::Awaitable<SelectedClusters> select_clusters(ValidationReads& reads, const
   if (selected.clusters.empty())
     selected.problem = {spec.from,
                         {},
-                        hubagent::reasons::not_found,
+                        std::string{to_string(hubagent::FailureReason::cluster_not_found)},
                         "placement '" + placement + "' selects no cluster of " + hub_text(spec.from)};
   co_return selected;
 }

@@ -206,7 +206,7 @@ TEST_F(ArrivalTest, AHubThatIsGoneIsAnError) {
     hub2_->server.outage(true);
     auto waited = co_await hub2_->target->await_arrivals(migration_, {"c1"}, since_, [](const std::string&) {});
     CO_ASSERT_TRUE(!waited);
-    EXPECT_EQ(waited.error().kind, ErrorKind::unreachable);
+    EXPECT_TRUE(waited.error().is(ErrorKind::unreachable)) << waited.error();
     auto here = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
     EXPECT_FALSE(here);
   });

@@ -67,11 +67,11 @@ TEST(CarriedResources, MistakesAreNamed) {
 TEST(CarriedResources, RightsAndNamespacesNeverTravel) {
   EXPECT_THAT(complaint("carriedResources: [{group: rbac.authorization.k8s.io, version: v1, resource: roles, kind: "
                         "Role, all: true}]"),
-              HasSubstr("cannot travel"));
+              HasSubstr("cannot be copied"));
   EXPECT_THAT(
       complaint("carriedResources: [{version: v1, resource: namespaces, kind: Namespace, scope: Cluster, names: "
                 "['{cluster}']}]"),
-      HasSubstr("cannot travel"));
+      HasSubstr("cannot be copied"));
 }
 
 }  // namespace

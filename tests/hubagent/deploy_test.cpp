@@ -160,7 +160,7 @@ TEST_F(DeployTest, RightsOnTheHubAreTheHubsMatterAndAWebhooksNoTheClusters) {
     hub2_->server.faults().on({"create", "managedclusters"}).always().fail(403);
     auto outcome = co_await hub2_->target->deploy(migration_, bundle);
     CO_ASSERT_TRUE(!outcome);
-    EXPECT_EQ(outcome.error().kind, ErrorKind::forbidden);
+    EXPECT_TRUE(outcome.error().is(ErrorKind::forbidden)) << outcome.error();
   });
 }
 
@@ -212,7 +212,7 @@ TEST_F(DeployTest, OrdersOfTwoMigrationsShareTheHubInTurn) {
     EXPECT_LT(second_end, first_end) << "ten do not wait for two hundred";
     EXPECT_EQ(metrics_
                   .gauge_family("hubferry_hub_clusters_in_flight",
-                                "Clusters being treated on a hub right now, over all migrations.", {"hub"})
+                                "Clusters being processed on a hub right now, over all migrations.", {"hub"})
                   .with({"hub1"})
                   .value(),
               0);

@@ -8,7 +8,9 @@
 #include "hubagent/interrupting_api.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/async/virtual_loop.hpp"
-#include "hubferry/hubagent/agents.hpp"
+#include "hubferry/hubagent/hub.hpp"
+#include "hubferry/hubagent/source_hub.hpp"
+#include "hubferry/hubagent/target_hub.hpp"
 #include "hubferry/sim/crds.hpp"
 #include "hubferry/sim/hub_controllers.hpp"
 #include "support/coroutine_test.hpp"
@@ -181,7 +183,8 @@ class HubTest : public testing::Test {
 
   static std::vector<std::string> reasons_of(const Outcome& outcome) {
     std::vector<std::string> reasons;
-    for (const auto& failure : outcome.failed) reasons.push_back(failure.cluster + ": " + failure.reason);
+    for (const auto& failure : outcome.failed)
+      reasons.push_back(failure.cluster + ": " + std::string{to_string(failure.reason)});
     return reasons;
   }
 

@@ -59,8 +59,8 @@ TEST_F(InitializeSourceTest, AnotherMigrationsObjectsAreLeftAloneAndNamed) {
     CO_ASSERT_TRUE(first);
     auto second = co_await hub1_->source->initialize(migration_, {"c1"}, obs::Secret{"another"});
     CO_ASSERT_TRUE(!second);
-    EXPECT_THAT(second.error().message, HasSubstr("uid-9"));
-    EXPECT_THAT(second.error().message, HasSubstr("bootstrap-move"));
+    EXPECT_THAT(second.error().message(), HasSubstr("uid-9"));
+    EXPECT_THAT(second.error().message(), HasSubstr("bootstrap-move"));
   });
   const auto secret = object(*hub1_, kube::resources::secrets, {engine_namespace, "bootstrap-move"});
   EXPECT_EQ(secret.string_at({"data", "kubeconfig"}), "YSBrdWJlY29uZmln");

@@ -92,7 +92,7 @@ TEST_F(InitializeTargetTest, PlainOpenClusterManagementHasAnotherRole) {
     co_await api.remove(cluster_roles, {{}, ocm::names::ocm_bootstrap_role});
     auto neither = co_await hub2_->target->initialize(migration_, identity_);
     CO_ASSERT_TRUE(!neither);
-    EXPECT_THAT(neither.error().message, HasSubstr("Open Cluster Management"));
+    EXPECT_THAT(neither.error().message(), HasSubstr("Open Cluster Management"));
   });
 }
 
@@ -116,7 +116,7 @@ TEST_F(InitializeTargetTest, OwnObjectsThatDifferAreCorrectedAndOthersAreLeft) {
     co_await patch(*hub2_, cluster_roles, {{}, review}, R"({"metadata": {"labels": {"hubferry.io/migration": null}}})");
     auto foreign = co_await hub2_->target->initialize(migration_, identity_);
     CO_ASSERT_TRUE(!foreign);
-    EXPECT_THAT(foreign.error().message, HasSubstr("somebody else"));
+    EXPECT_THAT(foreign.error().message(), HasSubstr("somebody else"));
     auto removed = co_await hub2_->target->delete_migration_objects(migration_, identity_);
     CO_ASSERT_TRUE(removed);
     EXPECT_TRUE(exists(*hub2_, cluster_roles, {{}, review})) << "not ours any more";
@@ -145,7 +145,7 @@ TEST_F(InitializeTargetTest, AnAccountOfOthersIsNeitherUsedNorRemoved) {
     co_await put(*hub2_, kube::resources::service_accounts, account);
     auto token = co_await hub2_->target->issue_token(migration_, identity_);
     CO_ASSERT_TRUE(!token);
-    EXPECT_THAT(token.error().message, HasSubstr("belongs to somebody else"));
+    EXPECT_THAT(token.error().message(), HasSubstr("belongs to somebody else"));
     auto removed = co_await hub2_->target->delete_migration_objects(migration_, identity_);
     EXPECT_TRUE(removed);
     EXPECT_TRUE(exists(*hub2_, kube::resources::service_accounts, {identity_.ns, "move"}));

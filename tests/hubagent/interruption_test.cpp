@@ -60,7 +60,7 @@ class InterruptionTest : public HubTest {
 
   static TestHub& source(InterruptionTest& test) { return *test.hub1_; }
   static TestHub& target(InterruptionTest& test) { return *test.hub2_; }
-  static bool all_done(const kube::Result<Outcome>& outcome) { return outcome && outcome->failed.empty(); }
+  static bool all_done(const Result<Outcome>& outcome) { return outcome && outcome->failed.empty(); }
 
   Awaitable<> two_clusters() {
     for (const char* name : {"c1", "c2"}) {

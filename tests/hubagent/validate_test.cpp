@@ -76,13 +76,13 @@ TEST_F(ValidateTest, AHubThatCannotBeAskedIsAnErrorNotAVerdict) {
     hub1_->server.outage(true);
     auto unreachable = co_await hub1_->source->validate(migration_, {"c1"});
     CO_ASSERT_TRUE(!unreachable);
-    EXPECT_EQ(unreachable.error().kind, ErrorKind::unreachable);
-    EXPECT_THAT(unreachable.error().message, HasSubstr("hub1"));
+    EXPECT_TRUE(unreachable.error().is(ErrorKind::unreachable)) << unreachable.error();
+    EXPECT_THAT(unreachable.error().message(), HasSubstr("hub1"));
     hub1_->server.outage(false);
     hub2_->server.faults().on({"list", "managedclusters"}).always().fail(403);
     auto forbidden = co_await hub2_->target->validate(migration_, {"c1"});
     CO_ASSERT_TRUE(!forbidden);
-    EXPECT_EQ(forbidden.error().kind, ErrorKind::forbidden);
+    EXPECT_TRUE(forbidden.error().is(ErrorKind::forbidden)) << forbidden.error();
   });
 }
 
@@ -103,8 +103,8 @@ TEST_F(ValidateTest, APlacementIsTheUnionOfItsDecisions) {
     EXPECT_THAT(*found, ElementsAre("a", "b"));
     auto unknown = co_await hub1_->source->resolve_placement("unknown");
     CO_ASSERT_TRUE(!unknown);
-    EXPECT_EQ(unknown.error().kind, ErrorKind::not_found);
-    EXPECT_THAT(unknown.error().message, HasSubstr("unknown"));
+    EXPECT_EQ(unknown.error().reason(), FailureReason::placement_not_found);
+    EXPECT_THAT(unknown.error().message(), HasSubstr("unknown"));
     auto nameless = co_await hub1_->source->resolve_placement("");
     EXPECT_FALSE(nameless);
   });

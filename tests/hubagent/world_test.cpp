@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 
 #include "hubagent/content.hpp"
-#include "hubferry/hubagent/agents.hpp"
+#include "hubferry/hubagent/hub.hpp"
+#include "hubferry/hubagent/source_hub.hpp"
+#include "hubferry/hubagent/target_hub.hpp"
 #include "hubferry/sim/fleet_agents.hpp"
 #include "hubferry/sim/virtual_world.hpp"
 #include "support/coroutine_test.hpp"

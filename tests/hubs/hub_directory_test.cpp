@@ -12,6 +12,12 @@ namespace {
 
 namespace json = kube::json;
 using async::Awaitable;
+using hubagent::ClusterNames;
+using hubagent::FailureReason;
+using hubagent::Outcome;
+using hubagent::Result;
+using hubagent::SourceHub;
+using hubagent::TargetHub;
 using kube::ErrorKind;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -36,9 +42,29 @@ class HubDirectoryTest : public testing::Test {
     EXPECT_TRUE(patched) << patched.error();
     co_await world_.clock().sleep_for(1s);
   }
+  Awaitable<Result<Outcome>> initialize_source(std::string hub, ClusterNames clusters) {
+    auto operation = [clusters = std::move(clusters)](SourceHub& source) {
+      return source.initialize(migration, clusters, obs::Secret{"kubeconfig"});
+    };
+    return on_source(directory_, std::move(hub), std::move(operation));
+  }
+  Awaitable<Result<Outcome>> validate_source(std::string hub, ClusterNames clusters) {
+    auto operation = [clusters = std::move(clusters)](SourceHub& source) {
+      return source.validate(migration, clusters);
+    };
+    return on_source(directory_, std::move(hub), std::move(operation));
+  }
+  Awaitable<Result<Outcome>> validate_target(std::string hub, ClusterNames clusters) {
+    auto operation = [clusters = std::move(clusters)](TargetHub& target) {
+      return target.validate(migration, clusters);
+    };
+    return on_target(directory_, std::move(hub), std::move(operation));
+  }
   double hubs(const char* way) {
     return world_.env()
-        .metrics.gauge_family("hubferry_hubs", "Hubs that the global hub knows, by the way to them.", {"way"})
+        .metrics
+        .gauge_family("hubferry_hubs", "Hubs that the global hub knows, by how the manager is connected to them.",
+                      {"way"})
         .with({way})
         .value();
   }
@@ -53,7 +79,7 @@ class HubDirectoryTest : public testing::Test {
       global(), connect_, {.hub = {}, .global_server = "https://global", .global_ca_pem = "CA"}, world_.env()};
 };
 
-TEST_F(HubDirectoryTest, HubsAreFoundWithTheirWay) {
+TEST_F(HubDirectoryTest, HubsAreFoundAndConnected) {
   auto test = [&]() -> Awaitable<> {
     auto hub1 = co_await directory_.find("hub1");
     EXPECT_TRUE(hub1.exists && hub1.available && hub1.is_hub);
@@ -68,74 +94,67 @@ TEST_F(HubDirectoryTest, HubsAreFoundWithTheirWay) {
   world_.run(test());
 }
 
-TEST_F(HubDirectoryTest, OrdersReachTheHub) {
+TEST_F(HubDirectoryTest, OperationsRunOnTheHub) {
   auto test = [&]() -> Awaitable<> {
-    auto source = directory_.source("hub1");
-    CO_ASSERT_TRUE(source);
-    auto outcome = co_await (*source)->initialize(migration, world_.world().clusters(), obs::Secret{"kubeconfig"});
+    auto outcome = co_await initialize_source("hub1", world_.world().clusters());
     CO_ASSERT_TRUE(outcome);
     EXPECT_EQ(outcome->done.size(), 3U);
     EXPECT_TRUE(world_.server("hub1").object(ocm::klusterlet_configs, {{}, "migration-move"}));
-    auto target = directory_.target("hub2");
-    CO_ASSERT_TRUE(target);
-    auto validated = co_await (*target)->validate(migration, {"new"});
+    auto validated = co_await validate_target("hub2", {"new"});
     CO_ASSERT_TRUE(validated);
     EXPECT_THAT(validated->done, ElementsAre("new"));
   };
   world_.run(test());
 }
 
-TEST_F(HubDirectoryTest, WhoeverAsksForAHubThatCannotBeReachedLearnsWhatToDo) {
+TEST_F(HubDirectoryTest, TheErrorForAHubWithoutAConnectionSaysWhatToDo) {
   auto test = [&]() -> Awaitable<> {
-    auto unknown = directory_.source("nowhere");
+    auto unknown = directory_.connection("nowhere");
     CO_ASSERT_TRUE(!unknown);
-    EXPECT_EQ(unknown.error().kind, ErrorKind::not_found);
-    auto kept = directory_.target("hub2");
-    CO_ASSERT_TRUE(kept);
+    EXPECT_EQ(unknown.error().reason(), FailureReason::hub_not_found);
+    EXPECT_FALSE(may_recover(unknown.error()));
+    EXPECT_TRUE(directory_.connection("hub2"));
     co_await global().remove(kube::resources::secrets, {"hub2", "hub-kubeconfig"});
     co_await world_.clock().sleep_for(1s);
-    auto gone = directory_.target("hub2");
+    auto gone = directory_.connection("hub2");
     CO_ASSERT_TRUE(!gone);
-    EXPECT_EQ(gone.error().kind, ErrorKind::unreachable);
-    EXPECT_THAT(gone.error().message, HasSubstr("create a Secret in namespace hub2"));
-    auto late = co_await (*kept)->validate(migration, {});
+    EXPECT_EQ(gone.error().reason(), FailureReason::hub_unreachable);
+    EXPECT_TRUE(may_recover(gone.error()));
+    EXPECT_THAT(gone.error().message(), HasSubstr("create a Secret in namespace hub2"));
+    auto late = co_await validate_target("hub2", {});
     CO_ASSERT_TRUE(!late);
-    EXPECT_EQ(late.error().kind, ErrorKind::unreachable);
+    EXPECT_EQ(late.error().reason(), FailureReason::hub_unreachable);
     EXPECT_EQ(hubs("direct"), 1);
     EXPECT_EQ(hubs("none"), 1);
   };
   world_.run(test());
 }
 
-TEST_F(HubDirectoryTest, AKubeconfigThatCannotBeUsedIsToldWithoutItsContent) {
+TEST_F(HubDirectoryTest, AnInvalidKubeconfigIsReportedWithoutItsContent) {
   auto test = [&]() -> Awaitable<> {
     const auto good = kube::to_kubeconfig(world_.world().admin_config("hub1"));
     for (const std::string text : {"token: hunter2: oops", "", "a"}) {
       co_await put_secret("hub1", text);
-      auto source = directory_.source("hub1");
+      auto source = directory_.connection("hub1");
       CO_ASSERT_TRUE(!source);
-      EXPECT_THAT(source.error().message, HasSubstr("Secret hub1/hub-kubeconfig"));
-      EXPECT_THAT(source.error().message, testing::Not(HasSubstr("hunter2")));
+      EXPECT_THAT(source.error().message(), HasSubstr("Secret hub1/hub-kubeconfig"));
+      EXPECT_THAT(source.error().message(), testing::Not(HasSubstr("hunter2")));
     }
     co_await put_secret("hub1", good);
-    EXPECT_TRUE(directory_.source("hub1"));
+    EXPECT_TRUE(directory_.connection("hub1"));
   };
   world_.run(test());
 }
 
-// A rotated credential must not fail what is under way: the order is given again on the new connection.
-TEST_F(HubDirectoryTest, AnOrderUnderWaySurvivesAChangeOfTheSecret) {
+// A rotated credential must not fail a running operation: it is restarted on the new connection.
+TEST_F(HubDirectoryTest, ARunningOperationSurvivesAChangeOfTheSecret) {
   auto test = [&]() -> Awaitable<> {
-    auto source = directory_.source("hub1");
-    CO_ASSERT_TRUE(source);
     const auto clusters = world_.world().clusters();
     world_.server("hub1").faults().on({"update", "managedclusters"}).times(3).delay(sim::Latency::fixed(1h));
-    std::optional<kube::Result<hubagent::Outcome>> outcome;
-    auto order = [&]() -> Awaitable<> {
-      outcome = co_await (*source)->initialize(migration, clusters, obs::Secret{"kubeconfig"});
-    };
+    std::optional<Result<Outcome>> outcome;
+    auto operation = [&]() -> Awaitable<> { outcome = co_await initialize_source("hub1", clusters); };
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {
-      scope.spawn(order());
+      scope.spawn(operation());
       co_await world_.clock().sleep_for(5s);
       EXPECT_FALSE(outcome);
       co_await put_secret("hub1", kube::to_kubeconfig(world_.world().admin_config("hub1")) + "\n");
@@ -154,20 +173,18 @@ TEST_F(HubDirectoryTest, AnOrderUnderWaySurvivesAChangeOfTheSecret) {
 TEST_F(HubDirectoryTest, WhetherAHubAnswersIsAMetric) {
   auto reachable = [&] {
     return world_.env()
-        .metrics.gauge_family("hubferry_hub_reachable", "Whether a hub answered when it was last asked.", {"hub"})
+        .metrics.gauge_family("hubferry_hub_reachable", "Whether a hub answered the last operation.", {"hub"})
         .with({"hub1"})
         .value();
   };
   auto test = [&]() -> Awaitable<> {
     EXPECT_EQ(reachable(), 1);
-    auto source = directory_.source("hub1");
-    CO_ASSERT_TRUE(source);
     world_.server("hub1").outage(true);
-    auto asked = co_await (*source)->validate(migration, {});
-    EXPECT_FALSE(asked);
+    auto unanswered = co_await validate_source("hub1", {});
+    EXPECT_FALSE(unanswered);
     EXPECT_EQ(reachable(), 0);
     world_.server("hub1").outage(false);
-    auto again = co_await (*source)->validate(migration, {});
+    auto again = co_await validate_source("hub1", {});
     EXPECT_TRUE(again);
     EXPECT_EQ(reachable(), 1);
     co_await global().remove(kube::resources::secrets, {"hub1", "hub-kubeconfig"});
@@ -189,16 +206,14 @@ TEST_F(HubDirectoryTest, LocalClusterIsTheGlobalHubItself) {
     EXPECT_TRUE(info.exists && info.available && info.is_hub);
     EXPECT_EQ(info.server_url, "https://global");
     EXPECT_EQ(info.ca_pem, "CA");
-    auto source = directory_.source("local");
-    CO_ASSERT_TRUE(source);
-    auto outcome = co_await (*source)->validate(migration, {"local", "hub1", "other"});
+    auto outcome = co_await validate_source("local", {"local", "hub1", "other"});
     CO_ASSERT_TRUE(outcome);
     EXPECT_EQ(outcome->failed.size(), 3U) << "itself, a hub, and one that is not there";
   };
   world_.run(test());
 }
 
-TEST_F(HubDirectoryTest, AClusterThatIsNoHubIsNone) {
+TEST_F(HubDirectoryTest, AClusterThatIsNotAHubHasNoConnection) {
   auto test = [&]() -> Awaitable<> {
     json::object cluster;
     cluster["metadata"] = json::object{{"name", "plain"}};
@@ -209,28 +224,26 @@ TEST_F(HubDirectoryTest, AClusterThatIsNoHubIsNone) {
     auto info = co_await directory_.find("plain");
     EXPECT_TRUE(info.exists);
     EXPECT_FALSE(info.is_hub);
-    EXPECT_FALSE(directory_.source("plain"));
+    EXPECT_FALSE(directory_.connection("plain"));
   };
   world_.run(test());
 }
 
-// When the manager stops, nobody may hang on an order to a hub.
-TEST_F(HubDirectoryTest, OrdersUnderWayEndWithTheDirectory) {
+// When the manager stops, no caller may hang in an operation.
+TEST_F(HubDirectoryTest, RunningOperationsEndWithTheDirectory) {
   HubDirectory second{global(), connect_, {}, world_.env()};
   auto test = [&]() -> Awaitable<> {
-    EXPECT_FALSE(second.source("hub1")) << "nobody has looked yet";
-    std::optional<kube::Result<>> waited;
-    std::shared_ptr<hubagent::TargetHub> target;
-    auto wait = [&]() -> Awaitable<> {
-      waited = co_await target->await_arrivals(migration, {"c"}, world_.clock().wall_now(), [](const std::string&) {});
+    EXPECT_FALSE(second.connection("hub1")) << "not synced yet";
+    std::optional<Result<>> waited;
+    auto operation = [&](TargetHub& target) {
+      return target.await_arrivals(migration, {"c"}, world_.clock().wall_now(), [](const std::string&) {});
     };
+    auto wait = [&]() -> Awaitable<> { waited = co_await on_target(second, "hub2", operation); };
     auto outer = [&](async::TaskScope& scope) -> Awaitable<> {
       auto inner = [&](async::TaskScope& life) -> Awaitable<> {
         life.spawn(second.run());
         co_await world_.clock().sleep_for(1s);
-        auto found = second.target("hub2");
-        CO_ASSERT_TRUE(found);
-        target = *found;
+        EXPECT_TRUE(second.connection("hub2"));
         scope.spawn(wait());
         co_await world_.clock().sleep_for(10s);
         EXPECT_FALSE(waited);
@@ -241,8 +254,8 @@ TEST_F(HubDirectoryTest, OrdersUnderWayEndWithTheDirectory) {
     co_await async::with_scope(outer);
     CO_ASSERT_TRUE(waited.has_value());
     EXPECT_FALSE(*waited);
-    EXPECT_THAT(waited->error().message, HasSubstr("stopping"));
-    EXPECT_FALSE(second.source("hub1"));
+    EXPECT_THAT(waited->error().message(), HasSubstr("stopping"));
+    EXPECT_FALSE(second.connection("hub1"));
   };
   world_.run(test());
 }

@@ -7,6 +7,8 @@ namespace hubferry::migration::test {
 using hubagent::BootstrapIdentity;
 using hubagent::Bundle;
 using hubagent::ClusterFailure;
+using hubagent::FailureReason;
+using hubagent::Result;
 using hubagent::Stage;
 
 namespace {
@@ -47,13 +49,13 @@ void FakeHubs::changed() {
   changes_.wake_all();
 }
 
-Awaitable<kube::Result<>> FakeHubs::begin(FakeHub& hub, std::string order) {
+Awaitable<Result<>> FakeHubs::begin(FakeHub& hub, std::string order) {
   orders.push_back(hub.name + " " + order);
   if (on_order) on_order();
   co_await clock.sleep_for(moment);
   if (!hub.reachable) co_return unreachable(hub.name);
   const auto found = faults.find(order);
-  if (found == faults.end() || found->second.times <= 0) co_return kube::Result<>{};
+  if (found == faults.end() || found->second.times <= 0) co_return Result<>{};
   --found->second.times;
   if (found->second.hang) co_await clock.sleep_until(async::never);
   co_return *found->second.error;
@@ -63,7 +65,7 @@ std::optional<ClusterFailure> FakeHubs::cluster_fault(const std::string& order, 
   const auto found = faults.find(order + " " + cluster);
   if (found == faults.end() || found->second.times <= 0) return std::nullopt;
   --found->second.times;
-  return ClusterFailure{cluster, "Error", found->second.error->message};
+  return ClusterFailure{cluster, FailureReason::error, found->second.error->message};
 }
 
 /// One cluster's agent: from the moment when its hub lets it go until it is somewhere.
@@ -140,38 +142,42 @@ class FakeSource final : public hubagent::SourceHub {
  public:
   FakeSource(FakeHubs& world, FakeHub& hub) : world_(world), hub_(hub) {}
 
-  Awaitable<kube::Result<ClusterNames>> resolve_placement(std::string placement) override {
+  Awaitable<Result<ClusterNames>> resolve_placement(std::string placement) override {
     auto begun = co_await world_.begin(hub_, "source.resolve_placement");
     if (!begun) co_return begun.error();
     const auto found = hub_.placements.find(placement);
     if (found == hub_.placements.end())
-      co_return kube::Error{kube::ErrorKind::not_found, 404, "NotFound", "there is no placement " + placement, {}};
+      co_return hubagent::Error{FailureReason::placement_not_found, "there is no placement " + placement};
     co_return found->second;
   }
 
-  Awaitable<kube::Result<Outcome>> validate(MigrationRef migration, ClusterNames clusters) override {
-    return each("source.validate", clusters, [this, migration](const std::string& name) -> std::string {
-      const auto found = hub_.clusters.find(name);
-      if (found == hub_.clusters.end()) return "ClusterNotFound";
-      const auto& cluster = found->second;
-      if (!cluster.migrating.empty() && cluster.migrating != migration.uid) return "ClusterConflict";
-      const bool let_go = cluster.migrating == migration.uid && !cluster.accepted;
-      return cluster.available || let_go ? "" : "ClusterNotAvailable";
-    });
+  Awaitable<Result<Outcome>> validate(MigrationRef migration, ClusterNames clusters) override {
+    return each("source.validate", clusters,
+                [this, migration](const std::string& name) -> std::optional<FailureReason> {
+                  const auto found = hub_.clusters.find(name);
+                  if (found == hub_.clusters.end()) return FailureReason::cluster_not_found;
+                  const auto& cluster = found->second;
+                  if (!cluster.migrating.empty() && cluster.migrating != migration.uid)
+                    return FailureReason::cluster_conflict;
+                  const bool let_go = cluster.migrating == migration.uid && !cluster.accepted;
+                  if (cluster.available || let_go) return std::nullopt;
+                  return FailureReason::cluster_not_available;
+                });
   }
 
-  Awaitable<kube::Result<Outcome>> initialize(MigrationRef migration, ClusterNames clusters,
-                                              obs::Secret kubeconfig) override {
-    return each("source.initialize", clusters, [this, migration, kubeconfig](const std::string& name) -> std::string {
-      hub_.kubeconfigs[migration.uid] = kubeconfig.reveal();
-      if (!hub_.clusters.contains(name)) return "ClusterNotFound";
-      hub_.clusters[name].migrating = migration.uid;
-      hub_.clusters[name].marked = true;
-      return "";
-    });
+  Awaitable<Result<Outcome>> initialize(MigrationRef migration, ClusterNames clusters,
+                                        obs::Secret kubeconfig) override {
+    return each("source.initialize", clusters,
+                [this, migration, kubeconfig](const std::string& name) -> std::optional<FailureReason> {
+                  hub_.kubeconfigs[migration.uid] = kubeconfig.reveal();
+                  if (!hub_.clusters.contains(name)) return FailureReason::cluster_not_found;
+                  hub_.clusters[name].migrating = migration.uid;
+                  hub_.clusters[name].marked = true;
+                  return std::nullopt;
+                });
   }
 
-  Awaitable<kube::Result<Outcome>> collect(MigrationRef, ClusterNames clusters, hubagent::BundleSink sink) override {
+  Awaitable<Result<Outcome>> collect(MigrationRef, ClusterNames clusters, hubagent::BundleSink sink) override {
     auto begun = co_await world_.begin(hub_, "source.collect");
     if (!begun) co_return begun.error();
     Outcome outcome;
@@ -182,7 +188,7 @@ class FakeSource final : public hubagent::SourceHub {
         continue;
       }
       if (!hub_.clusters.contains(name)) {
-        outcome.failed.push_back({name, "ClusterNotFound", "cluster " + name + " does not exist"});
+        outcome.failed.push_back({name, FailureReason::cluster_not_found, "cluster " + name + " does not exist"});
         continue;
       }
       hubagent::CarriedObject object{{{"content", hub_.clusters[name].content}}, false};
@@ -194,36 +200,39 @@ class FakeSource final : public hubagent::SourceHub {
     co_return outcome;
   }
 
-  Awaitable<kube::Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) override {
-    return each("source.detach", clusters, [this, migration](const std::string& name) -> std::string {
+  Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) override {
+    return each("source.detach", clusters, [this, migration](const std::string& name) -> std::optional<FailureReason> {
       const auto found = hub_.clusters.find(name);
-      if (found == hub_.clusters.end() || found->second.migrating != migration.uid) return "ClusterNotFound";
+      if (found == hub_.clusters.end() || found->second.migrating != migration.uid)
+        return FailureReason::cluster_not_found;
       found->second.accepted = false;
-      return "";
+      return std::nullopt;
     });
   }
 
-  Awaitable<kube::Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) override {
-    return each("source.clean", clusters, [this, migration](const std::string& name) -> std::string {
+  Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) override {
+    return each("source.clean", clusters, [this, migration](const std::string& name) -> std::optional<FailureReason> {
       const auto found = hub_.clusters.find(name);
-      if (found == hub_.clusters.end()) return "";
-      if (found->second.migrating != migration.uid) return "ClusterConflict";
+      if (found == hub_.clusters.end()) return std::nullopt;
+      if (found->second.migrating != migration.uid) return FailureReason::cluster_conflict;
       hub_.clusters.erase(found);
-      return "";
+      return std::nullopt;
     });
   }
 
-  Awaitable<kube::Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) override {
-    auto outcome = co_await each("source.roll_back", clusters, [&](const std::string& name) -> std::string {
-      const auto found = hub_.clusters.find(name);
-      if (found == hub_.clusters.end()) return stage == Stage::registering ? "ClusterNotFound" : "";
-      auto& cluster = found->second;
-      if (cluster.migrating != migration.uid) return "";
-      cluster.migrating.clear();
-      cluster.marked = false;
-      if (stage == Stage::registering) cluster.accepted = true;
-      return "";
-    });
+  Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) override {
+    auto outcome =
+        co_await each("source.roll_back", clusters, [&](const std::string& name) -> std::optional<FailureReason> {
+          const auto found = hub_.clusters.find(name);
+          if (found == hub_.clusters.end() && stage == Stage::registering) return FailureReason::cluster_not_found;
+          if (found == hub_.clusters.end()) return std::nullopt;
+          auto& cluster = found->second;
+          if (cluster.migrating != migration.uid) return std::nullopt;
+          cluster.migrating.clear();
+          cluster.marked = false;
+          if (stage == Stage::registering) cluster.accepted = true;
+          return std::nullopt;
+        });
     if (!outcome || stage != Stage::registering) co_return outcome;
     const auto waits = [&] {
       for (const auto& name : outcome->done)
@@ -234,7 +243,7 @@ class FakeSource final : public hubagent::SourceHub {
     co_return outcome;
   }
 
-  Awaitable<kube::Result<>> delete_migration_objects(MigrationRef migration) override {
+  Awaitable<Result<>> delete_migration_objects(MigrationRef migration) override {
     auto begun = co_await world_.begin(hub_, "source.delete_migration_objects");
     if (begun) hub_.kubeconfigs.erase(migration.uid);
     if (world_.on_order) world_.on_order();
@@ -242,16 +251,17 @@ class FakeSource final : public hubagent::SourceHub {
   }
 
  private:
-  /// Treats each; `treat` gives an empty text, or the reason of a failure.
-  Awaitable<kube::Result<Outcome>> each(std::string order, ClusterNames clusters,
-                                        std::function<std::string(const std::string&)> treat) {
+  /// Processes each; `process` returns the reason of a failure, if it fails.
+  Awaitable<Result<Outcome>> each(std::string order, ClusterNames clusters,
+                                  std::function<std::optional<FailureReason>(const std::string&)> process) {
     auto begun = co_await world_.begin(hub_, order);
     if (!begun) co_return begun.error();
     Outcome outcome;
     for (const auto& name : clusters) {
       auto failure = world_.cluster_fault(order, name);
-      const auto reason = failure ? std::string{} : treat(name);
-      if (!reason.empty()) failure = {name, reason, "cluster " + name + " on " + hub_.name + ": " + reason};
+      const auto reason = failure ? std::nullopt : process(name);
+      if (reason)
+        failure = {name, *reason, "cluster " + name + " on " + hub_.name + ": " + std::string{to_string(*reason)}};
       if (failure) {
         outcome.failed.push_back(*failure);
       } else {
@@ -271,13 +281,14 @@ class FakeTarget final : public hubagent::TargetHub {
  public:
   FakeTarget(FakeHubs& world, FakeHub& hub) : world_(world), hub_(hub) {}
 
-  Awaitable<kube::Result<Outcome>> validate(MigrationRef migration, ClusterNames clusters) override {
+  Awaitable<Result<Outcome>> validate(MigrationRef migration, ClusterNames clusters) override {
     auto begun = co_await world_.begin(hub_, "target.validate");
     if (!begun) co_return begun.error();
     Outcome outcome;
     for (const auto& name : clusters) {
       if (hub_.clusters.contains(name) && hub_.clusters[name].created_by != migration.uid) {
-        outcome.failed.push_back({name, "ClusterConflict", "cluster " + name + " is on " + hub_.name + " already"});
+        outcome.failed.push_back(
+            {name, FailureReason::cluster_conflict, "cluster " + name + " is on " + hub_.name + " already"});
       } else {
         outcome.done.push_back(name);
       }
@@ -285,21 +296,21 @@ class FakeTarget final : public hubagent::TargetHub {
     co_return outcome;
   }
 
-  Awaitable<kube::Result<obs::Secret>> issue_token(MigrationRef, BootstrapIdentity identity) override {
+  Awaitable<Result<obs::Secret>> issue_token(MigrationRef, BootstrapIdentity identity) override {
     auto begun = co_await world_.begin(hub_, "target.issue_token");
     if (!begun) co_return begun.error();
     hub_.accounts.insert(identity.user());
     co_return obs::Secret{"token-for-" + identity.user()};
   }
 
-  Awaitable<kube::Result<>> initialize(MigrationRef migration, BootstrapIdentity identity) override {
+  Awaitable<Result<>> initialize(MigrationRef migration, BootstrapIdentity identity) override {
     auto begun = co_await world_.begin(hub_, "target.initialize");
     if (begun) hub_.rights[migration.uid].insert(identity.user());
     if (world_.on_order) world_.on_order();
     co_return begun;
   }
 
-  Awaitable<kube::Result<Outcome>> deploy(MigrationRef migration, Bundle bundle) override {
+  Awaitable<Result<Outcome>> deploy(MigrationRef migration, Bundle bundle) override {
     auto begun = co_await world_.begin(hub_, "target.deploy");
     if (!begun) co_return begun.error();
     Outcome outcome;
@@ -307,7 +318,7 @@ class FakeTarget final : public hubagent::TargetHub {
       const auto found = hub_.clusters.find(cluster.cluster);
       auto failure = world_.cluster_fault("target.deploy", cluster.cluster);
       if (!failure && found != hub_.clusters.end() && found->second.created_by != migration.uid)
-        failure = {cluster.cluster, "ClusterConflict", "it is there already"};
+        failure = {cluster.cluster, FailureReason::cluster_conflict, "it is there already"};
       if (failure) {
         outcome.failed.push_back(*failure);
         continue;
@@ -329,8 +340,8 @@ class FakeTarget final : public hubagent::TargetHub {
     co_return outcome;
   }
 
-  Awaitable<kube::Result<>> await_arrivals(MigrationRef migration, ClusterNames clusters, async::WallTime since,
-                                           OnArrival on_arrival) override {
+  Awaitable<Result<>> await_arrivals(MigrationRef migration, ClusterNames clusters, async::WallTime since,
+                                     OnArrival on_arrival) override {
     auto begun = co_await world_.begin(hub_, "target.await_arrivals");
     if (!begun) co_return begun.error();
     std::set<std::string> missing{clusters.begin(), clusters.end()};
@@ -341,13 +352,13 @@ class FakeTarget final : public hubagent::TargetHub {
         on_arrival(name);
         return true;
       });
-      if (missing.empty()) co_return kube::Result<>{};
+      if (missing.empty()) co_return Result<>{};
       co_await world_.changes_.wait();
     }
   }
 
-  Awaitable<kube::Result<ClusterNames>> arrived(MigrationRef migration, ClusterNames clusters,
-                                                async::WallTime since) override {
+  Awaitable<Result<ClusterNames>> arrived(MigrationRef migration, ClusterNames clusters,
+                                          async::WallTime since) override {
     auto begun = co_await world_.begin(hub_, "target.arrived");
     if (!begun) co_return begun.error();
     ClusterNames here;
@@ -356,7 +367,7 @@ class FakeTarget final : public hubagent::TargetHub {
     co_return here;
   }
 
-  Awaitable<kube::Result<Outcome>> verify(MigrationRef, Bundle bundle) override {
+  Awaitable<Result<Outcome>> verify(MigrationRef, Bundle bundle) override {
     auto begun = co_await world_.begin(hub_, "target.verify");
     if (!begun) co_return begun.error();
     Outcome outcome;
@@ -367,13 +378,13 @@ class FakeTarget final : public hubagent::TargetHub {
       if (same) {
         outcome.done.push_back(cluster.cluster);
       } else {
-        outcome.failed.push_back({cluster.cluster, "Error", "its content differs"});
+        outcome.failed.push_back({cluster.cluster, FailureReason::error, "its content differs"});
       }
     }
     co_return outcome;
   }
 
-  Awaitable<kube::Result<Outcome>> clean(MigrationRef, ClusterNames clusters) override {
+  Awaitable<Result<Outcome>> clean(MigrationRef, ClusterNames clusters) override {
     auto begun = co_await world_.begin(hub_, "target.clean");
     if (!begun) co_return begun.error();
     Outcome outcome;
@@ -389,7 +400,7 @@ class FakeTarget final : public hubagent::TargetHub {
     co_return outcome;
   }
 
-  Awaitable<kube::Result<Outcome>> roll_back(MigrationRef migration, Stage, ClusterNames clusters) override {
+  Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage, ClusterNames clusters) override {
     auto begun = co_await world_.begin(hub_, "target.roll_back");
     if (!begun) co_return begun.error();
     Outcome outcome;
@@ -403,7 +414,7 @@ class FakeTarget final : public hubagent::TargetHub {
     co_return outcome;
   }
 
-  Awaitable<kube::Result<>> delete_migration_objects(MigrationRef migration, BootstrapIdentity identity) override {
+  Awaitable<Result<>> delete_migration_objects(MigrationRef migration, BootstrapIdentity identity) override {
     auto begun = co_await world_.begin(hub_, "target.delete_migration_objects");
     if (begun) {
       hub_.rights.erase(migration.uid);
@@ -428,22 +439,16 @@ FakeHub& FakeHubs::add(const std::string& name) {
   auto& hub = hubs_[name];
   hub = std::make_unique<FakeHub>();
   hub->name = name;
-  sources_[name] = std::make_shared<FakeSource>(*this, *hub);
-  targets_[name] = std::make_shared<FakeTarget>(*this, *hub);
+  auto& connection = connections_[name];
+  connection = std::make_shared<hubs::Connection>();
+  connection->source = std::make_shared<FakeSource>(*this, *hub);
+  connection->target = std::make_shared<FakeTarget>(*this, *hub);
   return *hub;
 }
 
-kube::Result<std::shared_ptr<hubagent::SourceHub>> FakeHubs::source(const std::string& hub) {
-  const auto found = sources_.find(hub);
-  if (found == sources_.end())
-    return kube::Error{kube::ErrorKind::not_found, 404, "NotFound", "there is no hub " + hub, {}};
-  return found->second;
-}
-
-kube::Result<std::shared_ptr<hubagent::TargetHub>> FakeHubs::target(const std::string& hub) {
-  const auto found = targets_.find(hub);
-  if (found == targets_.end())
-    return kube::Error{kube::ErrorKind::not_found, 404, "NotFound", "there is no hub " + hub, {}};
+Result<std::shared_ptr<hubs::Connection>> FakeHubs::connection(const std::string& hub) {
+  const auto found = connections_.find(hub);
+  if (found == connections_.end()) return hubagent::Error{FailureReason::hub_not_found, "there is no hub " + hub};
   return found->second;
 }
 

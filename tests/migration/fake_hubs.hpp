@@ -71,8 +71,7 @@ class FakeHubs final : public hubs::Hubs {
   Awaitable<> fleet();
 
   Awaitable<hubs::HubInfo> find(std::string hub) override;
-  kube::Result<std::shared_ptr<hubagent::SourceHub>> source(const std::string& hub) override;
-  kube::Result<std::shared_ptr<hubagent::TargetHub>> target(const std::string& hub) override;
+  hubagent::Result<std::shared_ptr<hubs::Connection>> connection(const std::string& hub) override;
 
   static kube::Error unreachable(const std::string& hub);
   static kube::Error forbidden();
@@ -93,15 +92,14 @@ class FakeHubs final : public hubs::Hubs {
   struct Agents;
 
   /// Notes the order, takes a moment, and fails or hangs where it should.
-  Awaitable<kube::Result<>> begin(FakeHub& hub, std::string order);
+  Awaitable<hubagent::Result<>> begin(FakeHub& hub, std::string order);
   /// Whether that cluster fails, as told.
   std::optional<hubagent::ClusterFailure> cluster_fault(const std::string& order, const std::string& cluster);
   Awaitable<> follow(FakeHub& from, std::string cluster);
   void changed();
 
   std::map<std::string, std::unique_ptr<FakeHub>> hubs_;
-  std::map<std::string, std::shared_ptr<hubagent::SourceHub>> sources_;
-  std::map<std::string, std::shared_ptr<hubagent::TargetHub>> targets_;
+  std::map<std::string, std::shared_ptr<hubs::Connection>> connections_;
   async::WaitList changes_;
   async::TaskScope* fleet_scope_ = nullptr;
   std::set<std::string> travelling_;

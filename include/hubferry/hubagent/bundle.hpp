@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,13 +12,13 @@
 
 namespace hubferry::hubagent {
 
-/// One object on its way: cleaned of everything that belongs to the hub it comes from.
+/// One object to copy, without everything that belongs to the hub it comes from.
 struct CarriedObject {
   kube::json::object object;  // with apiVersion and kind
-  bool with_status = false;   // its status travels too
+  bool with_status = false;   // its status is copied too
 };
 
-/// All that travels of one cluster, in the order in which it is applied: what others refer to comes first.
+/// All that is copied of one cluster, in the order in which it is applied: referenced objects come first.
 struct ClusterResources {
   std::string cluster;
   std::vector<CarriedObject> objects;
@@ -30,8 +31,8 @@ struct Bundle {
 
 inline constexpr std::size_t bundle_limit = 800UL * 1024;
 
-/// Takes a bundle from the source to wherever it goes. The next bundle is collected meanwhile; a few are on their way
-/// at most, so that memory stays bounded.
+/// Takes a bundle from the source to wherever it goes. The next bundle is collected meanwhile; only a few are in
+/// flight, so that memory stays bounded.
 using BundleSink = std::function<async::Awaitable<>(Bundle)>;
 
 }  // namespace hubferry::hubagent

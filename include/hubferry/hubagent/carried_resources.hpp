@@ -8,31 +8,32 @@
 
 namespace hubferry::hubagent {
 
-/// An object that another one needs, named somewhere in it, in the same namespace.
+/// A reference from an object to another one in the same namespace, by name.
 struct CarriedReference {
-  /// Where the name stands: "spec.bmc.credentialsName"; with "[]" for every element: "spec.extraManifestsRefs[].name".
+  /// The field with the name: "spec.bmc.credentialsName"; with "[]" for every element:
+  /// "spec.extraManifestsRefs[].name".
   std::string path;
   kube::Resource resource;
 };
 
-/// One kind that travels with a cluster, and which of its objects do. An object is taken when one of the rules holds.
+/// One kind that is copied with a cluster, and which of its objects are. An object is copied if one of the rules holds.
 struct CarriedKind {
   kube::Resource resource;
   bool all = false;                           // every object in the cluster's namespace
   std::vector<std::string> names;             // with "{cluster}" for the cluster's name
   std::vector<std::string> with_labels;       // label keys, of any value
   std::vector<std::string> with_annotations;  // annotation keys, of any value
-  bool with_status = false;                   // its status travels too
-  std::vector<CarriedReference> references;   // what they refer to travels before them
+  bool with_status = false;                   // its status is copied too
+  std::vector<CarriedReference> references;   // referenced objects are copied first
 };
 
 /// In the order in which they are applied.
 using CarriedResources = std::vector<CarriedKind>;
 
-/// What ACM, Hive, metal3 and the SiteConfig operator keep of a cluster.
+/// What ACM, Hive, metal3 and the SiteConfig operator store for a cluster.
 const CarriedResources& default_carried_resources();
 
-/// The default and what a user adds, as YAML or JSON:
+/// The default plus what a user adds, as YAML or JSON:
 ///
 ///     carriedResources:
 ///     - group: example.com          # absent: the core group
@@ -49,12 +50,11 @@ const CarriedResources& default_carried_resources();
 ///         resource: secrets
 ///         kind: Secret
 ///
-/// An entry for a kind that is there already adds its rules to it. Throws kube::ConfigError, naming the field: for
-/// RBAC, for kinds that the migration creates itself, for a cluster-scoped kind selected by anything but the name
-/// "{cluster}".
+/// An entry for a kind of the default adds its rules to it. Throws kube::ConfigError, naming the field: for RBAC, for
+/// kinds that the migration creates itself, for a cluster-scoped kind selected by anything but the name "{cluster}".
 CarriedResources parse_carried_resources(std::string_view text, const std::string& source);
 
-/// What must not travel whatever a configuration says: rights are granted on each hub by itself.
+/// False for kinds that no configuration can add: permissions are granted on each hub separately.
 bool may_be_copied(const kube::Resource& resource);
 
 }  // namespace hubferry::hubagent

@@ -13,18 +13,19 @@
 namespace hubferry::hubagent {
 
 struct HubOptions {
-  /// Clusters treated at once, over all migrations.
+  /// Clusters processed at once, over all migrations.
   std::size_t clusters_in_flight = 50;
-  /// How long a call is repeated while the server says "not now". Below a third of a stage, after which a migration
-  /// asks again anyway; then the cluster fails, so that one sick webhook does not hold all the others up.
+  /// How long a request is retried while the server is busy or the write conflicts. Below a third of a phase's timeout,
+  /// after which a migration repeats the operation anyway. Then the cluster fails, so that one broken webhook does not
+  /// block all other clusters.
   async::Duration busy_timeout = std::chrono::seconds{90};
-  /// The same while nobody answers; then the order fails, since the hub is gone.
+  /// The same while the hub does not answer; then the operation fails.
   async::Duration unreachable_timeout = std::chrono::seconds{30};
   /// Null: default_carried_resources().
   std::shared_ptr<const CarriedResources> carried;
 };
 
-/// The right to treat one cluster, given back when destroyed; counted in hubferry_hub_clusters_in_flight.
+/// The permission to process one cluster, released when destroyed; counted in hubferry_hub_clusters_in_flight.
 class [[nodiscard]] Slot {
  public:
   Slot() = default;
@@ -40,7 +41,7 @@ class [[nodiscard]] Slot {
   }
   ~Slot() { release(); }
 
-  /// For those who only wait from here on.
+  /// Early, by a task that only waits from here on.
   void release() {
     permit_.release();
     if (auto* gauge = std::exchange(gauge_, nullptr)) gauge->add(-1);
@@ -51,16 +52,15 @@ class [[nodiscard]] Slot {
   obs::Gauge* gauge_ = nullptr;
 };
 
-/// One hub, as its agents share it: the way to its API server, a cache of its clusters, and the bound on what is in
-/// flight there.
-/// Lifetime: outlives run() and every order of its agents, who hold it. Executor: the control loop.
+/// One hub, as its operations share it: its API server, a cache of its clusters, and the limits on what is in flight.
+/// Lifetime: outlives run() and every operation. Executor: the control loop.
 class Hub {
  public:
   Hub(std::string name, std::shared_ptr<kube::Api> api, HubOptions options, kube::Env env);
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
 
-  /// Follows the hub's clusters until cancelled. Orders that wait for clusters rely on it.
+  /// Watches the hub's clusters until cancelled. Operations that wait for clusters rely on it.
   async::Awaitable<> run() { return clusters_.run(); }
 
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -70,9 +70,9 @@ class Hub {
   [[nodiscard]] const HubOptions& options() const { return options_; }
   [[nodiscard]] const kube::Env& env() const { return env_; }
 
-  /// Waits for its turn. First come, first served: an order that asks for one slot at a time shares fairly.
+  /// Waits for a free slot. First come, first served: operations that take one slot at a time share fairly.
   async::Awaitable<Slot> slot();
-  /// Bounds the watches on single objects that are open at once.
+  /// Limits the watches on single objects that are open at once.
   [[nodiscard]] async::Semaphore& small_watches() { return small_watches_; }
 
  private:

@@ -1,8 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <type_traits>
 
+#include "hubferry/async/event.hpp"
+#include "hubferry/async/task_scope.hpp"
 #include "hubferry/hubagent/source_hub.hpp"
 #include "hubferry/hubagent/target_hub.hpp"
 
@@ -13,25 +18,76 @@ struct HubInfo {
   std::string name;
   bool exists = false;     // there is a ManagedCluster of that name
   bool available = false;  // its condition ManagedClusterConditionAvailable is True; the global hub itself always is
-  bool is_hub = false;     // it carries a hub's marks
+  bool is_hub = false;     // it has the labels or annotations of a hub
   /// How clusters reach its API server: from its ManagedCluster's client configuration, else from its kubeconfig.
   std::string server_url;
   std::string ca_pem;
 };
 
-/// The hubs there are, and the way to each: orders go to `source()` and `target()`, wherever their agents run.
-/// Executor: the control loop. Lifetime: the pointers it gives out stay valid; orders to a hub that has since gone fail
-/// as unreachable.
+/// The connection to one hub. When the hub's kubeconfig changes, another connection replaces it.
+struct Connection {
+  std::shared_ptr<hubagent::SourceHub> source;
+  std::shared_ptr<hubagent::TargetHub> target;
+  std::function<void(bool answered)> on_result;  // whether the hub answered, after each operation; may be empty
+  async::Event closed;                           // replaced, or the hub is gone
+};
+
+/// The hubs that exist, and the connection to each. Operations run by on_source() and on_target().
+/// Executor: the control loop. Lifetime: outlives the operations.
 class Hubs {
  public:
   virtual ~Hubs() = default;
 
-  /// Waits for the first look at the global hub; then answers from the cache.
+  /// Waits until the global hub's clusters are synced; then answers from the cache.
   virtual async::Awaitable<HubInfo> find(std::string hub) = 0;
-  /// Errors: not_found for no such hub; unreachable for one without a usable way to it. The message says what is
-  /// missing, for people.
-  virtual kube::Result<std::shared_ptr<hubagent::SourceHub>> source(const std::string& hub) = 0;
-  virtual kube::Result<std::shared_ptr<hubagent::TargetHub>> target(const std::string& hub) = 0;
+  /// The current connection. Errors: hub_not_found; hub_unreachable without a usable kubeconfig. The message says what
+  /// is missing.
+  virtual hubagent::Result<std::shared_ptr<Connection>> connection(const std::string& hub) = 0;
 };
+
+namespace detail {
+
+async::Awaitable<> stop_when_closed(std::shared_ptr<Connection> connection, async::TaskScope& scope);
+
+template <typename Operation>
+auto on_connection(Hubs& hubs, std::string hub, Operation operation) -> std::invoke_result_t<Operation&, Connection&> {
+  using Answer = typename std::invoke_result_t<Operation&, Connection&>::value_type;
+  while (true) {
+    auto connection = hubs.connection(hub);
+    if (!connection) co_return connection.error();
+    std::optional<Answer> answer;
+    auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
+      scope.spawn(stop_when_closed(*connection, scope));
+      answer.emplace(co_await operation(**connection));
+      scope.stop();
+    };
+    co_await async::with_scope(std::move(body));
+    if (!answer) continue;
+    const auto& report = (*connection)->on_result;
+    if (report) report(*answer || !answer->error().is(kube::ErrorKind::unreachable));
+    co_return std::move(*answer);
+  }
+}
+
+}  // namespace detail
+
+/// Runs `operation(source)` on a hub: a function of a hubagent::SourceHub& that returns an
+/// Awaitable<hubagent::Result<…>>. If the hub's connection is replaced before the operation has ended, it is restarted
+/// on the new one: operations are idempotent. Errors: those of Hubs::connection() and of the operation. Cancellation:
+/// terminal.
+template <typename Operation>
+auto on_source(Hubs& hubs, std::string hub, Operation operation)
+    -> std::invoke_result_t<Operation&, hubagent::SourceHub&> {
+  auto run = [&](Connection& to) { return operation(*to.source); };
+  co_return co_await detail::on_connection(hubs, std::move(hub), run);
+}
+
+/// The same on the target.
+template <typename Operation>
+auto on_target(Hubs& hubs, std::string hub, Operation operation)
+    -> std::invoke_result_t<Operation&, hubagent::TargetHub&> {
+  auto run = [&](Connection& to) { return operation(*to.target); };
+  co_return co_await detail::on_connection(hubs, std::move(hub), run);
+}
 
 }  // namespace hubferry::hubs

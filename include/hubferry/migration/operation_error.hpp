@@ -5,7 +5,7 @@
 #include <string>
 
 #include "hubferry/async/types.hpp"
-#include "hubferry/kube/error.hpp"
+#include "hubferry/hubagent/outcome.hpp"
 
 namespace hubferry::migration {
 
@@ -20,7 +20,10 @@ class OperationError {
   };
 
   OperationError() = default;
-  OperationError(kube::Error cause);  // NOLINT(google-explicit-constructor): an API error is an operation's error
+  // NOLINTBEGIN(google-explicit-constructor): an error of an API server or of a hub is an operation's error
+  OperationError(kube::Error cause);
+  OperationError(hubagent::Error cause);
+  // NOLINTEND(google-explicit-constructor)
   static OperationError timed_out(async::Duration after, const std::optional<OperationError>& last);
   static OperationError timed_out(std::string message);
   static OperationError rejected(std::string message);
@@ -33,8 +36,9 @@ class OperationError {
   [[nodiscard]] std::string reason() const;
   /// For logs: with the request's details.
   [[nodiscard]] std::string describe() const;
-  [[nodiscard]] const std::optional<kube::Error>& cause() const { return cause_; }
-  [[nodiscard]] bool is(kube::ErrorKind kind) const { return cause_ && cause_->kind == kind; }
+  [[nodiscard]] const std::optional<hubagent::Error>& cause() const { return cause_; }
+  [[nodiscard]] bool is(kube::ErrorKind kind) const { return cause_ && cause_->is(kind); }
+  [[nodiscard]] bool is(hubagent::FailureReason reason) const { return cause_ && cause_->reason() == reason; }
   /// The same operation may succeed later, by itself or after a repair.
   [[nodiscard]] bool may_recover() const;
 
@@ -43,7 +47,7 @@ class OperationError {
 
   Kind kind_ = Kind::rejected;
   std::string message_;
-  std::optional<kube::Error> cause_;
+  std::optional<hubagent::Error> cause_;
 };
 
 template <typename T = void>

@@ -88,57 +88,67 @@ class Planner {
 
   async::Awaitable<> look_at_source() {
     const auto& hub = plan_.request.from;
-    auto source = hubs_.source(hub);
-    if (!source) {
-      add({hub, "", "HubClusterInvalid", source.error().message});
+    if (const auto source = hubs_.connection(hub); !source) {
+      add({hub, "", "HubClusterInvalid", source.error().message()});
       co_return;
     }
-    if (!plan_.request.clusters) co_await resolve_placement(**source);
+    if (!plan_.request.clusters) co_await resolve_placement();
     if (plan_.clusters.empty()) co_return;
-    auto leaving = co_await (*source)->validate(unknown_migration(), names());
+    auto validate = [&](hubagent::SourceHub& source) { return source.validate(unknown_migration(), names()); };
+    auto leaving = co_await hubs::on_source(hubs_, hub, validate);
     take(hub, leaving);
-    if (leaving) co_await collect(**source, leaving->done);
+    if (leaving) co_await collect(leaving->done);
   }
 
   async::Awaitable<> look_at_target() {
     const auto& hub = plan_.request.to;
-    auto target = hubs_.target(hub);
-    if (!target) {
-      add({hub, "", "HubClusterInvalid", target.error().message});
+    if (const auto target = hubs_.connection(hub); !target) {
+      add({hub, "", "HubClusterInvalid", target.error().message()});
       co_return;
     }
     if (plan_.clusters.empty()) co_return;
-    auto coming = co_await (*target)->validate(unknown_migration(), names());
+    auto validate = [&](hubagent::TargetHub& target) { return target.validate(unknown_migration(), names()); };
+    auto coming = co_await hubs::on_target(hubs_, hub, validate);
     take(hub, coming);
     co_await check_kinds();
   }
 
-  async::Awaitable<> resolve_placement(hubagent::SourceHub& source) {
+  async::Awaitable<> resolve_placement() {
     const auto& request = plan_.request;
-    auto resolved = co_await source.resolve_placement(request.placement);
+    auto resolve = [&](hubagent::SourceHub& source) { return source.resolve_placement(request.placement); };
+    auto resolved = co_await hubs::on_source(hubs_, request.from, resolve);
     if (resolved) {
       take_names(*resolved);
       co_return;
     }
-    const auto& error = resolved.error();
-    add({request.from, "", error.reason.empty() ? "Error" : error.reason, error.message});
+    const auto error = resolved.error();
+    add({request.from, "", reason_of(error), error.message()});
   }
 
-  void take(const std::string& hub, const kube::Result<hubagent::Outcome>& outcome) {
+  /// The API server's reason for a failed request, else our own.
+  static std::string reason_of(const hubagent::Error& error) {
+    if (const auto* request = error.request()) return request->reason.empty() ? "Error" : request->reason;
+    return std::string{hubagent::to_string(error.reason())};
+  }
+
+  void take(const std::string& hub, const hubagent::Result<hubagent::Outcome>& outcome) {
     if (!outcome) {
-      add({hub, "", outcome.error().reason.empty() ? "Error" : outcome.error().reason, outcome.error().message});
+      const auto error = outcome.error();
+      add({hub, "", reason_of(error), error.message()});
       return;
     }
-    for (const auto& failure : outcome->failed) add({hub, failure.cluster, failure.reason, failure.message});
+    for (const auto& failure : outcome->failed)
+      add({hub, failure.cluster, std::string{hubagent::to_string(failure.reason)}, failure.message});
   }
 
-  async::Awaitable<> collect(hubagent::SourceHub& source, hubagent::ClusterNames names) {
+  async::Awaitable<> collect(hubagent::ClusterNames names) {
     const auto start = clock_.now();
     hubagent::BundleSink sink = [this](hubagent::Bundle bundle) -> async::Awaitable<> {
       for (const auto& cluster : bundle.clusters) take(cluster);
       co_return;
     };
-    auto collected = co_await source.collect(unknown_migration(), std::move(names), sink);
+    auto operation = [&](hubagent::SourceHub& source) { return source.collect(unknown_migration(), names, sink); };
+    auto collected = co_await hubs::on_source(hubs_, plan_.request.from, operation);
     plan_.reading = clock_.now() - start;
     take(plan_.request.from, collected);
   }

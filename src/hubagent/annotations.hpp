@@ -1,0 +1,62 @@
+#pragma once
+
+#include <string_view>
+
+#include "hubagent/requests.hpp"
+
+/// Labels and annotations: those of hubferry, and mutations of objects that set and drop them.
+namespace hubferry::hubagent {
+
+/// hubferry's annotations on objects of others.
+namespace annotations {
+
+/// On a paused object: the uid of the migration that paused it. What the user had paused does not carry it.
+inline constexpr const char* paused_by = "hubferry.io/paused-by";
+/// On a ManagedCluster on the source: the KlusterletConfig that it had before, for a rollback.
+inline constexpr const char* klusterlet_config_before = "hubferry.io/klusterlet-config-before";
+/// On a ClusterManager: how auto approval was before the first of our migrations: "absent" or "disabled".
+inline constexpr const char* auto_approval_before = "hubferry.io/auto-approval-before";
+/// And the users that our migrations need it for, separated by commas.
+inline constexpr const char* auto_approval_users = "hubferry.io/auto-approval-users";
+/// On a Namespace that was created for objects of migrations: deleted when no migration uses it any more.
+inline constexpr const char* created_for_migrations = "hubferry.io/created-for-helpers";
+/// Prefix of an annotation on such a Namespace, one for each migration that uses it; then the uid.
+inline constexpr const char* used_by_prefix = "use.hubferry.io/";
+
+/// Everything with this prefix is ours and is not copied.
+inline constexpr const char* own_domain = "hubferry.io/";
+
+}  // namespace annotations
+
+/// From the metadata of an object; nullptr or empty when absent.
+std::string_view label_text(const json::object& object, std::string_view name);
+const json::value* annotation_in(const json::object& object, std::string_view name);
+std::string_view annotation_text(const json::object& object, std::string_view name);
+/// True if the API server knows the object; false for one that a create_or_patch() is about to create.
+bool exists(const json::object& object);
+
+// Mutations, to be combined; each returns whether the object changed.
+bool set_label(json::object& object, std::string_view name, std::string_view value);
+bool set_annotation(json::object& object, std::string_view name, std::string_view value);
+bool drop_label(json::object& object, std::string_view name);
+bool drop_annotation(json::object& object, std::string_view name);
+/// Sets every field of `wanted` and keeps the others; lists are replaced.
+bool overlay(json::object& object, const json::object& wanted);
+
+/// True if the object carries this migration's label.
+bool is_ours(const MigrationRef& migration, const Object& object);
+bool is_ours(const MigrationRef& migration, const json::object& object);
+
+/// "hubferry.io/migration=<uid>"
+std::string ours_selector(const MigrationRef& migration);
+
+/// Whose label an object carries, for messages: "migration <uid>", or "somebody else".
+std::string owner_of(const json::object& object);
+
+/// Labels a copied object as a backup would have restored it: operators that install machines then leave the machine
+/// alone.
+void add_restore_labels(json::object& object, const Resource& resource);
+/// Removes them from the objects of a namespace once the cluster has arrived; a user's own value stays.
+Awaitable<Result<>> remove_restore_labels(const Hub& hub, std::string ns);
+
+}  // namespace hubferry::hubagent

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+
+#include "hubagent/requests.hpp"
+
+/// What operations share about clusters: processing them in parallel, the cache, and the claim.
+namespace hubferry::hubagent {
+
+/// Processes one cluster; releases the slot early where it only waits. An error is the cluster's failure, unless it
+/// concerns the whole hub (concerns_hub).
+using ProcessCluster = std::function<Awaitable<Result<>>(std::string cluster, Slot slot)>;
+
+/// Processes clusters in parallel, as many as the hub has slots. It takes one slot at a time, so that the operations of
+/// several migrations share the hub's slots fairly. An error of the hub stops all and is the result.
+Awaitable<Result<Outcome>> for_each_cluster(Hub& hub, ClusterNames clusters, ProcessCluster process);
+
+/// Waits until the hub's cluster cache is synced. Errors: those of a live request, since a cache does not report why it
+/// is not synced.
+Awaitable<Result<>> wait_for_cluster_cache(Hub& hub);
+
+/// Waits until the cache no longer shows this ManagedCluster, of which a deletion has left `rest`.
+Awaitable<> wait_until_deleted(Hub& hub, Object rest);
+
+/// True if the migration has claimed this ManagedCluster, by the annotation that initialize wrote.
+bool is_claimed_by(const MigrationRef& migration, const Object& cluster);
+Error not_claimed(const Hub& hub, const std::string& cluster, const Object& object);
+Error no_such_cluster(const Hub& hub, const std::string& cluster);
+
+}  // namespace hubferry::hubagent

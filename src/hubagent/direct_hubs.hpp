@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+
+#include "hubagent/clusters.hpp"
+#include "hubferry/hubagent/source_hub.hpp"
+#include "hubferry/hubagent/target_hub.hpp"
+
+/// The operations, run directly on the hub's API server. Each is defined in the file named beside it.
+namespace hubferry::hubagent {
+
+class DirectSourceHub final : public SourceHub {
+ public:
+  explicit DirectSourceHub(std::shared_ptr<Hub> hub) : hub_(std::move(hub)) {}
+
+  // source_validate.cpp
+  Awaitable<Result<ClusterNames>> resolve_placement(std::string placement) override;
+  Awaitable<Result<Outcome>> validate(MigrationRef migration, ClusterNames clusters) override;
+  // source_initialize.cpp
+  Awaitable<Result<Outcome>> initialize(MigrationRef migration, ClusterNames clusters,
+                                        obs::Secret bootstrap_kubeconfig) override;
+  Awaitable<Result<>> delete_migration_objects(MigrationRef migration) override;
+  // source_collect.cpp
+  Awaitable<Result<Outcome>> collect(MigrationRef migration, ClusterNames clusters, BundleSink sink) override;
+  // source_detach.cpp
+  Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) override;
+  // source_finish.cpp
+  Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) override;
+  Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) override;
+
+ private:
+  std::shared_ptr<Hub> hub_;
+};
+
+class DirectTargetHub final : public TargetHub {
+ public:
+  explicit DirectTargetHub(std::shared_ptr<Hub> hub) : hub_(std::move(hub)) {}
+
+  // target_initialize.cpp
+  Awaitable<Result<obs::Secret>> issue_token(MigrationRef migration, BootstrapIdentity identity) override;
+  Awaitable<Result<>> initialize(MigrationRef migration, BootstrapIdentity identity) override;
+  Awaitable<Result<>> delete_migration_objects(MigrationRef migration, BootstrapIdentity identity) override;
+  // target_deploy.cpp
+  Awaitable<Result<Outcome>> validate(MigrationRef migration, ClusterNames clusters) override;
+  Awaitable<Result<Outcome>> deploy(MigrationRef migration, Bundle bundle) override;
+  Awaitable<Result<Outcome>> verify(MigrationRef migration, Bundle bundle) override;
+  // target_arrivals.cpp
+  Awaitable<Result<>> await_arrivals(MigrationRef migration, ClusterNames clusters, async::WallTime since,
+                                     OnArrival on_arrival) override;
+  Awaitable<Result<ClusterNames>> arrived(MigrationRef migration, ClusterNames clusters,
+                                          async::WallTime since) override;
+  // target_finish.cpp
+  Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) override;
+  Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) override;
+
+ private:
+  std::shared_ptr<Hub> hub_;
+};
+
+}  // namespace hubferry::hubagent

@@ -1,0 +1,165 @@
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <set>
+
+#include "hubagent/direct_hubs.hpp"
+#include "hubagent/object_copy.hpp"
+#include "hubagent/selection.hpp"
+#include "hubferry/async/semaphore.hpp"
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/ocm/resources.hpp"
+
+namespace hubferry::hubagent {
+
+namespace {
+
+/// Collected, but not sent yet: limits memory while the target is slow.
+constexpr std::size_t clusters_buffered = 32;
+/// One is written on the target while the next waits and a third is being filled.
+constexpr std::size_t bundles_in_flight = 3;
+
+/// The cluster's share of a bundle, in bytes of JSON.
+std::size_t size_of(const ClusterResources& cluster) {
+  std::size_t size = cluster.cluster.size();
+  for (const auto& carried : cluster.objects) size += json::serialize(carried.object).size();
+  return size;
+}
+
+/// Packs clusters into bundles and sends each as soon as it is full, a few at a time.
+/// Lifetime: outlives `scope`'s tasks. Executor: one loop.
+class BundlePacker {
+ public:
+  BundlePacker(async::TaskScope& scope, BundleSink sink)
+      : scope_(scope), sink_(std::move(sink)), in_flight_(bundles_in_flight) {}
+
+  /// Waits while too many bundles are in flight.
+  Awaitable<> add(ClusterResources cluster) {
+    const auto size = size_of(cluster);
+    // Other tasks add meanwhile: check again after each wait.
+    while (!filling_.clusters.empty() && size_ + size > bundle_limit) co_await flush();
+    filling_.clusters.push_back(std::move(cluster));
+    size_ += size;
+  }
+
+  /// Sends what is left; the scope's join() waits until it is sent.
+  Awaitable<> flush() {
+    auto permit = co_await in_flight_.acquire();
+    if (filling_.clusters.empty()) co_return;
+    size_ = 0;
+    scope_.spawn(send(std::exchange(filling_, {}), std::move(permit)));
+  }
+
+ private:
+  Awaitable<> send(Bundle bundle, async::Semaphore::Permit permit) {
+    co_await sink_(std::move(bundle));
+    permit.release();
+  }
+
+  async::TaskScope& scope_;
+  BundleSink sink_;
+  async::Semaphore in_flight_;
+  Bundle filling_;
+  std::size_t size_ = 0;
+};
+
+/// The objects of one kind that are copied with the cluster; one request.
+Awaitable<Result<std::vector<Object>>> find_selected(const Hub& hub, const CarriedKind& kind, std::string cluster) {
+  std::vector<Object> selected;
+  if (selects_one_name(kind)) {
+    const Key key{kind.resource.namespaced ? cluster : "", expand_cluster(kind.names.front(), cluster)};
+    auto found = co_await get_if_exists(hub, kind.resource, key);
+    if (!found) co_return found.error();
+    if (*found) selected.push_back(**found);
+  } else {
+    auto found = co_await list(hub, kind.resource, cluster);
+    if (!found) co_return found.error();
+    for (const auto& object : *found)
+      if (is_selected(kind, cluster, object)) selected.push_back(object);
+  }
+  // An object that is being deleted is not copied.
+  std::erase_if(selected, [](const Object& object) { return object.is_being_deleted(); });
+  co_return selected;
+}
+
+/// What is copied of one cluster, while it is collected.
+struct Collection {
+  std::vector<CarriedObject> referenced;
+  std::vector<CarriedObject> objects;
+  std::set<std::pair<std::string, Key>> taken;  // kind and key
+
+  bool take(const Resource& resource, const Key& key) { return taken.emplace(resource.display_name(), key).second; }
+};
+
+Awaitable<Result<>> collect_referenced(const Hub& hub, const CarriedKind& kind, Object object, Collection& into) {
+  for (const auto& reference : kind.references) {
+    for (const auto& name : names_at(object.json(), reference.path)) {
+      const Key key{std::string{object.ns()}, name};
+      if (!into.take(reference.resource, key)) continue;
+      auto found = co_await get_if_exists(hub, reference.resource, key);
+      if (!found) co_return found.error();
+      if (*found && !(*found)->is_being_deleted())
+        into.referenced.push_back(clean_object(**found, reference.resource, false));
+    }
+  }
+  co_return Result<>{};
+}
+
+Awaitable<Result<ClusterResources>> collect_cluster(const Hub& hub, const CarriedResources& kinds,
+                                                    std::string cluster) {
+  Collection collection;
+  std::vector<std::pair<const CarriedKind*, Object>> found;
+  for (const auto& kind : kinds) {
+    auto selected = co_await find_selected(hub, kind, cluster);
+    if (!selected) co_return selected.error();
+    if (kind.resource == ocm::managed_clusters && selected->empty()) co_return no_such_cluster(hub, cluster);
+    for (auto& object : *selected) found.emplace_back(&kind, std::move(object));
+  }
+  // Referenced objects first: one that is both referenced and selected comes first, once.
+  for (const auto& [kind, object] : found) {
+    auto added = co_await collect_referenced(hub, *kind, object, collection);
+    if (!added) co_return added.error();
+  }
+  for (const auto& [kind, object] : found)
+    if (collection.take(kind->resource, object.key()))
+      collection.objects.push_back(clean_object(object, kind->resource, kind->with_status));
+
+  ClusterResources resources{cluster, std::move(collection.referenced)};
+  std::ranges::move(collection.objects, std::back_inserter(resources.objects));
+  co_return resources;
+}
+
+Awaitable<Result<>> collect_one(Hub& hub, const CarriedResources& kinds, std::string cluster, Slot slot,
+                                async::Semaphore& buffer, BundlePacker& packer) {
+  // A slow target must not block other operations on this hub: a task that waits for it holds no slot.
+  slot.release();
+  auto buffered = co_await buffer.acquire();
+  slot = co_await hub.slot();
+  auto resources = co_await collect_cluster(hub, kinds, std::move(cluster));
+  if (!resources) co_return resources.error();
+  slot.release();
+  co_await packer.add(std::move(*resources));
+  co_return Result<>{};
+}
+
+}  // namespace
+
+Awaitable<Result<Outcome>> DirectSourceHub::collect(MigrationRef, ClusterNames clusters, BundleSink sink) {
+  auto& hub = *hub_;
+  auto kinds = co_await served_carried_kinds(hub);
+  if (!kinds) co_return kinds.error();
+  Result<Outcome> outcome{Outcome{}};
+  async::Semaphore buffer{clusters_buffered};
+  std::optional<BundlePacker> packer;
+  auto process = [&](std::string cluster, Slot slot) {
+    return collect_one(hub, *kinds, std::move(cluster), std::move(slot), buffer, *packer);
+  };
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    packer.emplace(scope, std::move(sink));
+    outcome = co_await for_each_cluster(hub, std::move(clusters), process);
+    if (outcome) co_await packer->flush();
+  };
+  co_await async::with_scope(std::move(body));
+  co_return outcome;
+}
+
+}  // namespace hubferry::hubagent

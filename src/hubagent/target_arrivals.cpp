@@ -1,0 +1,99 @@
+#include <set>
+
+#include "hubagent/arrival.hpp"
+#include "hubagent/direct_hubs.hpp"
+#include "hubferry/async/task_scope.hpp"
+
+namespace hubferry::hubagent {
+
+namespace {
+
+/// One operation that waits for its clusters.
+struct Wait {
+  Hub& hub;
+  MigrationRef migration;
+  async::WallTime since;
+  TargetHub::OnArrival on_arrival;
+  WorkRule rule = WorkRule::none;
+  std::optional<Error> error;
+};
+
+/// Waits until the cache shows the cluster in another version than `seen`, and as joined.
+Awaitable<std::shared_ptr<const ocm::ManagedCluster>> wait_for_join(Wait& wait, std::string cluster, std::string seen) {
+  auto is_joined = [&](const ocm::ManagedCluster* now) {
+    return now != nullptr && now->resource_version() != seen && has_joined(*now, wait.migration);
+  };
+  const Key key = cluster_scoped(cluster);
+  co_return co_await wait.hub.clusters().wait_for(key, is_joined, async::never);
+}
+
+Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
+  std::string seen;
+  while (true) {
+    auto now = co_await wait_for_join(wait, cluster, seen);
+    seen = now->resource_version();
+    auto slot = co_await wait.hub.slot();
+    auto alive = co_await is_alive_since(wait.hub, wait.since, cluster, *now);
+    slot.release();
+    if (!alive) co_return alive.error();
+    // An expired lease makes the hub set Available to Unknown, and a renewal sets it back: a watch event will come.
+    if (!*alive) continue;
+    if (wait.rule != WorkRule::none) {
+      auto wanted = [rule = wait.rule](const Object* work) { return satisfies(rule, work); };
+      auto applied = co_await wait_for_klusterlet_work(wait.hub, cluster, wanted);
+      if (!applied) co_return applied.error();
+    }
+    wait.on_arrival(cluster);
+    co_return Result<>{};
+  }
+}
+
+Awaitable<> run_one(Wait& wait, std::string cluster, async::TaskScope& scope) {
+  auto result = co_await wait_for_arrival(wait, std::move(cluster));
+  if (result) co_return;
+  if (!wait.error) wait.error = result.error();
+  scope.stop();
+}
+
+}  // namespace
+
+Awaitable<Result<>> DirectTargetHub::await_arrivals(MigrationRef migration, ClusterNames clusters,
+                                                    async::WallTime since, OnArrival on_arrival) {
+  auto synced = co_await wait_for_cluster_cache(*hub_);
+  if (!synced) co_return synced.error();
+  auto rule = co_await work_rule(*hub_);
+  if (!rule) co_return rule.error();
+  Wait wait{*hub_, std::move(migration), since, std::move(on_arrival), *rule, std::nullopt};
+  const std::set<std::string> once{clusters.begin(), clusters.end()};
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    for (const auto& cluster : once) scope.spawn(run_one(wait, cluster, scope));
+    co_return;
+  };
+  co_await async::with_scope(std::move(body));
+  if (wait.error) co_return *wait.error;
+  co_return Result<>{};
+}
+
+Awaitable<Result<ClusterNames>> DirectTargetHub::arrived(MigrationRef migration, ClusterNames clusters,
+                                                         async::WallTime since) {
+  auto rule = co_await work_rule(*hub_);
+  if (!rule) co_return rule.error();
+  std::set<std::string> here;
+  auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
+    auto is_here = co_await has_arrived(*hub_, migration, cluster, since, *rule);
+    slot.release();
+    if (!is_here) co_return is_here.error();
+    if (*is_here) here.insert(cluster);
+    co_return Result<>{};
+  };
+  auto outcome = co_await for_each_cluster(*hub_, std::move(clusters), process);
+  if (!outcome) co_return outcome.error();
+  // A cluster that could not be read is neither known to be here nor to be elsewhere: an error, not an answer.
+  if (!outcome->failed.empty()) {
+    const auto& first = outcome->failed.front();
+    co_return Error{FailureReason::unknown, "cluster " + first.cluster + ": " + first.message};
+  }
+  co_return ClusterNames{here.begin(), here.end()};
+}
+
+}  // namespace hubferry::hubagent

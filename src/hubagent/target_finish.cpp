@@ -1,0 +1,180 @@
+#include "hubagent/annotations.hpp"
+#include "hubagent/direct_hubs.hpp"
+#include "hubagent/pause.hpp"
+#include "hubagent/selection.hpp"
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/kube/cache.hpp"
+#include "hubferry/ocm/managed_cluster.hpp"
+#include "hubferry/ocm/resources.hpp"
+
+/// How a migration ends on the target: the clusters stay (clean), or their copies are deleted (roll_back).
+namespace hubferry::hubagent {
+
+namespace {
+
+using kube::resources::namespaces;
+
+/// Our label stays: no other migration looks for this uid, and it shows where the object came from.
+Awaitable<Result<>> clean_target_cluster(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
+                                         std::string cluster, Slot slot) {
+  auto resumed = co_await resume_all(hub, std::move(kinds), migration, cluster);
+  if (!resumed) co_return resumed.error();
+  auto restored = co_await remove_restore_labels(hub, cluster);
+  if (!restored) co_return restored.error();
+  auto allow_import = [&](json::object& object) {
+    return annotation_text(object, ocm::names::disable_auto_import_annotation) == migration.uid &&
+           drop_annotation(object, ocm::names::disable_auto_import_annotation);
+  };
+  auto cleaned = co_await edit(hub, ocm::managed_clusters, cluster_scoped(cluster), allow_import);
+  slot.release();
+  if (cleaned) co_return Result<>{};
+  if (cleaned.error().is(ErrorKind::not_found)) co_return no_such_cluster(hub, cluster);
+  co_return cleaned.error();
+}
+
+/// What one rollback needs: the kinds that may have been created, and the namespaces that were.
+struct TargetRollback {
+  Hub& hub;
+  MigrationRef migration;
+  std::vector<Resource> kinds;         // served here, without ManagedCluster
+  kube::Cache<Object> own_namespaces;  // namespaces with our label
+};
+
+kube::CacheOptions ours_only(const MigrationRef& migration) {
+  kube::CacheOptions options;
+  options.label_selector = ours_selector(migration);
+  return options;
+}
+
+/// An agent that has arrived already leaves at once when it is no longer accepted.
+Awaitable<Result<Object>> deny(const Hub& hub, MigrationRef migration, Object cluster) {
+  auto set_denied = [&](json::object& object) {
+    auto& accepts = kube::object_in(object, "spec")["hubAcceptsClient"];
+    if (!is_ours(migration, object) || accepts == false) return false;
+    accepts = false;
+    return true;
+  };
+  co_return co_await edit(hub, ocm::managed_clusters, std::move(cluster), set_denied);
+}
+
+Awaitable<Result<>> delete_own_copies(const Hub& hub, Resource resource, MigrationRef migration, std::string ns) {
+  auto objects = co_await list(hub, resource, ns, ours_selector(migration));
+  if (!objects) co_return objects.error();
+  const auto* pausing = find_pausing(resource);
+  for (const auto& object : *objects) {
+    if (pausing != nullptr) {
+      auto prevented = co_await prevent_deprovisioning_of(hub, *pausing, migration, object);
+      if (!prevented) co_return prevented.error();
+    }
+    auto deleted = co_await delete_object(hub, resource, object);
+    if (!deleted) co_return deleted.error();
+  }
+  co_return Result<>{};
+}
+
+/// Also what would block the deletion of the namespace: hosts and deployments.
+Awaitable<Result<>> delete_contents(const TargetRollback& rollback, std::string cluster) {
+  // In reverse order of their creation: referenced objects last.
+  for (auto kind = rollback.kinds.rbegin(); kind != rollback.kinds.rend(); ++kind) {
+    auto deleted = co_await delete_own_copies(rollback.hub, *kind, rollback.migration, cluster);
+    if (!deleted) co_return deleted.error();
+  }
+  co_return Result<>{};
+}
+
+/// The ManagedCluster, if it is ours; from Stage::registering on with its agent denied.
+Awaitable<Result<std::optional<Object>>> find_own_cluster(const TargetRollback& rollback, Stage stage,
+                                                          std::string cluster) {
+  auto found = co_await get_if_exists(rollback.hub, ocm::managed_clusters, cluster_scoped(cluster));
+  if (!found) co_return found.error();
+  if (!*found || !is_ours(rollback.migration, **found)) co_return std::optional<Object>{};
+  if (stage != Stage::registering) co_return found;
+  auto denied = co_await deny(rollback.hub, rollback.migration, **found);
+  if (denied) co_return std::optional<Object>{*denied};
+  if (denied.error().is(ErrorKind::not_found)) co_return std::optional<Object>{};
+  co_return denied.error();
+}
+
+/// Deletes the ManagedCluster; returns what is left of it.
+Awaitable<Result<std::optional<Object>>> delete_cluster(const TargetRollback& rollback, std::optional<Object> cluster) {
+  if (!cluster) co_return std::optional<Object>{};
+  co_return co_await delete_object(rollback.hub, ocm::managed_clusters, *cluster);
+}
+
+/// Deletes the namespace if it is ours; returns its uid if finalizers still hold it.
+Awaitable<Result<std::string>> delete_namespace(const TargetRollback& rollback, std::string cluster) {
+  auto found = co_await get_if_exists(rollback.hub, namespaces, cluster_scoped(cluster));
+  if (!found) co_return found.error();
+  if (!*found || !is_ours(rollback.migration, **found)) co_return std::string{};
+  auto deleted = co_await delete_object(rollback.hub, namespaces, **found);
+  if (!deleted) co_return deleted.error();
+  co_return *deleted ? std::string{(*found)->uid()} : std::string{};
+}
+
+Awaitable<Result<>> roll_back_target_cluster(TargetRollback& rollback, Stage stage, std::string cluster, Slot slot) {
+  auto& hub = rollback.hub;
+  const Key key = cluster_scoped(cluster);
+  auto found = co_await find_own_cluster(rollback, stage, cluster);
+  if (!found) co_return found.error();
+  // Before the cluster: the hub deletes the namespace with it, and nothing in it must be deprovisioned then.
+  auto emptied = co_await delete_contents(rollback, cluster);
+  if (!emptied) co_return emptied.error();
+  auto rest = co_await delete_cluster(rollback, *found);
+  if (!rest) co_return rest.error();
+  slot.release();
+  if (*rest) co_await wait_until_deleted(hub, **rest);
+  // Last: the hub's own controllers use the namespace while the cluster exists.
+  slot = co_await hub.slot();
+  auto uid = co_await delete_namespace(rollback, cluster);
+  slot.release();
+  if (!uid) co_return uid.error();
+  if (uid->empty()) co_return Result<>{};
+  auto is_gone = [&](const Object* seen) { return seen == nullptr || seen->uid() != *uid; };
+  co_await rollback.own_namespaces.wait_for(key, is_gone, async::never);
+  co_return Result<>{};
+}
+
+}  // namespace
+
+Awaitable<Result<Outcome>> DirectTargetHub::clean(MigrationRef migration, ClusterNames clusters) {
+  auto kinds = co_await served_pausing_kinds(*hub_);
+  if (!kinds) co_return kinds.error();
+  auto process = [&](std::string cluster, Slot slot) {
+    return clean_target_cluster(*hub_, *kinds, migration, std::move(cluster), std::move(slot));
+  };
+  co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
+}
+
+Awaitable<Result<Outcome>> DirectTargetHub::roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) {
+  // Before Deploying nothing has been created for single clusters.
+  if (stage == Stage::initializing) co_return Outcome{std::move(clusters), {}};
+  auto& hub = *hub_;
+  auto synced = co_await wait_for_cluster_cache(hub);
+  if (!synced) co_return synced.error();
+  std::vector<Resource> kinds;
+  for (const auto& kind : allowed_kinds(hub.carried())) {
+    if (!kind.namespaced) continue;
+    auto is_served = co_await serves(hub, kind);
+    if (!is_served) co_return is_served.error();
+    if (*is_served) kinds.push_back(kind);
+  }
+  TargetRollback rollback{hub,
+                          migration,
+                          std::move(kinds),
+                          {hub.api(), namespaces, ours_only(migration), kube::object_decoder(), hub.env()}};
+  Result<Outcome> outcome{Outcome{}};
+  auto process = [&](std::string cluster, Slot slot) {
+    return roll_back_target_cluster(rollback, stage, std::move(cluster), std::move(slot));
+  };
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(rollback.own_namespaces.run());
+    // The first list must precede our deletions: a waiter would take a namespace not yet listed for a deleted one.
+    co_await rollback.own_namespaces.wait_synced();
+    outcome = co_await for_each_cluster(hub, std::move(clusters), process);
+    scope.stop();
+  };
+  co_await async::with_scope(std::move(body));
+  co_return outcome;
+}
+
+}  // namespace hubferry::hubagent
