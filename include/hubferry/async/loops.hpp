@@ -36,8 +36,8 @@ class LoopPool {
 bool loop_is_being_destroyed() noexcept;
 
 /// Scope in which a loop is destroyed: see loop_is_being_destroyed(). The constructor waits for other threads that are
-/// still inside a post_across(): Asio wakes the receiving loop up after the handler can already run there, so the result
-/// that ends a loop may arrive while its sender still uses that loop.
+/// still inside a post_across(): Asio wakes the receiving loop up after the handler can already run there, so the
+/// result that ends a loop may arrive while its sender still uses that loop.
 class LoopDestruction {
  public:
   LoopDestruction();
