@@ -1,7 +1,7 @@
 # docker build -t hubferry:0.1.0 .
 #
-# Debian 12 for both stages: the binary links OpenSSL, zlib, yaml-cpp and prometheus-cpp as that release has them, and
-# their security fixes come with a rebuild on a fresh base. The image holds the binary and these libraries, no compiler.
+# Debian 12 for both stages: the binary links that release's OpenSSL, zlib, yaml-cpp and prometheus-cpp, and gets their
+# security fixes by a rebuild on a fresh base. The image contains the binary and these libraries, no compiler.
 FROM debian:12-slim AS build
 RUN apt-get update \
  && apt-get install -y --no-install-recommends clang-19 lld-19 meson ninja-build pkg-config python3 git \
