@@ -7,25 +7,25 @@ namespace hubferry::migration {
 
 namespace {
 
-/// Which contender has a name already.
+/// The contender that holds a name.
 using Holders = std::unordered_map<std::string_view, const Contender*>;
 
-std::string cluster_sentence(std::string_view cluster, const Contender& holder) {
+std::string cluster_message(std::string_view cluster, const Contender& holder) {
   return "waiting for migration " + kube::to_string(holder.key) + ", which has cluster " + std::string{cluster};
 }
 
-/// The hubs on which a contender has helper objects, with their name.
-std::vector<std::string> helpers(const Contender& contender) {
+/// The names and hubs of a contender's own objects.
+std::vector<std::string> own_objects(const Contender& contender) {
   return {contender.key.name + " " + contender.from, contender.key.name + " " + contender.to};
 }
 
 std::optional<std::string> find_holder(const Contender& contender, const Holders& clusters,
-                                       const std::unordered_map<std::string, const Contender*>& helper_names) {
+                                       const std::unordered_map<std::string, const Contender*>& object_names) {
   for (const auto& cluster : contender.clusters)
     if (const auto found = clusters.find(cluster); found != clusters.end())
-      return cluster_sentence(cluster, *found->second);
-  for (const auto& helper : helpers(contender))
-    if (const auto found = helper_names.find(helper); found != helper_names.end())
+      return cluster_message(cluster, *found->second);
+  for (const auto& object : own_objects(contender))
+    if (const auto found = object_names.find(object); found != object_names.end())
       return "waiting for migration " + kube::to_string(found->second->key) +
              ", which has the same name and a hub in common";
   return std::nullopt;
@@ -40,12 +40,12 @@ std::unordered_map<std::string, std::string> find_obstacles(std::vector<const Co
   });
   std::unordered_map<std::string, std::string> obstacles;
   Holders clusters;
-  std::unordered_map<std::string, const Contender*> helper_names;
+  std::unordered_map<std::string, const Contender*> object_names;
   std::size_t begun = 0;
   for (const auto* contender : contenders) {
     if (!contender->active) {
-      if (auto sentence = find_holder(*contender, clusters, helper_names)) {
-        obstacles.emplace(contender->uid, std::move(*sentence));
+      if (auto message = find_holder(*contender, clusters, object_names)) {
+        obstacles.emplace(contender->uid, std::move(*message));
       } else if (begun >= most_active) {
         obstacles.emplace(contender->uid, "waiting for one of " + std::to_string(most_active) +
                                               " migrations to end: no more run at once");
@@ -55,9 +55,9 @@ std::unordered_map<std::string, std::string> find_obstacles(std::vector<const Co
     } else {
       ++begun;
     }
-    // Also of one that waits: those after it must not overtake it.
+    // Also of one that waits: later ones must not overtake it.
     for (const auto& cluster : contender->clusters) clusters.try_emplace(cluster, contender);
-    for (auto& helper : helpers(*contender)) helper_names.try_emplace(std::move(helper), contender);
+    for (auto& object : own_objects(*contender)) object_names.try_emplace(std::move(object), contender);
   }
   return obstacles;
 }
@@ -72,7 +72,7 @@ void Admission::see(const Migration& migration) {
   auto [entry, is_new] = contenders_.try_emplace(uid);
   auto& contender = entry->second;
   if (!is_new) {
-    // Whoever waits may change the list; whoever has begun is held to what was claimed.
+    // The list of a waiting migration may change; an active one keeps what it claimed.
     auto listed = migration.spec().clusters;
     if (contender.active || !listed || *listed == contender.clusters) return;
     contender.clusters = std::move(*listed);
@@ -107,14 +107,14 @@ void Admission::begin(const std::string& uid) {
   const auto found = contenders_.find(uid);
   if (found == contenders_.end() || found->second.active) return;
   found->second.active = true;
-  obstacles_.reset();  // nobody can go on because of this
+  obstacles_.reset();  // this frees nothing: no need to wake the others
 }
 
-std::optional<std::string> Admission::holder_sentence(const std::string& uid, const ClusterNames& clusters) const {
+std::optional<std::string> Admission::holder_message(const std::string& uid, const ClusterNames& clusters) const {
   for (const auto& [id, other] : contenders_) {
     if (id == uid || !other.active) continue;
     for (const auto& cluster : clusters)
-      if (std::ranges::binary_search(other.clusters, cluster)) return cluster_sentence(cluster, other);
+      if (std::ranges::binary_search(other.clusters, cluster)) return cluster_message(cluster, other);
   }
   return std::nullopt;
 }
@@ -122,11 +122,11 @@ std::optional<std::string> Admission::holder_sentence(const std::string& uid, co
 std::optional<std::string> Admission::claim(const std::string& uid, ClusterNames clusters) {
   const auto found = contenders_.find(uid);
   if (found == contenders_.end()) return std::nullopt;
-  auto sentence = holder_sentence(uid, clusters);
+  auto message = holder_message(uid, clusters);
   found->second.clusters = std::move(clusters);
-  found->second.active = !sentence;
+  found->second.active = !message;
   changes();
-  return sentence;
+  return message;
 }
 
 void Admission::restore(const std::string& uid, ClusterNames clusters) {
@@ -138,7 +138,7 @@ void Admission::restore(const std::string& uid, ClusterNames clusters) {
 
 std::optional<std::string> Admission::begin_again(const Migration& migration, ClusterNames clusters) {
   const std::string uid{migration.object.uid()};
-  if (auto sentence = holder_sentence(uid, clusters)) return sentence;
+  if (auto message = holder_message(uid, clusters)) return message;
   auto& contender = contenders_[uid];
   contender = {uid,
                migration.object.key(),

@@ -11,7 +11,7 @@
 
 namespace hubferry::migration {
 
-/// A migration that is not over, as far as it stands in another one's way.
+/// A migration that has not ended, as far as others may have to wait for it.
 struct Contender {
   std::string uid;
   kube::Key key;
@@ -19,22 +19,21 @@ struct Contender {
   std::string from;
   std::string to;
   ClusterNames clusters;  // as far as known: those of a placement only once it is resolved
-  bool active = false;    // it has begun; else it waits in Pending
+  bool active = false;    // admitted; else it waits in Pending
 };
 
-/// Why each waiting contender has to go on waiting, by uid: a sentence. Who is missing may begin.
+/// What each waiting contender waits for, by uid: a message. One without an entry may begin.
 ///
-/// Older ones come first, those that have begun before all. A cluster belongs to at most one at a time, and so do the
-/// helper objects on a hub, which are named after the migration: of two with one name in different namespaces that
+/// Active ones come first, then older ones. A cluster belongs to at most one migration at a time, and so do the
+/// migration's own objects on a hub, which have its name: of two migrations with one name in different namespaces that
 /// share a hub, one waits.
 std::unordered_map<std::string, std::string> find_obstacles(std::vector<const Contender*> contenders,
                                                             std::size_t most_active);
 
-/// Who may begin when: keeps clusters from belonging to two migrations, and the number of migrations in bounds.
+/// Decides when a migration may begin: no cluster belongs to two migrations, and only so many run at once.
 ///
-/// It learns of migrations from the cache. A migration that begins is active from that moment on, whatever the cache
-/// says, until the cache shows its end.
-/// Executor: one loop. Cancellation of the waits: terminal.
+/// It reads migrations from the cache. One that begins is active from that moment on, whatever the cache says, until
+/// the cache shows its end. Executor: one loop. Cancellation of the waits: terminal.
 class Admission {
  public:
   explicit Admission(std::size_t most_active) : most_active_(most_active) {}
@@ -47,19 +46,19 @@ class Admission {
   [[nodiscard]] std::optional<std::string> obstacle(const std::string& uid);
   /// It begins.
   void begin(const std::string& uid);
-  /// Names the clusters of an active migration. Where one of them belongs to another active migration: the sentence
-  /// that says so, and this one waits again.
+  /// Sets the clusters of an active migration. If one of them belongs to another active migration, it waits again, and
+  /// the message says for what.
   [[nodiscard]] std::optional<std::string> claim(const std::string& uid, ClusterNames clusters);
-  /// What a predecessor of this process claimed, as found in the API.
+  /// The clusters of a migration that a previous process admitted, as its ledger has them.
   void restore(const std::string& uid, ClusterNames clusters);
-  /// It has ended and begins again, to undo more. Absent: it is active now; else who stands in its way.
+  /// For one that has ended and rolls back once more. Absent: it is active now; else what it has to wait for.
   [[nodiscard]] std::optional<std::string> begin_again(const Migration& migration, ClusterNames clusters);
 
-  /// Waits for a change of what stands in others' ways.
+  /// Waits until an obstacle may have changed.
   async::Awaitable<> changed();
 
  private:
-  [[nodiscard]] std::optional<std::string> holder_sentence(const std::string& uid, const ClusterNames& clusters) const;
+  [[nodiscard]] std::optional<std::string> holder_message(const std::string& uid, const ClusterNames& clusters) const;
   void changes();
 
   std::size_t most_active_;

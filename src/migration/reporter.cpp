@@ -10,7 +10,7 @@ kube::EventRecorderOptions event_options(std::string instance) {
   kube::EventRecorderOptions options;
   options.controller = "hubferry.io/migration";
   options.instance = std::move(instance);
-  // A migration tells of nine phases and of twenty failed clusters one by one, in three stages at most.
+  // A migration has an event for each of nine phases, and for each of twenty failed clusters in at most three phases.
   options.similar_limit = Reporter::most_single_events + 5;
   options.object_burst = 100;
   return options;
@@ -30,23 +30,24 @@ std::vector<double> long_buckets() {
 Reporter::Reporter(kube::Api& global, std::string instance, const kube::Env& env)
     : events_(global, event_options(std::move(instance)), env),
       clock_(env.clock),
-      migrations_(env.metrics.gauge_family("hubferry_migrations", "Migrations there are, by phase.", {"phase"})),
-      entries_(env.metrics.counter_family("hubferry_migration_phase_entries_total", "Phases that migrations entered.",
+      migrations_(env.metrics.gauge_family("hubferry_migrations", "Migrations by phase.", {"phase"})),
+      entries_(env.metrics.counter_family("hubferry_migration_phase_entries_total", "Phases entered by migrations.",
                                           {"phase"})),
       outcomes_(env.metrics.counter_family("hubferry_migration_phase_outcomes_total",
-                                           "Phases that migrations left, by what came of them.", {"phase", "result"})),
+                                           "Phases left by migrations, by result.", {"phase", "result"})),
       phase_duration_(env.metrics.histogram_family("hubferry_migration_phase_duration_seconds",
-                                                   "How long migrations were in a phase.", {"phase"}, long_buckets())),
+                                                   "Time that migrations spent in a phase.", {"phase"},
+                                                   long_buckets())),
       duration_(env.metrics.histogram_family("hubferry_migration_duration_seconds",
-                                             "How long migrations took, from their turn to their end.", {"result"},
+                                             "Duration of migrations, from admission to the end.", {"result"},
                                              long_buckets())),
       clusters_(env.metrics.counter_family("hubferry_migration_clusters_total",
-                                           "Clusters of migrations that ended, by what became of them.", {"result"})),
+                                           "Clusters of ended migrations, by result.", {"result"})),
       cut_over_(env.metrics.histogram("hubferry_migration_cluster_cut_over_seconds",
-                                      "From letting a cluster go to seeing it Available on the target.",
+                                      "Time from detaching a cluster until it is Available on the target.",
                                       obs::exponential_buckets(0.5, 2, 13))),
       rollbacks_(env.metrics.counter_family("hubferry_migration_rollbacks_total",
-                                            "Rollbacks, by the stage that failed and by what came of them.",
+                                            "Rollbacks, by the phase that failed and by result.",
                                             {"stage", "result"})) {
   for (const auto& phase : phase_table) {
     migrations_.with({phase.name});
@@ -68,15 +69,15 @@ void Reporter::see(const Migration* old, const Migration* now) {
     const auto phase = migration->phase();
     migrations_.with({phase.empty() ? Phase{phases::pending} : phase}).add(by);
   };
-  // Who is new has no phase yet: nobody tells of its first.
+  // A new migration has no phase yet: no transition reports its first.
   if (old == nullptr && now != nullptr && now->phase().empty()) entries_.with({phases::pending}).increment();
   count(old, -1);
   count(now, 1);
 }
 
 void Reporter::remember(const Migration& migration, const Phase& phase, WallTime began) {
-  last_words_[migration.object.key()] = {kube::reference_to(managed_cluster_migrations, migration.object),
-                                         condition_message(migration, condition_of(phase)), began};
+  messages_[migration.object.key()] = {kube::reference_to(managed_cluster_migrations, migration.object),
+                                       condition_message(migration, condition_of(phase)), began};
 }
 
 void Reporter::moved(const phase::Transition& transition) {
@@ -86,15 +87,15 @@ void Reporter::moved(const phase::Transition& transition) {
   // A terminal phase that is left again has neither an outcome nor a duration.
   const bool resumed = transition.edge == phase::EdgeKind::resume;
   if (!resumed) outcomes_.with({transition.from, failed ? "failed" : "done"}).increment();
-  const auto found = last_words_.find(transition.key);
-  if (found == last_words_.end()) return;
+  const auto found = messages_.find(transition.key);
+  if (found == messages_.end()) return;
   // Not from the State, which counts in whole seconds: most phases of small migrations take less.
   if (!resumed) phase_duration_.with({transition.from}).observe(seconds(clock_.wall_now() - found->second.began));
   auto note = transition.to + " after " + transition.from;
   if (!found->second.message.empty()) note += ": " + found->second.message;
   events_.event(found->second.regarding, failed ? kube::EventType::warning : kube::EventType::normal, transition.to,
                 "Migrate", note);
-  last_words_.erase(found);
+  messages_.erase(found);
 }
 
 void Reporter::ended(const Migration& migration, const Ledger& ledger, bool success) {

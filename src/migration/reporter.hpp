@@ -7,31 +7,31 @@
 
 namespace hubferry::migration {
 
-/// Tells people what happens: events on the migration, and metrics. Executor: one loop.
+/// Reports what happens: as events on the migration, and as metrics. Executor: one loop.
 class Reporter {
  public:
   Reporter(kube::Api& global, std::string instance, const kube::Env& env);
 
   /// Writes events until cancelled.
   async::Awaitable<> run() { return events_.run(); }
-  /// Returns when no event waits; run() must be running.
+  /// Returns when all events are written; run() must be running.
   async::Awaitable<> flushed() { return events_.flushed(); }
 
   /// The cache's view of a migration, for the gauge of phases. Either may be null.
   void see(const Migration* old, const Migration* now);
 
-  /// What a handler has to say about the phase that it is in, and since when: the next transition tells it.
+  /// The message of a phase's condition, and when the phase began: for the event of the next transition.
   void remember(const Migration& migration, const Phase& phase, WallTime began);
-  /// A phase was left, and that is written.
+  /// A transition was written.
   void moved(const phase::Transition& transition);
-  void forget(const kube::Key& key) { last_words_.erase(key); }
-  /// A migration has ended. The time counts from when it was its turn.
+  void forget(const kube::Key& key) { messages_.erase(key); }
+  /// A migration has ended. Its duration counts from when it was admitted.
   void ended(const Migration& migration, const Ledger& ledger, bool success);
 
-  /// One event for each cluster, or one for all where there are many.
+  /// One event a cluster, or one for all if there are many.
   void clusters_failed(const Migration& migration, const Phase& phase, const Failures& failures);
   void warn(const Migration& migration, std::string_view reason, std::string_view action, std::string_view note);
-  /// From the moment it was let go until it was Available on the target.
+  /// A cluster is Available on the target. `cut_over`: since it was detached from the source.
   void arrived(Duration cut_over);
   void rolled_back(hubagent::Stage stage, bool success);
 
@@ -39,7 +39,7 @@ class Reporter {
   static constexpr std::size_t most_single_events = 20;
 
  private:
-  struct LastWords {
+  struct PhaseMessage {
     kube::ObjectReference regarding;
     std::string message;
     WallTime began;
@@ -47,7 +47,7 @@ class Reporter {
 
   kube::EventRecorder events_;
   async::Clock& clock_;
-  std::unordered_map<kube::Key, LastWords> last_words_;
+  std::unordered_map<kube::Key, PhaseMessage> messages_;
   obs::Family<obs::Gauge>& migrations_;
   obs::Family<obs::Counter>& entries_;
   obs::Family<obs::Counter>& outcomes_;

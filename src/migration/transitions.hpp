@@ -36,7 +36,7 @@ struct Trouble {
   Trouble(std::string_view where, const OperationError& error);
 
   [[nodiscard]] bool empty() const { return message.empty(); }
-  /// A further sentence.
+  /// Appends another one.
   Trouble& operator+=(const Trouble& more);
 };
 

@@ -20,7 +20,7 @@ namespace json = boost::json;
 
 namespace {
 
-// A test's stand-in may look again now and then; the program under test never does.
+// A test's stand-in may poll; the program under test never does.
 constexpr auto pause = 300ms;
 constexpr auto long_pause = 2s;
 
@@ -121,7 +121,7 @@ Awaitable<bool> ControllerManager::is_gone(std::string ns, json::object owner) {
   co_return found.error().kind == kube::ErrorKind::not_found;
 }
 
-/// ConfigMaps and Secrets only: nothing else of ours has an owner.
+/// ConfigMaps and Secrets only: nothing else of ours has an owner reference.
 Awaitable<> ControllerManager::collect_orphans() {
   for (;;) {
     co_await env_.clock.sleep_for(long_pause);

@@ -10,11 +10,11 @@
 namespace hubferry::test {
 
 /// What a kube-controller-manager would do on a real API server that has none, as far as hubs need it: sign approved
-/// certificate requests, empty namespaces that are being deleted, collect what has lost its owner.
+/// certificate requests, empty namespaces that are being deleted, garbage-collect objects without an owner.
 /// Lifetime: `api` and what `env` refers to outlive it. Executor: one loop.
 class ControllerManager {
  public:
-  /// `keys`: the folder with ca.crt and ca.key.
+  /// `keys`: the directory with ca.crt and ca.key.
   ControllerManager(kube::Api& api, std::string keys, kube::Env env);
 
   /// Until cancelled.

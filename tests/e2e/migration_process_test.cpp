@@ -1,7 +1,7 @@
 #include "stage.hpp"
 #include "support/temporary_directory.hpp"
 
-/// Real processes, real sockets, real kubectl: a simulated world, and the manager as users run it.
+/// Real processes, sockets and kubectl: a simulated world, and the manager as users run it.
 namespace hubferry::test {
 namespace {
 
@@ -65,15 +65,15 @@ TEST(MigrationProcess, FiveMigrationsOfTwoHundredClustersAtOnce) {
   EXPECT_EQ(manager.process().wait(), 0) << manager.process().err();
 }
 
-// Whatever it was doing: its successor goes on from what is in the API.
-TEST(MigrationProcess, FiftyDeathsOfTheManagerChangeNothing) {
+// Whatever it was doing: its successor continues from what is in the API.
+TEST(MigrationProcess, FiftyCrashesOfTheManagerChangeNothing) {
   SimProcess sim{{"--clusters=48", "--hubs=hub1,hub2"}};
   Onlooker onlooker{sim};
   const auto before = snapshots(onlooker);
   std::vector<std::string> names;
   async::Random random{50};
   for (int death = 0; death < 50; ++death) {
-    // A new migration every now and then, so that deaths meet all phases.
+    // A new migration every now and then, so that crashes hit all phases.
     if (death % 6 == 0 && names.size() < 8) {
       names.push_back("m" + std::to_string(names.size()));
       const auto manifest = migration_manifest(names.back(), 1 + 5 * static_cast<int>(names.size() - 1), 5);
@@ -94,7 +94,7 @@ TEST(MigrationProcess, FiftyDeathsOfTheManagerChangeNothing) {
 }
 
 TEST(MigrationProcess, AnotherManagerTakesOverWithinTheLease) {
-  // Slow enough for the first one to be seen, and to die, in the middle of it.
+  // Slow enough for the first manager to be observed, and to crash, in the middle of it.
   TemporaryDirectory folder;
   const auto slow = write_faults(folder, "- {server: hub2, verb: create, always: true, delay: 200ms}\n");
   SimProcess sim{{"--clusters=20", "--hubs=hub1,hub2", slow}};
@@ -114,8 +114,8 @@ TEST(MigrationProcess, AnotherManagerTakesOverWithinTheLease) {
   EXPECT_EQ(onlooker.clusters("hub1", false).size(), 0u);
 }
 
-TEST(MigrationProcess, DeletingAMigrationBringsItsClustersBack) {
-  // hub2 takes some of what it is sent and never the rest: deploying cannot end before the deletion.
+TEST(MigrationProcess, DeletingAMigrationRollsItsClustersBack) {
+  // hub2 accepts some of the writes and never the rest: Deploying cannot end before the deletion.
   TemporaryDirectory folder;
   const auto stuck = write_faults(
       folder, "- {server: hub2, verb: create, resource: klusterletaddonconfigs, after: 10, always: true, fail: 503}\n");

@@ -92,7 +92,7 @@ class RealKubeTest : public testing::Test {
     return count;
   }
 
-  /// Every cluster has an agent, which joins hub1 with what the hub hands out.
+  /// Every cluster has an agent, which joins hub1 with the bootstrap kubeconfig of that hub.
   void start_agents() {
     const auto encoded = kubectl("hub1",
                                  "get manifestwork -n cluster-00001 cluster-00001-klusterlet -o jsonpath='{."

@@ -47,7 +47,7 @@ class ManagerOfWorld {
   Process process_;
 };
 
-/// What a test sees of the world's servers: by their own clients, over HTTPS.
+/// What a test reads from the world's servers: through clients of its own, over HTTPS.
 class Onlooker {
  public:
   explicit Onlooker(const SimProcess& sim) : sim_(sim) {}
@@ -106,7 +106,7 @@ class Onlooker {
   std::map<std::string, std::unique_ptr<kube::Api>> apis_;
 };
 
-/// A manifest as people write them.
+/// A manifest as users write it.
 inline std::string migration_manifest(const std::string& name, int first, int count, const std::string& from = "hub1",
                                       const std::string& to = "hub2") {
   std::string text =

@@ -1,10 +1,10 @@
 #include "migration_test.hpp"
 
-/// The process dies at every single moment, and its successor brings everything to the same end.
+/// The process crashes at every possible point, and its successor reaches the same end.
 namespace hubferry::migration::test {
 namespace {
 
-/// An API that stops answering at its n-th write: before the write gets out, or after it was carried out.
+/// An API that stops answering at its n-th write: before the write is sent, or after it was carried out.
 class DyingApi final : public kube::Api {
  public:
   enum class Moment { before, after };
@@ -99,12 +99,12 @@ class CrashStoryTest : public CrashTest, public testing::WithParamInterface<Stor
     EXPECT_EQ(phase("m1"), story.ending);
     std::set<std::string> stayed{"a", "b", "c"};
     for (const auto& name : story.moved) stayed.erase(name);
-    // Who was brought back may still be on its way.
+    // A cluster that was rolled back may not be Available yet.
     live([&]() -> Awaitable<> { co_await sleep(1h); });
     expect_moved("m1", story.moved, stayed);
     EXPECT_EQ(clusters("m1", "migrated"), static_cast<std::int64_t>(story.moved.size()));
   }
-  /// Everything as at the start.
+  /// Resets everything to the start.
   void begin_anew() {
     if (exists("m1")) {
       loop.run(remove("m1"));
@@ -119,7 +119,7 @@ class CrashStoryTest : public CrashTest, public testing::WithParamInterface<Stor
   }
 };
 
-TEST_P(CrashStoryTest, ADeathAtAnyWriteToTheGlobalHubChangesNothing) {
+TEST_P(CrashStoryTest, ACrashAtAnyWriteToTheGlobalHubChangesNothing) {
   begin_anew();
   dying.die_at(0, DyingApi::Moment::before);
   live_until_death("m1");
@@ -141,7 +141,7 @@ TEST_P(CrashStoryTest, ADeathAtAnyWriteToTheGlobalHubChangesNothing) {
   }
 }
 
-TEST_P(CrashStoryTest, ADeathAtAnyOrderToAHubChangesNothing) {
+TEST_P(CrashStoryTest, ACrashAtAnyHubOperationChangesNothing) {
   begin_anew();
   std::size_t count = 0;
   hubs.on_order = [&] { ++count; };
@@ -165,7 +165,7 @@ TEST_P(CrashStoryTest, ADeathAtAnyOrderToAHubChangesNothing) {
 INSTANTIATE_TEST_SUITE_P(Stories, CrashStoryTest, testing::ValuesIn(stories()),
                          [](const auto& story) { return story.param.name; });
 
-// A deposed leader may not know yet: for a while two controllers work on the same migrations.
+// A deposed leader may not know it yet: for a while two controllers work on the same migrations.
 TEST_F(MigrationTest, TwoControllersAtOnceDoNoHarm) {
   given("m1", {"a", "b"});
   Controller other{global.api(), hubs, options, env};
@@ -180,7 +180,7 @@ TEST_F(MigrationTest, TwoControllersAtOnceDoNoHarm) {
   expect_moved("m1", {"a", "b"}, {"c"});
 }
 
-TEST_F(MigrationTest, AGlobalHubThatIsAwayForAWhileDelaysOnly) {
+TEST_F(MigrationTest, AnOutageOfTheGlobalHubOnlyDelays) {
   given("m1", {"a"});
   live([&]() -> Awaitable<> {
     co_await reaches("m1", "Deploying");
@@ -192,7 +192,7 @@ TEST_F(MigrationTest, AGlobalHubThatIsAwayForAWhileDelaysOnly) {
   expect_moved("m1", {"a"}, {"b", "c"});
 }
 
-TEST_F(MigrationTest, ServerErrorsAndConflictsDelayOnly) {
+TEST_F(MigrationTest, ServerErrorsAndConflictsOnlyDelay) {
   global.faults().on({"write"}).rate(0.2).fail(503);
   global.faults().on({.verb = "patch", .resource = "managedclustermigrations"}).rate(0.2).fail(409);
   global.faults().on({"write"}).rate(0.1).reset_after();

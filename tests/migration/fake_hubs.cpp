@@ -68,7 +68,7 @@ std::optional<ClusterFailure> FakeHubs::cluster_fault(const std::string& order, 
   return ClusterFailure{cluster, FailureReason::error, found->second.error->message};
 }
 
-/// One cluster's agent: from the moment when its hub lets it go until it is somewhere.
+/// One cluster's agent: from the moment when its hub detaches it until it is registered somewhere.
 Awaitable<> FakeHubs::follow(FakeHub& from, std::string name) {
   for (;;) {
     const auto own = travel_times.find(name);
@@ -97,7 +97,7 @@ Awaitable<> FakeHubs::follow(FakeHub& from, std::string name) {
     }
     changed();
     if (!arrived) continue;
-    // It stays there until that hub does not have it any more.
+    // It stays there until that hub has deleted it.
     const auto elsewhere = [&] {
       for (auto& [id, other] : hubs_)
         if (&*other != &from && other->clusters.contains(name)) return true;

@@ -47,7 +47,7 @@ struct FakeHub {
   std::set<std::string> accounts;                       // users with a token, on a target
 };
 
-/// How orders go wrong: by order ("source.detach"), or by order and cluster ("source.detach c1").
+/// How operations fail: by operation ("source.detach"), or by operation and cluster ("source.detach c1").
 struct FakeFault {
   std::optional<kube::Error> error = {};
   bool hang = false;
@@ -55,9 +55,9 @@ struct FakeFault {
 };
 
 /// Two or more hubs and their clusters in memory, with agents that do what real ones do. Clusters move as klusterlets
-/// do: let go by the source, they knock at the target with what the source gave them, and are Available after a while;
-/// they return when they are accepted again and the target does not want them any more.
-/// On virtual time. fleet() must run beside the orders.
+/// do: detached by the source, they register on the target with the bootstrap kubeconfig of the source, and are
+/// Available after a while; they return when they are accepted again and the target no longer accepts them.
+/// On virtual time. fleet() must run beside the operations.
 class FakeHubs final : public hubs::Hubs {
  public:
   explicit FakeHubs(async::Clock& clock);
@@ -81,7 +81,7 @@ class FakeHubs final : public hubs::Hubs {
   Duration travel_time = 20s;                    // from being let go to being Available elsewhere
   std::map<std::string, Duration> travel_times;  // of single clusters; never arrives: 1000h
   std::vector<std::string> orders;               // "hub1 source.detach", in the order of their arrival
-  /// Called with the number of each order's beginning and end: for tests that end the world there.
+  /// Called with the number of each operation's start and end: for tests that crash there.
   std::function<void()> on_order;
 
   [[nodiscard]] std::size_t count(const std::string& order) const;
@@ -91,9 +91,9 @@ class FakeHubs final : public hubs::Hubs {
   friend class FakeTarget;
   struct Agents;
 
-  /// Notes the order, takes a moment, and fails or hangs where it should.
+  /// Records the operation, takes a moment, and fails or hangs if a fault says so.
   Awaitable<hubagent::Result<>> begin(FakeHub& hub, std::string order);
-  /// Whether that cluster fails, as told.
+  /// The injected failure of that cluster, if any.
   std::optional<hubagent::ClusterFailure> cluster_fault(const std::string& order, const std::string& cluster);
   Awaitable<> follow(FakeHub& from, std::string cluster);
   void changed();

@@ -54,7 +54,7 @@ class MigrationTest : public testing::Test {
   Awaitable<> remove(std::string name);
   Awaitable<> annotate(std::string name, std::string key, std::string value);
 
-  /// Waits, on virtual time, and fails the test after a day of it.
+  /// Waits on virtual time, and fails the test after a day of it.
   Awaitable<> reaches(std::string name, std::string phase, std::string ns = "default");
   Awaitable<> vanishes(std::string name, std::string ns = "default");
   Awaitable<> holds(std::function<bool()> condition);
@@ -70,7 +70,7 @@ class MigrationTest : public testing::Test {
   std::vector<std::string> listed(const std::string& name, const std::string& key);
   std::vector<std::string> events(const std::string& reason);
 
-  /// The hubs as people want to see them: which clusters are Available where, and that nothing else is left.
+  /// The hubs as users see them: which clusters are Available where, and that nothing else is left.
   std::set<std::string> available_on(const std::string& hub);
   void expect_nothing_left(const std::string& name);
   void expect_moved(const std::string& name, const std::set<std::string>& moved, const std::set<std::string>& stayed);

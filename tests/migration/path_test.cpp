@@ -3,7 +3,7 @@
 namespace hubferry::migration::test {
 namespace {
 
-TEST_F(MigrationTest, AMigrationGoesThroughAllPhasesAndLeavesNothingBehind) {
+TEST_F(MigrationTest, AMigrationPassesThroughAllPhasesAndLeavesNothingBehind) {
   given("m1", {"a", "b"});
   live_until("m1", "Completed");
   expect_moved("m1", {"a", "b"}, {"c"});
@@ -23,7 +23,7 @@ TEST_F(MigrationTest, AMigrationGoesThroughAllPhasesAndLeavesNothingBehind) {
   EXPECT_THAT(listed("m1", "failure"), testing::IsEmpty());
 }
 
-// People read conditions from top to bottom.
+// Users read conditions from top to bottom.
 TEST_F(MigrationTest, ConditionsComeInTheOrderOfThePhasesWithGenerationAndTimes) {
   given("m1", {"a"});
   live_until("m1", "Completed");
@@ -40,7 +40,7 @@ TEST_F(MigrationTest, ConditionsComeInTheOrderOfThePhasesWithGenerationAndTimes)
                                    "ClusterRegistered", "MigrationVerified", "ResourceCleaned"));
 }
 
-TEST_F(MigrationTest, EveryTransitionIsToldByAnEvent) {
+TEST_F(MigrationTest, EveryTransitionHasAnEvent) {
   given("m1", {"a"});
   live([&]() -> Awaitable<> {
     co_await reaches("m1", "Completed");
@@ -51,7 +51,7 @@ TEST_F(MigrationTest, EveryTransitionIsToldByAnEvent) {
   EXPECT_THAT(events("Deploying").at(0), HasSubstr("are prepared for the move"));
 }
 
-TEST_F(MigrationTest, APlacementNamesTheClusters) {
+TEST_F(MigrationTest, APlacementSelectsTheClusters) {
   hubs.hub("hub1").placements["edge"] = {"a", "c"};
   given("m1", {}, {{"includedManagedClustersPlacementRef", "edge"}});
   live_until("m1", "Completed");
@@ -59,15 +59,15 @@ TEST_F(MigrationTest, APlacementNamesTheClusters) {
   EXPECT_THAT(listed("m1", "all-clusters"), testing::ElementsAre("a", "c"));
 }
 
-TEST_F(MigrationTest, NamesThatAreGivenTwiceCountOnce) {
+TEST_F(MigrationTest, DuplicateNamesCountOnce) {
   given("m1", {"b", "a", "b"});
   live_until("m1", "Completed");
   EXPECT_EQ(clusters("m1", "total"), 2);
   expect_moved("m1", {"a", "b"}, {"c"});
 }
 
-// The credential must be gone from the global hub last: an agent may restart until then.
-TEST_F(MigrationTest, TheCredentialIsRemovedAfterEverythingElse) {
+// The credential is deleted from the global hub last: an agent may restart until then.
+TEST_F(MigrationTest, TheCredentialIsDeletedAfterEverythingElse) {
   given("m1", {"a"});
   live_until("m1", "Completed");
   EXPECT_EQ(hubs.orders.back(), "hub2 target.delete_migration_objects");

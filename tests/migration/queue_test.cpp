@@ -1,13 +1,13 @@
 #include "hubferry/kube/edit.hpp"
 #include "migration_test.hpp"
 
-/// Who may begin when, and what deleting and asking again do.
+/// Admission, deletion, and requested rollbacks.
 namespace hubferry::migration::test {
 namespace {
 
 class QueueTest : public MigrationTest {};
 
-TEST_F(QueueTest, StrangersMoveAtOnce) {
+TEST_F(QueueTest, UnrelatedMigrationsRunConcurrently) {
   given("m1", {"a"});
   given("m2", {"b"});
   live([&]() -> Awaitable<> {
@@ -19,7 +19,7 @@ TEST_F(QueueTest, StrangersMoveAtOnce) {
   expect_moved("m1", {"a", "b"}, {"c"});
 }
 
-TEST_F(QueueTest, AMigrationWaitsForTheOneThatHasItsClusterAndThenStartsByItself) {
+TEST_F(QueueTest, AMigrationWaitsForTheOneThatHasItsClusterThenStarts) {
   given("m1", {"a"});
   given("m2", {"a", "b"}, {{"from", "hub1"}});
   live([&]() -> Awaitable<> {
@@ -36,7 +36,7 @@ TEST_F(QueueTest, AMigrationWaitsForTheOneThatHasItsClusterAndThenStartsByItself
   EXPECT_THAT(condition("m2", "ResourceValidated"), HasSubstr("a on hub1: ClusterNotFound"));
 }
 
-TEST_F(QueueTest, NoMoreRunAtOnceThanAllowed) {
+TEST_F(QueueTest, NoMoreMigrationsRunThanAllowed) {
   options.max_concurrent = 1;
   given("m1", {"a"});
   loop.run(sleep(2s));
@@ -50,7 +50,7 @@ TEST_F(QueueTest, NoMoreRunAtOnceThanAllowed) {
   expect_moved("m1", {"a", "b"}, {"c"});
 }
 
-TEST_F(QueueTest, APlacementThatNamesAnothersClusterGoesBackIntoTheQueue) {
+TEST_F(QueueTest, APlacementThatSelectsAClusterOfAnotherMigrationReturnsToPending) {
   hubs.hub("hub1").placements["edge"] = {"a", "b"};
   given("m1", {"a"});
   given("m2", {}, {{"includedManagedClustersPlacementRef", "edge"}});
@@ -64,8 +64,8 @@ TEST_F(QueueTest, APlacementThatNamesAnothersClusterGoesBackIntoTheQueue) {
   expect_moved("m2", {"a", "b"}, {"c"});
 }
 
-// What a placement selected is remembered by the ConfigMap only.
-TEST_F(QueueTest, AfterARestartAPlacementsClustersAreStillTaken) {
+// Only the ledger knows what a placement selected.
+TEST_F(QueueTest, AfterARestartAPlacementsClustersAreStillClaimed) {
   hubs.hub("hub1").placements["edge"] = {"a"};
   given("m1", {}, {{"includedManagedClustersPlacementRef", "edge"}});
   live_until("m1", "Registering");
@@ -78,7 +78,7 @@ TEST_F(QueueTest, AfterARestartAPlacementsClustersAreStillTaken) {
   });
 }
 
-TEST_F(QueueTest, OneNameInTwoNamespacesRunsOneAfterTheOther) {
+TEST_F(QueueTest, MigrationsOfOneNameInTwoNamespacesRunOneAfterTheOther) {
   given("same", {"a"});
   given("same", {"b"}, {}, "other");
   live([&]() -> Awaitable<> {
@@ -90,7 +90,7 @@ TEST_F(QueueTest, OneNameInTwoNamespacesRunsOneAfterTheOther) {
   expect_moved("same", {"a", "b"}, {"c"});
 }
 
-TEST_F(QueueTest, OnlyTheWatchedNamespaceIsActedUpon) {
+TEST_F(QueueTest, MigrationsOutsideTheWatchedNamespaceAreIgnored) {
   options.watch_namespace = "default";
   given("m1", {"a"});
   given("m2", {"b"}, {}, "other");
@@ -98,7 +98,7 @@ TEST_F(QueueTest, OnlyTheWatchedNamespaceIsActedUpon) {
   EXPECT_EQ(phase("m2", "other"), "");
 }
 
-TEST_F(QueueTest, FinishedMigrationsAreLeftAlone) {
+TEST_F(QueueTest, EndedMigrationsAreLeftAlone) {
   given("m1", {"a"});
   live_until("m1", "Completed");
   const auto version = migration("m1").resource_version();
@@ -110,8 +110,8 @@ TEST_F(QueueTest, FinishedMigrationsAreLeftAlone) {
 
 class DeletionTest : public MigrationTest, public testing::WithParamInterface<const char*> {};
 
-// In which phase ever: what had begun is undone, and the resource is let go.
-TEST_P(DeletionTest, StopsAtOnceAndUndoesWhatHadBegun) {
+// In every phase: what was done is undone, and the finalizer is removed.
+TEST_P(DeletionTest, StopsTheMigrationAndRollsItBack) {
   const std::string phase = GetParam();
   if (phase == "Pending") {
     given("m0", {"a"});
@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(Phases, DeletionTest,
                          testing::Values("Pending", "Validating", "Initializing", "Deploying", "Registering",
                                          "Rollbacking", "Cleaning", "Completed"));
 
-TEST_F(MigrationTest, DeletedWhileSomeHaveArrivedThoseStayAndTheOthersReturn) {
+TEST_F(MigrationTest, DeletedAfterSomeClustersArrivedThoseStayAndTheOthersReturn) {
   hubs.travel_times["b"] = 5min;
   given("m1", {"a", "b"});
   live([&]() -> Awaitable<> {
@@ -155,7 +155,7 @@ TEST_F(MigrationTest, DeletedWhileSomeHaveArrivedThoseStayAndTheOthersReturn) {
   expect_moved("m1", {"a"}, {"b", "c"});
 }
 
-TEST_F(MigrationTest, DeletedWhileTheTargetIsAwayTheSourceIsRestored) {
+TEST_F(MigrationTest, DeletedDuringAnOutageOfTheTargetTheSourceIsRestored) {
   hubs.travel_time = 1h;
   given("m1", {"a"});
   live([&]() -> Awaitable<> {
@@ -183,7 +183,7 @@ class RequestTest : public MigrationTest {
   }
 };
 
-TEST_F(RequestTest, ARollbackThatIsAskedForIsTriedAgainWithAFreshClock) {
+TEST_F(RequestTest, ARequestedRollbackIsRetriedWithAFreshDeadline) {
   given("m1", {"a", "b"});
   live([&]() -> Awaitable<> {
     co_await fail_with_a_bad_rollback();
@@ -198,7 +198,7 @@ TEST_F(RequestTest, ARollbackThatIsAskedForIsTriedAgainWithAFreshClock) {
   EXPECT_EQ(clusters("m1", "rolledBack"), 2);
 }
 
-TEST_F(RequestTest, AnotherWordOrPhaseIsIgnored) {
+TEST_F(RequestTest, AnotherValueOrPhaseIsIgnored) {
   given("m1", {"a"});
   given("m2", {"b"});
   live([&]() -> Awaitable<> {
@@ -213,7 +213,7 @@ TEST_F(RequestTest, AnotherWordOrPhaseIsIgnored) {
   expect_moved("m1", {"a", "b"}, {"c"});
 }
 
-TEST_F(RequestTest, WhoHasArrivedMeanwhileStaysAndTheMigrationIsCompleted) {
+TEST_F(RequestTest, AClusterThatArrivedMeanwhileStaysAndTheMigrationCompletes) {
   hubs.travel_time = 1000h;
   given("m1", {"a"});
   live([&]() -> Awaitable<> {
@@ -235,8 +235,8 @@ TEST_F(RequestTest, WhoHasArrivedMeanwhileStaysAndTheMigrationIsCompleted) {
   EXPECT_EQ(hubs.hub("hub1").clusters.count("a"), 0u);
 }
 
-// The source alone was restored: the target's share is still to be done.
-TEST_F(RequestTest, WhatIsLeftOnATargetThatWasAwayIsRemovedThen) {
+// Only the source was restored: the target still has to be.
+TEST_F(RequestTest, WhatIsLeftOnTheTargetAfterAnOutageIsDeleted) {
   hubs.travel_time = 1000h;
   given("m1", {"a"});
   live([&]() -> Awaitable<> {
@@ -255,8 +255,8 @@ TEST_F(RequestTest, WhatIsLeftOnATargetThatWasAwayIsRemovedThen) {
   expect_moved("m1", {}, {"a", "b", "c"});
 }
 
-// A manager that died between taking a rollback up and saying so leaves an ended migration with a finalizer.
-TEST_F(RequestTest, AnEndedMigrationThatHoldsItsFinalizerCanBeDeleted) {
+// A manager that crashes between accepting a rollback and recording it leaves an ended migration with a finalizer.
+TEST_F(RequestTest, AnEndedMigrationWithAFinalizerCanBeDeleted) {
   given("m1", {"a"});
   live([&]() -> Awaitable<> {
     co_await fail_with_a_bad_rollback();
@@ -311,7 +311,7 @@ class CredentialTest : public MigrationTest {
   }
 };
 
-TEST_F(CredentialTest, AManagedServiceAccountIsMadeAndItsTokenWaitedFor) {
+TEST_F(CredentialTest, AManagedServiceAccountIsCreatedAndItsTokenAwaited) {
   given("m1", {"a"});
   live([&]() -> Awaitable<> {
     co_await holds([&] { return global.count(ocm::managed_service_accounts) == 1; });
@@ -332,7 +332,7 @@ TEST_F(CredentialTest, AManagedServiceAccountIsMadeAndItsTokenWaitedFor) {
   EXPECT_FALSE(global.object(kube::resources::secrets, {"hub2", "m1"}));
 }
 
-TEST_F(CredentialTest, ATokenThatNeverComesIsATimeout) {
+TEST_F(CredentialTest, ATokenThatNeverAppearsIsATimeout) {
   given("m1", {"a"});
   live_until("m1", "Failed");
   EXPECT_THAT(condition("m1", "ResourceInitialized"),
@@ -340,7 +340,7 @@ TEST_F(CredentialTest, ATokenThatNeverComesIsATimeout) {
   expect_moved("m1", {}, {"a", "b", "c"});
 }
 
-TEST_F(CredentialTest, AnAccountOfSomebodyElseIsNotTouched) {
+TEST_F(CredentialTest, AForeignManagedServiceAccountIsNotChanged) {
   auto put = [&]() -> Awaitable<> {
     json::object account{{"metadata", json::object{{"name", "m1"}, {"namespace", "hub2"}}},
                          {"spec", json::object{{"rotation", json::object{{"enabled", true}}}}}};

@@ -10,7 +10,7 @@ namespace {
 namespace json = boost::json;
 using kube::Resource;
 
-/// Kinds that live by themselves, or only answer questions.
+/// Kinds that change by themselves, or only answer requests.
 const std::set<std::string> restless{"leases", "events", "certificatesigningrequests"};
 
 std::vector<Resource> kinds_in(const json::value& list, const std::string& group, const std::string& version,

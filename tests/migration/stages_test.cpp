@@ -1,6 +1,6 @@
 #include "migration_test.hpp"
 
-/// What goes wrong from Initializing to Cleaning, and how it is undone.
+/// Failures from Initializing to Cleaning, and their rollback.
 namespace hubferry::migration::test {
 namespace {
 
@@ -13,10 +13,10 @@ struct HubFault {
   const char* condition;
 };
 
-/// Every order up to Deploying, refused for good or never answered.
+/// Every operation up to Deploying, rejected or never answered.
 class HubFaultTest : public MigrationTest, public testing::WithParamInterface<std::tuple<HubFault, bool>> {};
 
-TEST_P(HubFaultTest, FailsTheStageAndEverythingIsAsBefore) {
+TEST_P(HubFaultTest, FailsThePhaseAndEverythingIsRolledBack) {
   const auto [fault, hangs] = GetParam();
   if (hangs) {
     hubs.faults[fault.order].hang = true;
@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(Orders, HubFaultTest,
 
 class StagesTest : public MigrationTest {};
 
-TEST_F(StagesTest, OneClusterThatCannotBePreparedTakesAllBack) {
+TEST_F(StagesTest, OneClusterThatCannotBePreparedRollsAllBack) {
   hubs.faults["source.initialize b"] = {.error = odd()};
   given("m1", {"a", "b"});
   live([&]() -> Awaitable<> {
@@ -56,7 +56,7 @@ TEST_F(StagesTest, OneClusterThatCannotBePreparedTakesAllBack) {
   expect_moved("m1", {}, {"a", "b", "c"});
 }
 
-TEST_F(StagesTest, ATargetWithoutAnAddressFailsInInitializing) {
+TEST_F(StagesTest, ATargetWithoutAUrlFailsInInitializing) {
   hubs.hub("hub2").url.clear();
   given("m1", {"a"});
   live_until("m1", "Failed");
@@ -90,7 +90,7 @@ TEST_F(StagesTest, AClusterThatCannotBeCollectedStaysAndTheOthersMove) {
   expect_moved("m1", {"b"}, {"a", "c"});
 }
 
-TEST_F(StagesTest, WhenNoClusterCanBeDeployedAllGoBack) {
+TEST_F(StagesTest, IfNoClusterCanBeDeployedAllAreRolledBack) {
   hubs.faults["target.deploy a"] = {.error = odd()};
   given("m1", {"a"});
   live_until("m1", "Failed");
@@ -99,7 +99,7 @@ TEST_F(StagesTest, WhenNoClusterCanBeDeployedAllGoBack) {
   EXPECT_EQ(hubs.count("hub1 source.detach"), 0u);
 }
 
-TEST_F(StagesTest, AHubThatIsAwayForAMinuteDelaysOnly) {
+TEST_F(StagesTest, AnOutageOfAHubForAMinuteOnlyDelays) {
   given("m1", {"a", "b"});
   live([&]() -> Awaitable<> {
     co_await reaches("m1", "Initializing");
@@ -111,7 +111,7 @@ TEST_F(StagesTest, AHubThatIsAwayForAMinuteDelaysOnly) {
   expect_moved("m1", {"a", "b"}, {"c"});
 }
 
-TEST_F(StagesTest, WhoDoesNotArriveIsBroughtBackAndTheOthersStay) {
+TEST_F(StagesTest, AClusterThatDoesNotArriveIsRolledBackAndTheOthersStay) {
   hubs.travel_times["b"] = 1000h;
   given("m1", {"a", "b"});
   live([&]() -> Awaitable<> {
@@ -126,11 +126,11 @@ TEST_F(StagesTest, WhoDoesNotArriveIsBroughtBackAndTheOthersStay) {
   EXPECT_EQ(hubs.hub("hub1").clusters.count("a"), 0u);
   EXPECT_EQ(hubs.hub("hub2").clusters.count("b"), 0u);
   EXPECT_TRUE(hubs.hub("hub1").clusters.at("b").accepted);
-  // Let go at the start and after each third.
+  // Detached at the start and after each third of the timeout.
   EXPECT_EQ(hubs.count("hub1 source.detach"), 3u);
 }
 
-TEST_F(StagesTest, WhoArrivesLateStaysAndTheMigrationIsCompleted) {
+TEST_F(StagesTest, AClusterThatArrivesLateStaysAndTheMigrationCompletes) {
   hubs.travel_times["b"] = 12min + 5s;
   hubs.faults["target.arrived"] = {.error = FakeHubs::unreachable("hub2"), .times = 3};
   given("m1", {"a", "b"});
@@ -140,8 +140,8 @@ TEST_F(StagesTest, WhoArrivesLateStaysAndTheMigrationIsCompleted) {
   EXPECT_EQ(clusters("m1", "failed"), 0);
 }
 
-// The spec's sixth decision.
-TEST_F(StagesTest, TheSourceIsRestoredWhenTheTargetIsLostForGood) {
+// The source comes first.
+TEST_F(StagesTest, TheSourceIsRestoredIfTheTargetNeverAnswersAgain) {
   hubs.travel_time = 1000h;
   given("m1", {"a", "b"});
   live([&]() -> Awaitable<> {
@@ -170,7 +170,7 @@ TEST_F(StagesTest, TheCredentialIsWithdrawnBeforeTheSourceIsRestored) {
   EXPECT_LT(at("hub2 target.delete_migration_objects"), at("hub1 source.roll_back"));
 }
 
-TEST_F(StagesTest, ARollbackThatFailsForOneClusterTellsWhichAndWhatToDo) {
+TEST_F(StagesTest, ARollbackThatFailsForOneClusterNamesItAndTheRemedy) {
   hubs.faults["source.collect"] = {.error = FakeHubs::forbidden()};
   hubs.faults["source.roll_back b"] = {.error = odd()};
   given("m1", {"a", "b"});
@@ -186,7 +186,7 @@ TEST_F(StagesTest, ARollbackThatFailsForOneClusterTellsWhichAndWhatToDo) {
   EXPECT_GE(events("RollbackingFailed").size(), 1u);
 }
 
-TEST_F(StagesTest, ARollbackOneClusterOfWhichNeverReturnsStillCountsTheOthers) {
+TEST_F(StagesTest, ARollbackWithOneClusterThatNeverReturnsCountsTheOthers) {
   hubs.travel_time = 1000h;
   given("m1", {"a", "b"});
   live([&]() -> Awaitable<> {
@@ -207,7 +207,7 @@ struct CleanFault {
 };
 class CleaningFaultTest : public MigrationTest, public testing::WithParamInterface<const char*> {};
 
-TEST_P(CleaningFaultTest, IsAWarningAndTheMigrationIsCompleted) {
+TEST_P(CleaningFaultTest, IsAWarningAndTheMigrationCompletes) {
   given("m1", {"a", "b"});
   live([&]() -> Awaitable<> {
     co_await reaches("m1", "Registering");
@@ -236,8 +236,8 @@ TEST_F(CleaningTest, ATimeoutIsAWarningToo) {
   EXPECT_THAT(condition("m1", "ResourceCleaned"), HasSubstr("False Timeout: [Warning"));
 }
 
-// Decision 7: no proof, no deletion.
-TEST_F(CleaningTest, AClusterWhoseContentDiffersIsNotRemovedFromTheSource) {
+// No proof, no deletion.
+TEST_F(CleaningTest, AClusterWhoseResourcesDifferIsNotDeletedFromTheSource) {
   given("m1", {"a", "b"});
   live([&]() -> Awaitable<> {
     co_await reaches("m1", "Registering");
@@ -252,8 +252,8 @@ TEST_F(CleaningTest, AClusterWhoseContentDiffersIsNotRemovedFromTheSource) {
   EXPECT_THAT(condition("m1", "ResourceCleaned"), HasSubstr("[Warning"));
 }
 
-// Somebody goes on working with a cluster while it moves: what he does on the source is not lost.
-TEST_F(CleaningTest, WhatChangesOnTheSourceMeanwhileIsSentOnceMore) {
+// Somebody changes a cluster on the source while it moves: the change is not lost.
+TEST_F(CleaningTest, ChangesOnTheSourceMeanwhileAreCopiedAgain) {
   given("m1", {"a", "b"});
   live([&]() -> Awaitable<> {
     co_await reaches("m1", "Registering");
@@ -265,7 +265,7 @@ TEST_F(CleaningTest, WhatChangesOnTheSourceMeanwhileIsSentOnceMore) {
   EXPECT_THAT(condition("m1", "MigrationVerified"), HasSubstr("True"));
 }
 
-TEST_F(CleaningTest, AClusterThatLeftAgainIsNotRemovedFromTheSource) {
+TEST_F(CleaningTest, AClusterThatLeftTheTargetAgainIsNotDeletedFromTheSource) {
   given("m1", {"a", "b"});
   live([&]() -> Awaitable<> {
     co_await reaches("m1", "Cleaning");
@@ -276,8 +276,8 @@ TEST_F(CleaningTest, AClusterThatLeftAgainIsNotRemovedFromTheSource) {
   EXPECT_EQ(hubs.hub("hub1").clusters.count("b"), 1u);
 }
 
-// Scenario 98 of the peer: its ConfigMap gone, it deletes everything.
-TEST_F(CleaningTest, WithoutItsListsTheTargetIsAskedWhoArrived) {
+// A missing ledger must not be read as "all clusters arrived".
+TEST_F(CleaningTest, WithoutALedgerTheTargetSaysWhichClustersArrived) {
   hubs.faults["target.verify"].hang = true;
   given("m1", {"a", "b"});
   live_until("m1", "Cleaning");
@@ -292,8 +292,8 @@ TEST_F(CleaningTest, WithoutItsListsTheTargetIsAskedWhoArrived) {
   expect_moved("m1", {"a", "b"}, {"c"});
 }
 
-// Nobody tried while there was no manager: the time of these phases counts from when there is one again.
-TEST_F(CleaningTest, WhatAManagerLeftUnfinishedIsFinishedByTheNextHoweverLateItComes) {
+// While there is no manager nobody tries: the timeout of these phases counts from when there is one again.
+TEST_F(CleaningTest, AnUnfinishedCleanupIsFinishedByTheNextManagerHoweverLate) {
   hubs.faults["source.clean"].hang = true;
   given("m1", {"a", "b"});
   live([&]() -> Awaitable<> { co_await holds([&] { return hubs.count("hub1 source.clean") > 0; }); });
@@ -304,7 +304,7 @@ TEST_F(CleaningTest, WhatAManagerLeftUnfinishedIsFinishedByTheNextHoweverLateItC
   expect_moved("m1", {"a", "b"}, {"c"});
 }
 
-TEST_F(StagesTest, ARollbackThatAManagerLeftUnfinishedIsFinishedByTheNextHoweverLateItComes) {
+TEST_F(StagesTest, AnUnfinishedRollbackIsFinishedByTheNextManagerHoweverLate) {
   hubs.faults["source.collect"] = {.error = FakeHubs::forbidden()};
   hubs.faults["source.roll_back"].hang = true;
   given("m1", {"a", "b"});
@@ -317,8 +317,8 @@ TEST_F(StagesTest, ARollbackThatAManagerLeftUnfinishedIsFinishedByTheNextHowever
   expect_moved("m1", {}, {"a", "b", "c"});
 }
 
-// Somebody deletes it on the source while it is on its way: what is on the target is all that there is of it.
-TEST_F(StagesTest, AClusterThatTheSourceDoesNotHaveAnyMoreIsNotRemovedFromTheTarget) {
+// Somebody deletes the cluster on the source while it moves: the copy on the target is all that is left of it.
+TEST_F(StagesTest, AClusterThatTheSourceLostIsNotDeletedFromTheTarget) {
   hubs.travel_time = 1000h;
   given("m1", {"a", "b"});
   live([&]() -> Awaitable<> {
@@ -333,8 +333,8 @@ TEST_F(StagesTest, AClusterThatTheSourceDoesNotHaveAnyMoreIsNotRemovedFromTheTar
               HasSubstr("left on hub 'hub2', since hub 'hub1' does not have them any more: a"));
 }
 
-// The lists say who is where. A person has to help here, and is told how.
-TEST_F(StagesTest, ARollbackWaitsForItsListsAndSaysSo) {
+// Without the ledger it is unknown which cluster is where. A person has to act, and the condition says how.
+TEST_F(StagesTest, ARollbackWaitsForItsLedgerAndSaysSo) {
   hubs.travel_time = 1000h;
   const Key key{"default", "m1"};
   given("m1", {"a", "b"});
@@ -358,7 +358,7 @@ TEST_F(StagesTest, ARollbackWaitsForItsListsAndSaysSo) {
   expect_moved("m1", {}, {"a", "b", "c"});
 }
 
-TEST_F(CleaningTest, AFailedClusterMakesItFailedHoweverTheCleanupEnds) {
+TEST_F(CleaningTest, AFailedClusterMakesTheMigrationFailedHoweverTheCleanupEnds) {
   hubs.faults["target.deploy b"] = {.error = odd()};
   given("m1", {"a", "b"});
   live([&]() -> Awaitable<> {

@@ -4,12 +4,11 @@
 #include <boost/json/serialize.hpp>
 
 #include "hubferry/async/virtual_loop.hpp"
-#include "hubferry/migration/validation.hpp"
 #include "migration/admission.hpp"
 #include "migration/deadlines.hpp"
 #include "migration/status_report.hpp"
 
-/// The parts of the controller that need nobody.
+/// The pure functions of the controller.
 namespace hubferry::migration::test {
 namespace {
 
@@ -28,56 +27,9 @@ Migration with_spec(std::string_view spec, std::string_view status = "{}") {
   return Migration{phase::KubeResource{kube::Object{std::move(object)}}};
 }
 
-MigrationSpec spec_of(std::string_view spec) {
-  return with_spec(spec).spec();
-}
-
 const auto sound = R"({"from": "hub1", "to": "hub2", "includedManagedClusters": ["b", "a", "b"]})";
 
-TEST(MigrationRequest, ASoundOneHasNoProblems) {
-  EXPECT_THAT(check_spec(spec_of(sound)), IsEmpty());
-  EXPECT_THAT(*spec_of(sound).clusters, ElementsAre("a", "b"));
-}
-
-TEST(MigrationRequest, AllProblemsAreToldAtOnce) {
-  const auto problems = check_spec(spec_of(R"({"from": "hub1", "to": "hub1", "includedManagedClusters": [],
-                    "supportedConfigs": {"stageTimeout": "soon"}})"));
-  ASSERT_THAT(problems, SizeIs(3));
-  EXPECT_EQ(problems[0].reason, "HubClusterInvalid");
-  EXPECT_THAT(problems[0].message, HasSubstr("both 'hub1'"));
-  EXPECT_THAT(problems[1].message, HasSubstr("names no cluster"));
-  EXPECT_THAT(problems[2].message, HasSubstr("'soon' is not a duration"));
-}
-
-TEST(MigrationRequest, NeitherListNorPlacementOrBothIsAProblem) {
-  EXPECT_THAT(joined(check_spec(spec_of(R"({"from": "a", "to": "b"})"))), HasSubstr("exactly one of"));
-  EXPECT_THAT(joined(check_spec(spec_of(R"({"from": "a", "to": "b", "includedManagedClusters": ["c"],
-                                                    "includedManagedClustersPlacementRef": "p"})"))),
-              HasSubstr("exactly one of"));
-  EXPECT_THAT(check_spec(spec_of(R"({"from": "a", "to": "b", "includedManagedClustersPlacementRef": "p"})")),
-              IsEmpty());
-}
-
-TEST(MigrationRequest, EmptyNamesAreProblems) {
-  EXPECT_THAT(joined(check_spec(spec_of(R"({"includedManagedClusters": ["", ""]})"))),
-              testing::AllOf(HasSubstr("spec.from names no hub"), HasSubstr("spec.to names no hub"),
-                             HasSubstr("names no cluster")));
-}
-
-TEST(StageTimeout, IsTheDefaultUnlessTheMigrationBringsASoundOne) {
-  EXPECT_EQ(phase_timeout(spec_of(sound), phases::validating), 5min);
-  EXPECT_EQ(phase_timeout(spec_of(sound), phases::registering), 12min);
-  EXPECT_EQ(phase_timeout(spec_of(sound), phases::rollbacking), 12min);
-  EXPECT_EQ(phase_timeout(spec_of(sound), phases::cleaning), 10min);
-  EXPECT_EQ(phase_timeout(spec_of(R"({"supportedConfigs": {"stageTimeout": "1h30m"}})"), phases::cleaning), 90min);
-  for (const auto* bad : {R"("never")", R"("-5m")", R"("0s")", R"("")", "7", "{}"}) {
-    const auto spec = spec_of(std::string{R"({"supportedConfigs": {"stageTimeout": )"} + bad + "}}");
-    EXPECT_TRUE(spec.stage_timeout_problem) << bad;
-    EXPECT_EQ(phase_timeout(spec, phases::deploying), 5min) << bad;
-  }
-}
-
-TEST(StageTimeout, IsCountedFromTheStageAndSurvivesAClockThatWasSetBack) {
+TEST(PhaseTimeout, CountsFromTheStartOfThePhaseEvenIfTheClockWasSetBack) {
   async::VirtualLoop loop;
   const auto now = loop.clock().wall_now();
   EXPECT_EQ(phase_deadline(now - 2min, 5min, loop.clock()), loop.clock().now() + 3min);
@@ -86,7 +38,7 @@ TEST(StageTimeout, IsCountedFromTheStageAndSurvivesAClockThatWasSetBack) {
   EXPECT_LT(phase_deadline(WallTime::min(), 5min, loop.clock()), loop.clock().now());
 }
 
-TEST(Ledger, ComesBackFromItsConfigMapAsItWas) {
+TEST(Ledger, IsReadFromItsConfigMapAsWritten) {
   Ledger ledger;
   ledger.all = {"a", "b", "c", "d"};
   ledger.succeed("a");
@@ -102,8 +54,8 @@ TEST(Ledger, ComesBackFromItsConfigMapAsItWas) {
   EXPECT_EQ(to_data(ledger).at("failure"), R"(["b"])");
 }
 
-// A server takes 1 MiB; the longest names, all failed, all brought back.
-TEST(Ledger, FiveThousandClustersFitIntoAConfigMapWhateverBecomesOfThem) {
+// An API server accepts 1 MiB; the longest names, all failed, all rolled back.
+TEST(Ledger, FiveThousandClustersFitIntoAConfigMapWhateverTheirResult) {
   Ledger ledger;
   for (int index = 0; index < 5000; ++index) ledger.all.push_back(std::to_string(10000 + index) + std::string(58, 'x'));
   for (const auto& name : ledger.all) {
@@ -123,7 +75,7 @@ TEST(Ledger, FiveThousandClustersFitIntoAConfigMapWhateverBecomesOfThem) {
   EXPECT_EQ(back.failures.at(ledger.all.back()).reason, "Timeout");
 }
 
-TEST(Ledger, PlacesThatDoNotExistAreNobody) {
+TEST(Ledger, IndicesOutOfRangeAreIgnored) {
   const auto ledger = ledger_from_data(
       {{"all-clusters", R"(["a","b"])"}, {"cleaned", R"([[1, 9], [-1, 0], [0], [5, 7], ["a", "b"], 3])"}});
   EXPECT_THAT(ledger.cleaned, ElementsAre("b"));
@@ -134,7 +86,7 @@ TEST(Ledger, GarbageIsEmpty) {
   EXPECT_EQ(ledger_from_data({{"all-clusters", "[1, {}"}, {"success", "{}"}, {"failure", 7}}), Ledger{});
 }
 
-TEST(Ledger, ALateArrivalIsNoFailureAnyMore) {
+TEST(Ledger, ALateArrivalIsNotAFailure) {
   Ledger ledger;
   ledger.all = {"a", "b"};
   ledger.fail("a", {"Registering", "Timeout", "late"});
@@ -147,7 +99,7 @@ TEST(Ledger, ALateArrivalIsNoFailureAnyMore) {
   EXPECT_THAT(ledger.to_clean(), ElementsAre("a"));
 }
 
-TEST(StatusText, CountsAddUpToTheTotal) {
+TEST(StatusReport, CountsAddUpToTheTotal) {
   auto migration = with_spec(sound);
   Ledger ledger;
   ledger.all = {"a", "b", "c"};
@@ -162,7 +114,7 @@ TEST(StatusText, CountsAddUpToTheTotal) {
   EXPECT_LE(counts.at("failures").at(0).at("message").as_string().size(), longest_failure_shown + 3);
 }
 
-TEST(StatusText, ListsNameTheFirstFewAndCountTheRest) {
+TEST(StatusReport, ListsNameTheFirstFewAndCountTheRest) {
   EXPECT_EQ(some_names({"a"}), "a");
   EXPECT_EQ(some_names({"a", "b", "c"}), "a, b and c");
   EXPECT_EQ(some_names({"a", "b", "c"}, 2), "a, b and 1 more");
@@ -171,7 +123,7 @@ TEST(StatusText, ListsNameTheFirstFewAndCountTheRest) {
 }
 
 // An identical condition is not a change: nothing is written for it.
-TEST(StatusText, AConditionThatSaysTheSameIsNotTouched) {
+TEST(StatusReport, AnIdenticalConditionIsNotChanged) {
   auto migration = with_spec(sound);
   const async::WallTime first{1h};
   set_condition(migration, conditions::started, kube::ConditionStatus::no, "Waiting", "for m0", first);
@@ -195,32 +147,32 @@ auto obstacles(const std::vector<Contender>& contenders, std::size_t most = 10) 
   return find_obstacles(all, most);
 }
 
-TEST(Admission, StrangersRunAtOnce) {
+TEST(Admission, UnrelatedMigrationsRunConcurrently) {
   EXPECT_THAT(obstacles({contender("m1", 3, {"a"}), contender("m2", 2, {"b"}), contender("m3", 1, {"c"}, true)}),
               IsEmpty());
 }
 
-TEST(Admission, AClusterOfAnActiveMigrationIsWaitedFor) {
+TEST(Admission, AMigrationWaitsForTheOneThatHasItsCluster) {
   const auto found = obstacles({contender("old", 9, {"a"}), contender("young", 1, {"a"}, true)});
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_EQ(found.at("old"), "waiting for migration ns/young, which has cluster a");
 }
 
-// Else a large migration could be overtaken for ever by small ones.
-TEST(Admission, NobodyOvertakesAnOlderOneThatWaits) {
+// Else small migrations could overtake a large one forever.
+TEST(Admission, AWaitingMigrationIsNotOvertaken) {
   const auto found =
       obstacles({contender("m1", 9, {"a"}, true), contender("m2", 5, {"a", "b"}), contender("m3", 1, {"b"})});
   EXPECT_THAT(found.at("m2"), HasSubstr("ns/m1"));
   EXPECT_THAT(found.at("m3"), HasSubstr("ns/m2"));
 }
 
-TEST(Admission, NoMoreThanAllowedRunAndTheOldestGoFirst) {
+TEST(Admission, NoMoreThanAllowedRunAndTheOldestStartFirst) {
   const auto found = obstacles({contender("m1", 1, {"a"}), contender("m2", 5, {"b"}), contender("m3", 3, {"c"})}, 2);
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_THAT(found.at("m1"), HasSubstr("no more run at once"));
 }
 
-TEST(Admission, OneNameInTwoNamespacesSharesNoHub) {
+TEST(Admission, MigrationsOfOneNameMustNotShareAHub) {
   Contender one = contender("u1", 2, {"a"}, true);
   one.key = {"x", "same"};
   Contender two = contender("u2", 1, {"b"});
@@ -231,7 +183,7 @@ TEST(Admission, OneNameInTwoNamespacesSharesNoHub) {
   EXPECT_THAT(obstacles({one, two}), IsEmpty());
 }
 
-TEST(Admission, WhoeverClaimsAClusterSecondWaitsAgain) {
+TEST(Admission, TheSecondToClaimAClusterWaitsAgain) {
   Admission admission{10};
   auto first = with_spec(R"({"from": "hub1", "to": "hub2", "includedManagedClustersPlacementRef": "p"})");
   kube::json::object copy = first.object.json();
@@ -251,7 +203,7 @@ TEST(Admission, WhoeverClaimsAClusterSecondWaitsAgain) {
   EXPECT_FALSE(admission.obstacle("u2"));
 }
 
-TEST(RollbackPlan, EachClusterIsBroughtBackFromWhereItGot) {
+TEST(Rollback, EachClusterIsRolledBackFromThePhaseItReached) {
   auto migration = with_spec(sound);
   Ledger ledger;
   ledger.all = {"a", "b", "c", "d"};
@@ -273,7 +225,7 @@ TEST(RollbackPlan, EachClusterIsBroughtBackFromWhereItGot) {
   EXPECT_TRUE(judge_rollback(migration, ledger).success);
 }
 
-TEST(RollbackPlan, AnIncompleteRollbackTellsWhatToDo) {
+TEST(Rollback, AnIncompleteOneNamesTheRemedy) {
   auto migration = with_spec(sound);
   migration.set_rollback_stage(Stage::registering);
   Ledger ledger;
@@ -288,7 +240,7 @@ TEST(RollbackPlan, AnIncompleteRollbackTellsWhatToDo) {
                                               HasSubstr("migration-request: rollback")));
 }
 
-TEST(RequestedRollback, OnlyAFailedMigrationWithTheVeryWordBeginsAgain) {
+TEST(RequestedRollback, OnlyAFailedMigrationWithTheExactValueResumes) {
   const auto asked = [](std::string_view phase, std::string_view word) {
     kube::json::object annotations{{names::request_annotation, word}};
     kube::json::object object{

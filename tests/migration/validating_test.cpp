@@ -5,7 +5,7 @@ namespace {
 
 class ValidatingTest : public MigrationTest {
  protected:
-  /// Nothing was touched, and the resource says why.
+  /// Nothing was changed, and the condition says why.
   void expect_rejected(const std::string& name, const std::string& reason, const std::string& text) {
     live([&]() -> Awaitable<> {
       co_await reaches(name, "Failed");
@@ -49,13 +49,13 @@ TEST_F(ValidatingTest, AHubThatIsNotAvailableIsRejected) {
   expect_rejected("m1", "HubClusterInvalid", "hub 'hub2' is not Available");
 }
 
-TEST_F(ValidatingTest, AClusterThatIsNoHubIsRejected) {
+TEST_F(ValidatingTest, AManagedClusterThatIsNotAHubIsRejected) {
   hubs.hub("hub2").is_hub = false;
   given("m1", {"a"});
   expect_rejected("m1", "HubClusterInvalid", "hub 'hub2' is a managed cluster, but not a hub");
 }
 
-TEST_F(ValidatingTest, AllClustersThatCannotMoveAreToldAtOnce) {
+TEST_F(ValidatingTest, AllClustersThatCannotMoveAreReportedAtOnce) {
   hubs.hub("hub2").clusters["b"] = {};
   given("m1", {"a", "b", "missing"});
   live([&]() -> Awaitable<> {
@@ -105,7 +105,7 @@ TEST_F(ValidatingTest, APlacementThatSelectsNothingIsRejected) {
   expect_rejected("m1", "ClusterNotFound", "placement 'edge' selects no cluster");
 }
 
-TEST_F(ValidatingTest, AHubThatNeverAnswersIsAskedAgainAndThenGivenUp) {
+TEST_F(ValidatingTest, AHubThatNeverAnswersIsRetriedUntilTheTimeout) {
   hubs.faults["source.validate"] = {.error = {}, .hang = true};
   given("m1", {"a"});
   expect_rejected("m1", "Timeout", "operation on hub 'hub1' failed: timed out after 5m");
@@ -113,28 +113,28 @@ TEST_F(ValidatingTest, AHubThatNeverAnswersIsAskedAgainAndThenGivenUp) {
   EXPECT_GE(loop.clock().now() - async::TimePoint{}, 5min);
 }
 
-TEST_F(ValidatingTest, AHubThatAnswersLateIsWaitedFor) {
+TEST_F(ValidatingTest, AHubThatAnswersLateIsAwaited) {
   hubs.faults["source.validate"] = {.error = FakeHubs::unreachable("hub1"), .times = 4};
   given("m1", {"a"});
   live_until("m1", "Completed");
   expect_moved("m1", {"a"}, {"b", "c"});
 }
 
-TEST_F(ValidatingTest, AHubThatRefusesIsNotAskedAgain) {
+TEST_F(ValidatingTest, AHubThatRejectsAnOperationIsNotRetried) {
   hubs.faults["source.validate"] = {.error = FakeHubs::forbidden()};
   given("m1", {"a"});
   expect_rejected("m1", "Error", "the manager may not do that");
   EXPECT_EQ(hubs.count("hub1 source.validate"), 1u);
 }
 
-TEST_F(ValidatingTest, ItsOwnTimeoutReplacesTheStages) {
+TEST_F(ValidatingTest, TheTimeoutOfTheSpecReplacesTheDefault) {
   hubs.faults["source.validate"] = {.error = {}, .hang = true};
   given("m1", {"a"}, {{"supportedConfigs", json::object{{"stageTimeout", "30s"}}}});
   expect_rejected("m1", "Timeout", "timed out after 30s");
   EXPECT_LT(loop.clock().now() - async::TimePoint{}, 2min);
 }
 
-TEST_F(ValidatingTest, AConfigMapOfSomebodyElseIsNeverOverwritten) {
+TEST_F(ValidatingTest, AForeignConfigMapIsNeverOverwritten) {
   auto put = [&]() -> Awaitable<> {
     json::object map{{"metadata", json::object{{"name", "m1"}, {"namespace", "default"}}},
                      {"data", json::object{{"mine", "yes"}}}};

@@ -11,7 +11,7 @@
 #include "hubferry/sim/virtual_world.hpp"
 #include "snapshot.hpp"
 
-/// Real agents on simulated hubs with real klusterlets, on virtual time: nothing of ours is replaced.
+/// The real controller and hub operations on simulated hubs with real klusterlets, on virtual time.
 namespace hubferry::migration::test {
 namespace {
 
@@ -38,7 +38,7 @@ class WholeWorld {
   }
   ~WholeWorld() { stop_manager(); }
 
-  /// What the manager consists of. May be stopped at any moment, and started again.
+  /// The parts of the manager. May be stopped at any point, and started again.
   void start_manager() { manager_ = std::make_unique<Manager>(*this); }
   void stop_manager() {
     if (!manager_) return;
@@ -109,8 +109,8 @@ class WholeWorld {
   std::unique_ptr<Manager> manager_;
 };
 
-/// Secrets and ConfigMaps travel when they are marked, known by name, or referred to; the others stay, and go with the
-/// cluster's namespace.
+/// Secrets and ConfigMaps are copied if they are labelled, known by name, or referenced; the others stay, and are
+/// deleted with the cluster's namespace.
 bool stays_behind(const std::string& key, const std::string& value) {
   if (!key.starts_with("secrets ") && !key.starts_with("configmaps ")) return false;
   if (value.find("siteconfig.open-cluster-management.io/") != std::string::npos) return false;
@@ -120,8 +120,8 @@ bool stays_behind(const std::string& key, const std::string& value) {
   return true;
 }
 
-/// What must be left: the moved clusters' objects on the target and not on the source, the migrations with their lists,
-/// and nothing else. `part` is what is looked at of the source now.
+/// What must be left: the moved clusters' objects on the target and not on the source, the migrations with their
+/// ledgers, and nothing else. `part` is the part of the source that is compared now.
 void expect_clean_move(
     WholeWorld& whole, const std::map<std::string, Snapshot>& before, const std::vector<std::string>& moved,
     const std::vector<std::string>& migrations,
@@ -188,10 +188,10 @@ TEST_P(WholeWorldTest, FiveMigrationsAtOnceMoveTheirClustersAndLeaveNothingElse)
 INSTANTIATE_TEST_SUITE_P(Credentials, WholeWorldTest, testing::Bool(),
                          [](const auto& with) { return with.param ? "ManagedServiceAccount" : "TokenRequest"; });
 
-// The manager dies at moments that chance chooses, again and again.
+// The manager crashes at random points, again and again.
 class DyingManagerTest : public testing::TestWithParam<int> {};
 
-TEST_P(DyingManagerTest, ItsSuccessorsBringEverythingToTheSameEnd) {
+TEST_P(DyingManagerTest, ItsSuccessorsReachTheSameEnd) {
   WholeWorld whole{9, static_cast<std::uint64_t>(GetParam()), GetParam() % 2 == 0};
   async::Random random{static_cast<std::uint64_t>(GetParam())};
   const auto names = whole.world.world().clusters();
@@ -216,7 +216,7 @@ TEST_P(DyingManagerTest, ItsSuccessorsBringEverythingToTheSameEnd) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DyingManagerTest, testing::Range(1, 21));
 
-TEST(WholeWorldStories, ClustersGoThereAndBackAgain) {
+TEST(WholeWorldStories, ClustersMoveThereAndBackAgain) {
   WholeWorld whole{3, 5};
   const auto names = whole.world.world().clusters();
   whole.start_manager();
@@ -231,7 +231,7 @@ TEST(WholeWorldStories, ClustersGoThereAndBackAgain) {
   EXPECT_TRUE(whole.is_available("hub2", names[0]));
 }
 
-TEST(WholeWorldStories, AClusterThatIsSwitchedOffIsBroughtBackAndTheOthersMove) {
+TEST(WholeWorldStories, AClusterThatIsSwitchedOffIsRolledBackAndTheOthersMove) {
   WholeWorld whole{4, 6};
   const auto names = whole.world.world().clusters();
   std::map<std::string, Snapshot> before;
@@ -258,7 +258,7 @@ TEST(WholeWorldStories, AClusterThatIsSwitchedOffIsBroughtBackAndTheOthersMove) 
   expect_clean_move(whole, before, {names[0], names[2]}, {"m1"}, of_the_others);
 }
 
-TEST(WholeWorldStories, DeletingAMigrationInTheMiddleLeavesTheWorldAsItWas) {
+TEST(WholeWorldStories, DeletingARunningMigrationLeavesTheWorldAsItWas) {
   for (const std::chrono::milliseconds span : {300ms, 600ms, 1200ms, 5000ms, 20000ms, 60000ms}) {
     SCOPED_TRACE(std::to_string(span.count()));
     WholeWorld whole{3, 7};
