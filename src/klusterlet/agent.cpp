@@ -9,9 +9,9 @@ namespace hubferry::klusterlet {
 
 namespace {
 
-std::string join(const std::vector<std::string>& sentences) {
+std::string join(const std::vector<std::string>& messages) {
   std::string text;
-  for (const auto& sentence : sentences) text += (text.empty() ? "" : "; ") + sentence;
+  for (const auto& message : messages) text += (text.empty() ? "" : "; ") + message;
   return text;
 }
 
@@ -21,26 +21,25 @@ std::vector<std::string> AgentOptions::problems() const {
   std::vector<std::string> found;
   if (!kube::is_dns_label(cluster_name))
     found.push_back("the cluster name '" + cluster_name +
-                    "' is no name of a namespace: lower-case letters, digits and '-', at most 63 of them");
+                    "' is not a valid namespace name: at most 63 lower-case letters, digits and '-'");
   if (agent_name.empty() || agent_name.find(':') != std::string::npos)
-    found.push_back("the agent's name '" + agent_name + "' must not be empty and must not hold a ':'");
-  if (agent_name.size() > 63) found.emplace_back("the agent's name is too long: at most 63 characters");
-  if (connection_timeout <= Duration::zero()) found.emplace_back("the hub connection timeout must be above zero");
-  if (healthcheck_period <= Duration::zero())
-    found.emplace_back("the period of the cluster's health checks must be above zero");
+    found.push_back("the agent name '" + agent_name + "' must not be empty and must not contain ':'");
+  if (agent_name.size() > 63) found.emplace_back("the agent name is too long: at most 63 characters");
+  if (connection_timeout <= Duration::zero())
+    found.emplace_back("the hub connection timeout must be greater than zero");
+  if (healthcheck_period <= Duration::zero()) found.emplace_back("the health check period must be greater than zero");
   if (certificate_lifetime.count() != 0 && certificate_lifetime.count() < 3600)
-    found.emplace_back("the client certificate's expiration must be 0 (the hub decides) or at least 3600 seconds");
+    found.emplace_back("the client certificate expiration must be 0 (the hub decides) or at least 3600 seconds");
   for (const auto& url : external_server_urls)
     if (!url.starts_with("https://") || url.size() == 8)
-      found.push_back("the external server URL '" + url + "' must begin with https://");
+      found.push_back("the external server URL '" + url + "' must start with https://");
   return found;
 }
 
 std::optional<std::string> bootstrap_problem(std::size_t count, bool multiple_hubs) {
   if (multiple_hubs && count < 2)
-    return "with the feature gate MultipleHubs at least two bootstrap kubeconfigs are needed, not " +
-           std::to_string(count);
-  if (count == 0) return "a bootstrap kubeconfig is needed";
+    return "the feature gate MultipleHubs needs at least two bootstrap kubeconfigs, not " + std::to_string(count);
+  if (count == 0) return "a bootstrap kubeconfig is required";
   return std::nullopt;
 }
 

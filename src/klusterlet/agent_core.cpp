@@ -9,7 +9,7 @@ namespace hubferry::klusterlet {
 
 namespace {
 
-// A hub that returns is asked by each of its agents once in one to two minutes: 5,000 of them are some 60 a second.
+// Each agent probes a returning hub once in one to two minutes: 5,000 agents make some 60 probes a second.
 const async::BackoffPolicy selection_policy{.first = std::chrono::seconds{1}, .most = std::chrono::seconds{60}};
 
 }  // namespace
@@ -38,12 +38,12 @@ std::string_view to_string(LeaveReason reason) {
 
 AgentMetrics::AgentMetrics(obs::Metrics& metrics)
     : switches(metrics.counter_family("hubferry_klusterlet_switches_total",
-                                      "Hubs that agents have left, by the reason why.", {"reason"})),
+                                      "Hubs that agents have left, by reason.", {"reason"})),
       time_to_available(metrics.histogram("hubferry_klusterlet_time_to_available_seconds",
                                           "From leaving a hub to being available on the next one.",
                                           obs::exponential_buckets(0.25, 2, 14))),
       heartbeats(metrics.counter_family("hubferry_klusterlet_heartbeats_total",
-                                        "Renewals of the cluster's Lease, by what came of them.", {"result"})) {
+                                        "Renewals of the cluster's Lease, by result.", {"result"})) {
   for (const auto reason : {LeaveReason::denied, LeaveReason::connection_lost, LeaveReason::bootstrap_timeout,
                             LeaveReason::bootstrap_refused, LeaveReason::bootstrap_changed,
                             LeaveReason::certificate_expired, LeaveReason::certificate_rejected, LeaveReason::failed})
@@ -61,16 +61,17 @@ AgentCore::AgentCore(AgentOptions agent_options, LocalStore& local_store, Connec
       failure_backoff(selection_policy, env.clock, env.random) {}
 
 Awaitable<> AgentCore::run() {
-  phase::Machine<AgentCore, AgentRecord> machine{agent_definition(), *this, env, {.name = "klusterlet"}};
+  phase::Machine<AgentCore, AgentRecord> machine{
+      agent_definition(), *this, env, {.name = "klusterlet", .on_transition = options.on_transition}};
   const kube::Key key{{}, options.cluster_name};
   while (true) {
     const auto result = co_await machine.reconcile(key);
     if (result.outcome == phase::Reconciled::Outcome::terminal)
       throw std::runtime_error("the agent of cluster " + options.cluster_name +
-                               " cannot go on: " + record.status.state[phases::selecting].error);
+                               " failed: " + record.status.state[phases::selecting].error);
     const auto seen = store.version();
     const auto again = async::later(env.clock.now(), result.after);
-    // Who waits for a hub does not wait when there is another one to try.
+    // An agent that waits for a hub retries immediately when the list of hubs changes.
     co_await async::before_deadline(env.clock, again, store.wait_for_change(seen));
   }
 }
@@ -78,9 +79,9 @@ Awaitable<> AgentCore::run() {
 AgentView AgentCore::view() const {
   AgentView view;
   view.phase = record.status.phase;
-  if (chosen) {
-    view.hub = chosen->config.server;
-    view.bootstrap = chosen->bootstrap.name;
+  if (selected) {
+    view.hub = selected->config.server;
+    view.bootstrap = selected->bootstrap.name;
   }
   if (validity) view.certificate_expires = validity->until;
   view.available = available;
@@ -90,7 +91,7 @@ AgentView AgentCore::view() const {
 
 void AgentCore::view_changed() {
   store.report({.phase = record.status.phase,
-                .hub = chosen ? chosen->config.server : std::string{},
+                .hub = selected ? selected->config.server : std::string{},
                 .problem = problem,
                 .heartbeat_reason = heartbeat_reason,
                 .heartbeat_problem = heartbeat_problem});
@@ -102,7 +103,7 @@ void AgentCore::set_secret(HubSecret loaded) {
   secret = std::move(loaded);
 }
 
-void AgentCore::heartbeat_arrived() {
+void AgentCore::heartbeat_succeeded() {
   failed_heartbeats = 0;
   renewed_after_rejection = false;
   if (heartbeat_problem.empty()) return;
@@ -112,14 +113,14 @@ void AgentCore::heartbeat_arrived() {
 }
 
 void AgentCore::heartbeat_failed(const kube::Error& error) {
-  // A single one is lost now and then, and the next one follows in a moment.
+  // A single failure is no news: the next heartbeat follows soon.
   if (++failed_heartbeats < 2) return;
   const bool refused = error.kind == kube::ErrorKind::unauthorized || error.kind == kube::ErrorKind::forbidden;
   std::string reason = refused ? "HubKubeConfigUnauthorized" : "HubLeaseUpdateFailed";
   if (reason == heartbeat_reason) return;
   heartbeat_reason = std::move(reason);
-  heartbeat_problem =
-      "heartbeats do not reach the hub " + (chosen ? chosen->config.server : std::string{}) + ": " + error.describe();
+  heartbeat_problem = "heartbeats do not reach the hub " + (selected ? selected->config.server : std::string{}) + ": " +
+                      error.describe();
   view_changed();
 }
 
@@ -135,10 +136,10 @@ void AgentCore::became_available() {
   view_changed();
 }
 
-bool AgentCore::chosen_was_changed() const {
-  if (!chosen) return false;
+bool AgentCore::bootstrap_changed() const {
+  if (!selected) return false;
   for (const auto& candidate : store.bootstraps()) {
-    if (candidate.kubeconfig == chosen->bootstrap.kubeconfig) return false;
+    if (candidate.kubeconfig == selected->bootstrap.kubeconfig) return false;
     if (!multiple_hubs()) break;
   }
   return true;
@@ -149,7 +150,7 @@ Awaitable<> AgentCore::save_secret(HubSecret obtained) {
   while (true) {
     auto saved = co_await store.save(obtained);
     if (saved) break;
-    env.log.warn("the hub kubeconfig could not be saved, trying again", {{"error", saved.error().describe()}});
+    env.log.warn("saving the hub kubeconfig failed, retrying", {{"error", saved.error().describe()}});
     co_await backoff.pause();
   }
   set_secret(std::move(obtained));
@@ -160,7 +161,7 @@ TimePoint monotonic(async::Clock& clock, WallTime when) {
   const auto wall = clock.wall_now();
   const auto now = clock.now();
   if (when <= wall) return now;
-  // Not the difference of the two: the end of time minus a date before 1970 would run over.
+  // Not the difference of the two: the latest time minus a date before 1970 would overflow.
   if (wall.time_since_epoch().count() < 0) return async::never;
   return async::later(now, when - wall);
 }

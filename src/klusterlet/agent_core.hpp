@@ -12,16 +12,16 @@
 
 namespace hubferry::klusterlet {
 
-/// Why an agent left a hub: the label `reason`.
+/// Why an agent left a hub: the metric label `reason`.
 enum class LeaveReason {
   denied,                // hubAcceptsClient became false
-  connection_lost,       // no heartbeat reached it for the connection timeout
+  connection_lost,       // no heartbeat reached it within the connection timeout
   bootstrap_timeout,     // it did not complete our registration within the connection timeout
-  bootstrap_refused,     // while registering, it took back our credential's rights or denied us
-  bootstrap_changed,     // the bootstrap kubeconfig in use was edited or taken away
+  bootstrap_refused,     // during registration it revoked our credential's permissions or denied us
+  bootstrap_changed,     // the bootstrap kubeconfig in use was edited or removed
   certificate_expired,   // our certificate could not be renewed in time
-  certificate_rejected,  // the hub did not take our certificate any more: a new one is asked for
-  failed,                // something unexpected happened
+  certificate_rejected,  // the hub no longer accepts our certificate: a new one is requested
+  failed,                // an unexpected error
 };
 std::string_view to_string(LeaveReason reason);
 
@@ -37,16 +37,16 @@ struct AgentMetrics {
 /// Why an agent leaves a hub.
 struct Leave {
   LeaveReason reason = LeaveReason::failed;
-  std::string note;  // for people
+  std::string message;
 };
 
-/// The hub that was chosen.
-struct ChosenHub {
+/// The hub that was selected.
+struct SelectedHub {
   BootstrapConfig bootstrap;
   kube::ClientConfig config;
 };
 
-/// The machine's resource: where one agent stands. It lives in memory; see Agent.
+/// The phase machine's resource: the state of one agent. It lives in memory; see Agent.
 struct AgentRecord {
   struct Status {
     phase::Phase phase;
@@ -55,7 +55,7 @@ struct AgentRecord {
   Status status;
 };
 
-/// One agent: what its phases share. The machine's services.
+/// One agent: what its phases share. The services of its phase machine.
 class AgentCore {
  public:
   AgentCore(AgentOptions agent_options, LocalStore& local_store, Connect connect_to, kube::Env environment);
@@ -71,14 +71,14 @@ class AgentCore {
   [[nodiscard]] std::chrono::seconds certificate_lifetime() const {
     return store.certificate_lifetime().value_or(options.certificate_lifetime);
   }
-  void heartbeat_arrived();
+  void heartbeat_succeeded();
   void heartbeat_failed(const kube::Error& error);
   void set_secret(HubSecret secret);
   void became_available();
   void view_changed();
-  /// Has the bootstrap kubeconfig in use been edited, or taken out of the list?
-  [[nodiscard]] bool chosen_was_changed() const;
-  /// Saves, however often it takes: a certificate that was issued must not be asked for again.
+  /// True if the bootstrap kubeconfig in use was edited or removed from the list.
+  [[nodiscard]] bool bootstrap_changed() const;
+  /// Saves, retrying until it succeeds: a certificate that was issued must not be requested again.
   Awaitable<> save_secret(HubSecret secret);
 
   AgentOptions options;
@@ -88,20 +88,20 @@ class AgentCore {
   AgentMetrics metrics;
 
   AgentRecord record;
-  std::optional<ChosenHub> chosen;
+  std::optional<SelectedHub> selected;
   std::optional<HubSecret> secret;                 // as stored
-  bool needs_certificate = true;                   // the one in `secret` is not for the chosen hub
+  bool needs_certificate = true;                   // the one in `secret` is not for the selected hub
   std::optional<Validity> validity;                // of its certificate
   std::optional<Leave> leave;                      // why the phase Leaving was entered
   std::optional<TimePoint> left_at;                // until available again
   std::map<std::string, TimePoint> demoted_until;  // by server
   async::Backoff selection_backoff;
-  async::Backoff failure_backoff;  // after what should not happen; until available again
+  async::Backoff failure_backoff;  // after unexpected errors; reset when available again
   bool available = false;
   std::string problem;
 
   std::string rejected_certificate;      // the hub answered 401 to it for the connection timeout
-  bool renewed_after_rejection = false;  // and no heartbeat has arrived since
+  bool renewed_after_rejection = false;  // and no heartbeat has succeeded since
   unsigned failed_heartbeats = 0;        // in a row
   std::string heartbeat_reason;          // as in AgentReport
   std::string heartbeat_problem;
@@ -109,7 +109,7 @@ class AgentCore {
 
 using AgentContext = phase::Context<AgentCore>;
 
-// What the phases do. Each in a file of its own.
+// The handlers of the phases.
 Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord& record, const phase::State& last);
 Awaitable<phase::ReconcileState> bootstrap(AgentContext& context, AgentRecord& record, const phase::State& last);
 Awaitable<phase::ReconcileState> stay_joined(AgentContext& context, AgentRecord& record, const phase::State& last);
@@ -123,10 +123,10 @@ inline constexpr const char* leaving = "Leaving";
 inline constexpr const char* failed = "Failed";
 }  // namespace phases
 
-/// The one definition that all agents share.
+/// The definition that all agents share.
 phase::Definition<AgentCore, AgentRecord>& agent_definition();
 
-/// From a moment of the calendar to one that can be slept until.
+/// Converts a wall-clock time to one that can be slept until.
 TimePoint monotonic(async::Clock& clock, WallTime when);
 
 }  // namespace hubferry::klusterlet

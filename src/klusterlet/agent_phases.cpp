@@ -48,8 +48,8 @@ phase::DefaultDefinition<AgentCore, AgentRecord> make_definition() {
   return definition;
 }
 
-/// Was it the hub that failed? Then others come first for a while.
-bool is_the_hubs_fault(LeaveReason reason) {
+/// True if the hub was the cause. Other hubs are then preferred for a while.
+bool is_hub_failure(LeaveReason reason) {
   return reason == LeaveReason::denied || reason == LeaveReason::connection_lost ||
          reason == LeaveReason::bootstrap_timeout || reason == LeaveReason::bootstrap_refused;
 }
@@ -65,26 +65,26 @@ std::string agent_diagram() {
   return phase::render_mermaid(agent_definition());
 }
 
-// What must be remembered of a hub when it is left. The hub gets no request: it denied us, or cannot be reached.
+// Records what must be remembered about the hub. Nothing is sent to it: it denied us, or cannot be reached.
 Awaitable<phase::ReconcileState> leave_hub(AgentContext& context, AgentRecord&, const phase::State&) {
   auto& agent = context.services();
   const auto leave = std::exchange(agent.leave, std::nullopt).value_or(Leave{});
   const auto now = agent.env.clock.now();
   agent.metrics.switches.with({to_string(leave.reason)}).increment();
   if (!agent.left_at) agent.left_at = now;
-  if (agent.chosen) {
+  if (agent.selected) {
     context.log().warn(
-        "leaving the hub",
-        {{"server", agent.chosen->config.server}, {"reason", to_string(leave.reason)}, {"note", leave.note}});
-    if (is_the_hubs_fault(leave.reason))
-      agent.demoted_until[agent.chosen->config.server] = async::later(now, agent.connection_timeout());
+        "leaving hub",
+        {{"server", agent.selected->config.server}, {"reason", to_string(leave.reason)}, {"message", leave.message}});
+    if (is_hub_failure(leave.reason))
+      agent.demoted_until[agent.selected->config.server] = async::later(now, agent.connection_timeout());
   }
-  agent.chosen.reset();
+  agent.selected.reset();
   agent.available = false;
   agent.failed_heartbeats = 0;
   agent.heartbeat_reason.clear();
   agent.heartbeat_problem.clear();
-  // Whatever it was, it may well happen again at once: hubs must not be stormed because of it.
+  // The error may well happen again immediately: that must not flood the hubs with requests.
   if (leave.reason == LeaveReason::failed) co_await agent.failure_backoff.pause();
   co_return phase::done();
 }

@@ -55,7 +55,7 @@ bool is_refusal(const kube::Error& error) {
   return error.kind == kube::ErrorKind::forbidden || error.kind == kube::ErrorKind::unauthorized;
 }
 
-/// One attempt to have our ManagedCluster on the hub. False: try again soon.
+/// One attempt to create our ManagedCluster on the hub. False: retry.
 Awaitable<bool> ensure_cluster(AgentCore& agent, kube::Api& api) {
   const kube::Key key{{}, agent.options.cluster_name};
   auto found = co_await api.get(ocm::managed_clusters, key);
@@ -63,10 +63,10 @@ Awaitable<bool> ensure_cluster(AgentCore& agent, kube::Api& api) {
     auto wanted = cluster_object(agent);
     add_client_configs(wanted, agent.options);
     auto created = co_await api.create(ocm::managed_clusters, std::move(wanted));
-    if (created) agent.env.log.info("the cluster is registered", {{"event", "ManagedClusterCreated"}});
+    if (created) agent.env.log.info("cluster registered", {{"event", "ManagedClusterCreated"}});
     co_return created || created.error().kind == kube::ErrorKind::already_exists || is_refusal(created.error());
   }
-  // Not allowed to look: somebody else has registered the cluster, or will.
+  // Not allowed to read it: an administrator registers the cluster.
   if (!found) co_return is_refusal(found.error());
   object copy = found->json();
   if (!add_client_configs(copy, agent.options)) co_return true;
@@ -81,7 +81,7 @@ Awaitable<> register_cluster(AgentCore& agent, kube::Api& api) {
   while (!co_await ensure_cluster(agent, api)) co_await backoff.pause();
 }
 
-/// Registers the cluster again should it vanish while we wait.
+/// Registers the cluster again if it is deleted while we wait.
 Awaitable<> keep_cluster(AgentCore& agent, kube::Api& api) {
   while (true) {
     co_await agent.env.clock.sleep_for(agent.env.random.between(cluster_check_period, 2 * cluster_check_period));
@@ -89,7 +89,7 @@ Awaitable<> keep_cluster(AgentCore& agent, kube::Api& api) {
   }
 }
 
-/// Returns when the hub will not have us any more: nobody will answer the request that we wait for.
+/// Returns when the hub refuses us: the request that we wait for will not be approved.
 Awaitable<> watch_refusal(AgentCore& agent, kube::Api& api) {
   auto& env = agent.env;
   const kube::Key key{{}, agent.options.cluster_name};
@@ -101,19 +101,19 @@ Awaitable<> watch_refusal(AgentCore& agent, kube::Api& api) {
     std::string why;
     if (!found && is_refusal(found.error())) why = found.error().describe();
     if (found && acceptance_of_object(*found) == Acceptance::denied)
-      why = "the hub denies us: hubAcceptsClient is false";
+      why = "the hub denies the cluster: hubAcceptsClient is false";
     if (why.empty()) continue;
     agent.leave = Leave{LeaveReason::bootstrap_refused, std::move(why)};
     co_return;
   }
 }
 
-Awaitable<> watch_choice(AgentCore& agent) {
-  while (!agent.chosen_was_changed()) co_await agent.store.wait_for_change(agent.store.version());
+Awaitable<> watch_bootstrap(AgentCore& agent) {
+  while (!agent.bootstrap_changed()) co_await agent.store.wait_for_change(agent.store.version());
   agent.leave = Leave{LeaveReason::bootstrap_changed, "the bootstrap kubeconfig in use was changed"};
 }
 
-/// Returns when the hub has had its time. An edit of that time counts at once.
+/// Returns when the connection timeout has expired. A changed timeout takes effect immediately.
 Awaitable<> watch_deadline(AgentCore& agent) {
   const auto started = agent.env.clock.now();
   while (true) {
@@ -131,11 +131,11 @@ Awaitable<> obtain_credential(AgentCore& agent, kube::Api& api) {
   EnrolmentOptions options;
   options.identity = agent.identity();
   options.lifetime = agent.certificate_lifetime();
-  options.tell = [&agent](std::string_view reason, const std::string& note) {
-    agent.env.log.info(note, {{"event", reason}});
+  options.report = [&agent](std::string_view reason, const std::string& message) {
+    agent.env.log.info(message, {{"event", reason}});
   };
   auto enrolled = co_await enrol(api, std::move(options), agent.env);
-  HubSecret secret{.kubeconfig = hub_kubeconfig(agent.chosen->config),
+  HubSecret secret{.kubeconfig = hub_kubeconfig(agent.selected->config),
                    .certificate = std::move(enrolled.certificate),
                    .key = std::move(enrolled.key),
                    .cluster_name = agent.options.cluster_name,
@@ -146,7 +146,7 @@ Awaitable<> obtain_credential(AgentCore& agent, kube::Api& api) {
 Awaitable<> register_with_hub(AgentCore& agent, kube::Api& api) {
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
     auto unless_changed = [](AgentCore& core, async::TaskScope& all) -> Awaitable<> {
-      co_await watch_choice(core);
+      co_await watch_bootstrap(core);
       all.stop();
     };
     auto unless_refused = [](AgentCore& core, kube::Api& hub, async::TaskScope& all) -> Awaitable<> {
@@ -160,7 +160,7 @@ Awaitable<> register_with_hub(AgentCore& agent, kube::Api& api) {
     scope.spawn(unless_changed(agent, scope));
     scope.spawn(unless_refused(agent, api, scope));
     scope.spawn(unless_late(agent, scope));
-    // In this order: a certificate may be issued in no time, and who has it does not come back here.
+    // In this order: an agent that has its certificate does not come back here to register the cluster.
     co_await register_cluster(agent, api);
     if (agent.needs_certificate) {
       scope.spawn(keep_cluster(agent, api));
@@ -175,10 +175,10 @@ Awaitable<> register_with_hub(AgentCore& agent, kube::Api& api) {
 
 Awaitable<phase::ReconcileState> bootstrap(AgentContext& context, AgentRecord&, const phase::State&) {
   auto& agent = context.services();
-  if (!agent.chosen) co_return phase::go_to(phases::selecting);
+  if (!agent.selected) co_return phase::go_to(phases::selecting);
   agent.leave.reset();
-  // With the bootstrap credential only: what we hold of another hub is nobody's business here.
-  const auto api = agent.connect(agent.chosen->config);
+  // Only with the bootstrap credential: the credential for another hub must not be sent here.
+  const auto api = agent.connect(agent.selected->config);
   co_await register_with_hub(agent, *api);
   co_return agent.leave ? phase::go_to(phases::leaving) : phase::done();
 }

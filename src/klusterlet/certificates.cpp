@@ -20,10 +20,10 @@ using kube::openssl::Request;
 constexpr const char* subject_prefix = "system:open-cluster-management:";
 
 void must(bool ok, const char* what) {
-  if (!ok) throw std::runtime_error(std::string{"cannot make a certificate request: "} + what);
+  if (!ok) throw std::runtime_error(std::string{"cannot create a certificate request: "} + what);
 }
 
-/// A key must not stay behind in freed memory.
+/// A private key must not remain in freed memory.
 std::string take_secret(BIO* bio) {
   char* data = nullptr;
   const auto size = static_cast<std::size_t>(BIO_get_mem_data(bio, &data));
@@ -33,8 +33,8 @@ std::string take_secret(BIO* bio) {
 }
 
 void add_name(X509_NAME* name, int field, const std::string& value) {
-  // As UTF8String outright: with MBSTRING_UTF8 OpenSSL would insist on X.520's 64 characters, which Kubernetes ignores
-  // and which longer cluster names exceed.
+  // As UTF8String: with MBSTRING_UTF8 OpenSSL enforces X.520's limit of 64 characters, which Kubernetes ignores and
+  // longer cluster names exceed.
   must(X509_NAME_add_entry_by_NID(name, field, V_ASN1_UTF8STRING, reinterpret_cast<const unsigned char*>(value.data()),
                                   static_cast<int>(value.size()), -1, 0) == 1,
        "a name does not fit into its subject");
@@ -46,7 +46,7 @@ std::optional<WallTime> time_of(const ASN1_TIME* time) {
   const std::chrono::year_month_day day{std::chrono::year{parts.tm_year + 1900},
                                         std::chrono::month{static_cast<unsigned>(parts.tm_mon + 1)},
                                         std::chrono::day{static_cast<unsigned>(parts.tm_mday)}};
-  // What nanoseconds cannot hold is as good as never.
+  // Clamp what nanoseconds cannot represent.
   if (day.year() > std::chrono::year{2261}) return WallTime::max();
   if (day.year() < std::chrono::year{1678}) return WallTime::min();
   return std::chrono::sys_days{day} + std::chrono::hours{parts.tm_hour} + std::chrono::minutes{parts.tm_min} +
@@ -85,13 +85,13 @@ std::vector<std::string> Identity::organizations() const {
 
 SigningRequest make_signing_request(const Identity& identity) {
   const Key key{EVP_EC_gen("P-256")};
-  must(key != nullptr, "there is no key");
+  must(key != nullptr, "key generation failed");
   const Request request{X509_REQ_new()};
   must(request != nullptr && X509_REQ_set_version(request.get(), 0) == 1, "out of memory");
   auto* subject = X509_REQ_get_subject_name(request.get());
   for (const auto& organization : identity.organizations()) add_name(subject, NID_organizationName, organization);
   add_name(subject, NID_commonName, identity.common_name());
-  must(X509_REQ_set_pubkey(request.get(), key.get()) == 1, "the key does not fit");
+  must(X509_REQ_set_pubkey(request.get(), key.get()) == 1, "the key cannot be set");
   must(X509_REQ_sign(request.get(), key.get(), EVP_sha256()) > 0, "it cannot be signed");
 
   const Bio key_text = kube::openssl::make_bio();

@@ -4,7 +4,7 @@
 #include "hubferry/ocm/resources.hpp"
 #include "klusterlet/session.hpp"
 
-// What an agent says of its cluster in the ManagedCluster's status.
+// What the agent reports in the ManagedCluster's status.
 namespace hubferry::klusterlet {
 
 namespace {
@@ -30,7 +30,7 @@ kube::Condition available_condition(bool available, const std::string& message) 
           .message = "The kube-apiserver is not ok: " + message};
 }
 
-/// Says the object something else in this condition than we do?
+/// True if the condition on the object differs from ours.
 bool differs(const ocm::ManagedCluster& cluster, const kube::Condition& wanted) {
   const auto known = cluster.condition(wanted.type);
   const auto status =
@@ -67,21 +67,21 @@ Awaitable<> Session::probe_spoke() {
   }
 }
 
-/// Who is not heard is not available: the hub would take it back at once, and both would write without end. So the hub
-/// is told after a heartbeat has arrived, and told again only after a further one when it was of another opinion
-/// meanwhile.
-std::optional<bool> Session::availability_to_tell() const {
+/// A cluster whose heartbeats do not arrive is not available: the hub would revert the condition, and both would write
+/// without end. So Available is reported only after a heartbeat has succeeded, and if the hub reverted it meanwhile,
+/// again only after a further one.
+std::optional<bool> Session::availability_to_report() const {
   const auto available = availability_.available();
   if (!available || !*available) return available;
-  const auto needed = told_availability_ == available ? beats_when_told_ : 0;
+  const auto needed = reported_availability_ == available ? beats_when_reported_ : 0;
   return beats_ > needed ? available : std::nullopt;
 }
 
 bool Session::is_status_due() const {
-  // A hub that finds our clock wrong gets no status from us: its times would mislead.
+  // If the hub finds our clock out of sync it gets no status from us: its timestamps would be misleading.
   if (!is_accepted() || is_clock_off(*cluster_)) return false;
   if (certificate_condition_ || differs(*cluster_, joined_condition())) return true;
-  const auto available = availability_to_tell();
+  const auto available = availability_to_report();
   if (available && differs(*cluster_, available_condition(*available, {}))) return true;
   return health_.healthy && !health_.kubernetes_version.empty() && health_.kubernetes_version != written_version_;
 }
@@ -92,7 +92,7 @@ bool Session::put_status(object& cluster) const {
   auto& status = field.get_object();
   const auto now = agent_.env.clock.wall_now();
   bool changed = kube::set_condition(status, joined_condition(), now);
-  if (const auto available = availability_to_tell())
+  if (const auto available = availability_to_report())
     changed = kube::set_condition(status, available_condition(*available, health_.message), now) || changed;
   if (certificate_condition_) changed = kube::set_condition(status, *certificate_condition_, now) || changed;
   return put_version(status, health_.kubernetes_version) || changed;
@@ -109,13 +109,13 @@ Awaitable<> Session::write_status() {
     }
     const auto certificate = certificate_condition_;
     const auto version = health_.kubernetes_version;
-    const auto available = availability_to_tell();
+    const auto available = availability_to_report();
     const kube::Mutation mutate = [this](object& cluster) { return put_status(cluster); };
     kube::EditOptions options;
     options.subresource = "status";
     auto written = co_await kube::edit(*api_, ocm::managed_clusters, cluster_key_, mutate, options);
     if (!written) {
-      env.log.info("the cluster's status could not be written, trying again", {{"error", written.error().describe()}});
+      env.log.info("writing the cluster status failed, retrying", {{"error", written.error().describe()}});
       co_await backoff.pause();
       continue;
     }
@@ -123,10 +123,10 @@ Awaitable<> Session::write_status() {
       certificate_condition_.reset();
     written_version_ = version;
     if (available) {
-      told_availability_ = available;
-      beats_when_told_ = beats_;
+      reported_availability_ = available;
+      beats_when_reported_ = beats_;
     }
-    // What the watch will tell in a moment is known now: the same must not be written twice.
+    // Do not wait for the watch to deliver our own write: it would be written twice.
     auto decoded = ocm::managed_cluster_decoder().from_object(*written);
     if (decoded) saw_cluster(std::static_pointer_cast<const ocm::ManagedCluster>(decoded->object));
   }

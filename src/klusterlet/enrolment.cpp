@@ -16,7 +16,7 @@ using kube::resources::certificate_signing_requests;
 
 namespace {
 
-// A hub at its limit is asked again that often; a hub that fails, sooner.
+// The pause while the hub has too many requests of ours.
 constexpr auto halt_pause = std::chrono::minutes{5};
 
 object request_object(const EnrolmentOptions& options, const std::string& pem) {
@@ -41,7 +41,7 @@ Awaitable<kube::Result<std::size_t>> count_requests(kube::Api& api, std::string 
       std::ranges::count_if(listed->items, [&](const auto& item) { return item.key.name.starts_with(prefix); }));
 }
 
-/// Waits for what becomes of a request.
+/// Waits until the request is answered.
 Awaitable<RequestAnswer> wait_for_answer(kube::Api& api, std::string name, std::string public_key,
                                          const kube::Env& env) {
   kube::Key request_key{{}, std::move(name)};
@@ -69,29 +69,30 @@ Awaitable<Enrolled> enrol(kube::Api& api, EnrolmentOptions options, const kube::
   while (true) {
     auto count = co_await count_requests(api, options.identity.cluster);
     if (!count) {
-      env.log.info("cannot list certificate requests, trying again", {{"error", count.error().describe()}});
+      env.log.info("listing certificate requests failed, retrying", {{"error", count.error().describe()}});
       co_await backoff.pause();
       continue;
     }
     if (*count >= most_requests) {
-      options.tell("ClientCertificateCreationHalted",
-                   "the hub holds " + std::to_string(*count) + " certificate requests of this cluster already");
+      options.report("ClientCertificateCreationHalted",
+                     "the hub already has " + std::to_string(*count) + " certificate requests of this cluster");
       co_await env.clock.sleep_for(env.random.between(halt_pause, halt_pause + halt_pause / 4));
       continue;
     }
     auto made = make_signing_request(options.identity);
     auto created = co_await api.create(certificate_signing_requests, request_object(options, made.request));
     if (!created) {
-      env.log.info("cannot ask for a certificate, trying again", {{"error", created.error().describe()}});
+      env.log.info("creating a certificate request failed, retrying", {{"error", created.error().describe()}});
       co_await backoff.pause();
       continue;
     }
-    options.tell("CSRCreated", "a certificate request was made: " + std::string{created->name()});
+    options.report("CSRCreated", "certificate request created: " + std::string{created->name()});
     auto answer = co_await wait_for_answer(api, std::string{created->name()}, made.public_key, env);
     if (answer.state == RequestState::issued) co_return Enrolled{std::move(answer.certificate), made.key};
-    options.tell("ClientCertificateUpdateFailed", answer.state == RequestState::mismatch
-                                                      ? "the certificate that was issued is not for our key"
-                                                      : "the certificate request was given up before it was answered");
+    options.report("ClientCertificateUpdateFailed",
+                   answer.state == RequestState::mismatch
+                       ? "the issued certificate is not for our key"
+                       : "the certificate request was deleted or failed before a certificate was issued");
     co_await backoff.pause();
   }
 }

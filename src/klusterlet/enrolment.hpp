@@ -9,32 +9,32 @@
 
 namespace hubferry::klusterlet {
 
-/// What a CertificateSigningRequest amounts to for the one who made it.
+/// The state of a CertificateSigningRequest, for its requester.
 enum class RequestState {
-  waiting,   // not approved, denied (until somebody deletes it), or approved and not yet signed
-  issued,    // the certificate is there and belongs to our key
-  mismatch,  // a certificate is there, for another key
-  lost,      // it is gone, or the signer gave it up: only a new one helps
+  waiting,   // not approved yet, denied (until it is deleted), or approved and not signed yet
+  issued,    // there is a certificate for our key
+  mismatch,  // there is a certificate for another key
+  lost,      // it was deleted, or the signer failed: a new one is needed
 };
 struct RequestAnswer {
   RequestState state = RequestState::waiting;
   std::string certificate;  // when issued
 };
-/// `request` is null when there is none any more.
+/// `request` is null if it no longer exists.
 RequestAnswer answer_of(const kube::Object* request, const std::string& public_key);
 
-/// How often a hub that fails is asked again while a cluster joins it.
+/// Backoff of requests to a hub while a cluster registers.
 inline constexpr async::BackoffPolicy registration_retry{.first = std::chrono::seconds{1},
                                                          .most = std::chrono::seconds{60}};
 
-/// Hubs collect old requests by themselves; while there are this many of ours, another one helps nobody.
+/// Hubs garbage-collect old requests; while there are this many of ours, no further one is created.
 inline constexpr std::size_t most_requests = 10;
 
 struct EnrolmentOptions {
   Identity identity;
   std::chrono::seconds lifetime{0};  // zero: the hub decides
-  /// Told what happens, by the reasons that Open Cluster Management uses.
-  std::function<void(std::string_view reason, const std::string& note)> tell;
+  /// Called for each event, with the reasons that Open Cluster Management uses.
+  std::function<void(std::string_view reason, const std::string& message)> report;
 };
 
 struct Enrolled {
@@ -42,8 +42,8 @@ struct Enrolled {
   obs::Secret key;
 };
 
-/// Obtains a certificate: asks, and waits for approval and signature, however long that takes. The state of a request
-/// lives in here only; a lost one is made again, with a fresh key.
+/// Obtains a certificate: creates a request and waits for approval and signature, without a timeout. The request is
+/// remembered nowhere else; a lost one is replaced, with a fresh key.
 /// Cancellation: terminal; the request stays on the hub.
 async::Awaitable<Enrolled> enrol(kube::Api& api, EnrolmentOptions options, const kube::Env& env);
 

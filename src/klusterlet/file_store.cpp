@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr auto look_period = std::chrono::seconds{5};
+constexpr auto poll_period = std::chrono::seconds{5};
 
-// The names that kubelet's mounts have made known.
+// As in the volumes that kubelet mounts.
 constexpr const char* current_link = "..data";
 constexpr const char* next_link = "..data_tmp";
 constexpr const char* version_prefix = "..version-";
@@ -32,10 +32,10 @@ constexpr std::array<const char*, 5> keys{"kubeconfig", "tls.crt", "tls.key", "c
   throw std::system_error(code, path.string() + ": " + what);
 }
 
-/// Content and name are on disk when it returns.
+/// Synced to disk when it returns.
 void write_file(const fs::path& file, const std::string& content) {
   const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) fail(file, "cannot be made");
+  if (fd < 0) fail(file, "cannot be created");
   std::size_t written = 0;
   while (written < content.size()) {
     const auto count = ::write(fd, content.data() + written, content.size() - written);
@@ -49,14 +49,14 @@ void write_file(const fs::path& file, const std::string& content) {
   if (::fsync(fd) != 0 || ::close(fd) != 0) fail(file, "cannot be written");
 }
 
-void sync_folder(const fs::path& folder) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+void sync_directory(const fs::path& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
   ::fsync(fd);
   ::close(fd);
 }
 
-/// Puts a link in place of whatever is there.
+/// Replaces `link` atomically, whatever it is now.
 void put_link(const fs::path& target, const fs::path& link, const fs::path& scratch) {
   fs::remove(scratch);
   fs::create_symlink(target, scratch);
@@ -81,8 +81,8 @@ kube::Error to_error(const std::exception& failure) {
 
 }  // namespace
 
-FileStore::FileStore(fs::path folder, std::vector<fs::path> bootstrap_files, kube::Env env)
-    : folder_(std::move(folder)),
+FileStore::FileStore(fs::path directory, std::vector<fs::path> bootstrap_files, kube::Env env)
+    : directory_(std::move(directory)),
       bootstrap_files_(std::move(bootstrap_files)),
       bootstraps_(read_bootstraps()),
       env_(std::move(env)) {}
@@ -92,44 +92,46 @@ FileStore::~FileStore() {
 }
 
 void FileStore::lock() {
-  const auto file = folder_ / lock_file;
+  const auto file = directory_ / lock_file;
   lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (lock_ < 0) fail(file, "cannot be made");
+  if (lock_ < 0) fail(file, "cannot be created");
   if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
   const int why = errno;
   if (why == EWOULDBLOCK) {
     ::close(std::exchange(lock_, -1));
-    throw std::runtime_error(folder_.string() +
-                             ": is in use by another agent. Two agents with one identity would disturb each other: "
-                             "give each a folder of its own");
+    throw std::runtime_error(
+        directory_.string() +
+        ": is in use by another agent. Two agents with one identity would interfere with each other: "
+        "give each its own directory");
   }
-  // Some network filesystems know no locks: the agent is of more use without one than not at all.
-  env_.log.warn("the folder cannot be locked against a second agent",
-                {{"folder", folder_.string()}, {"error", std::generic_category().message(why)}});
+  // Some network filesystems do not support locks: the agent runs without one.
+  env_.log.warn("cannot lock the directory against a second agent",
+                {{"directory", directory_.string()}, {"error", std::generic_category().message(why)}});
 }
 
 void FileStore::remove_other_versions(const fs::path& kept) const {
-  // What cannot be removed does no harm.
+  // Leftovers that cannot be removed do no harm.
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator{folder_})
+  for (const auto& entry : fs::directory_iterator{directory_})
     if (entry.path().filename().string().starts_with(version_prefix) && entry.path().filename() != kept)
       fs::remove_all(entry.path(), ignored);
 }
 
 void FileStore::prepare() {
   std::error_code failure;
-  if (fs::create_directories(folder_, failure)) fs::permissions(folder_, fs::perms::owner_all, failure);
-  if (failure) throw std::runtime_error(folder_.string() + ": cannot be made: " + failure.message());
-  if (!fs::is_directory(folder_)) throw std::runtime_error(folder_.string() + ": is no folder");
-  if (::access(folder_.c_str(), R_OK | W_OK | X_OK) != 0)
-    throw std::runtime_error(folder_.string() + ": is not ours to read and write");
-  fs::permissions(folder_, fs::perms::owner_all, failure);
-  if (failure) throw std::runtime_error(folder_.string() + ": cannot be closed to others: " + failure.message());
+  if (fs::create_directories(directory_, failure)) fs::permissions(directory_, fs::perms::owner_all, failure);
+  if (failure) throw std::runtime_error(directory_.string() + ": cannot be created: " + failure.message());
+  if (!fs::is_directory(directory_)) throw std::runtime_error(directory_.string() + ": is not a directory");
+  if (::access(directory_.c_str(), R_OK | W_OK | X_OK) != 0)
+    throw std::runtime_error(directory_.string() + ": is not readable and writable for this user");
+  fs::permissions(directory_, fs::perms::owner_all, failure);
+  if (failure)
+    throw std::runtime_error(directory_.string() + ": cannot restrict its permissions: " + failure.message());
   if (lock_ >= 0) return;
   lock();
   std::error_code none;
-  const auto current = fs::read_symlink(folder_ / current_link, none);
-  fs::remove(folder_ / next_link, none);
+  const auto current = fs::read_symlink(directory_ / current_link, none);
+  fs::remove(directory_ / next_link, none);
   remove_other_versions(current);
 }
 
@@ -149,9 +151,9 @@ std::vector<BootstrapConfig> FileStore::read_bootstraps() const {
 
 Awaitable<> FileStore::run() {
   while (true) {
-    co_await env_.clock.sleep_for(look_period);
+    co_await env_.clock.sleep_for(poll_period);
     auto list = read_bootstraps();
-    // Not to be read now, perhaps because it is being replaced: what it said counts until it says something else.
+    // Unreadable now, perhaps because it is being replaced: keep the last content until there is a new one.
     for (std::size_t at = 0; at < list.size(); ++at)
       if (!list[at].unreadable.empty() && bootstraps_[at].unreadable.empty()) list[at] = bootstraps_[at];
     if (list == bootstraps_) continue;
@@ -161,13 +163,13 @@ Awaitable<> FileStore::run() {
 }
 
 std::optional<HubSecret> FileStore::read() const {
-  // Of one version, also while the next one is put in place. Without the link the files are as somebody else left them.
+  // All files of one version, also while the next one is being published. Without the link: the plain files.
   std::error_code none;
-  const auto version = fs::read_symlink(folder_ / current_link, none);
-  const auto from = none ? folder_ : folder_ / version;
+  const auto version = fs::read_symlink(directory_ / current_link, none);
+  const auto from = none ? directory_ : directory_ / version;
   std::array<std::string, keys.size()> content;
   for (std::size_t at = 0; at < keys.size(); ++at) content[at] = read_if_there(from / keys[at]);
-  // Without a kubeconfig there may still be a name to keep.
+  // Without a kubeconfig there may still be names to keep.
   if (content[0].empty() && content[3].empty() && content[4].empty()) return std::nullopt;
   return HubSecret{.kubeconfig = std::move(content[0]),
                    .certificate = std::move(content[1]),
@@ -179,20 +181,21 @@ std::optional<HubSecret> FileStore::read() const {
 void FileStore::write(const HubSecret& secret) {
   prepare();
   const fs::path name = version_prefix + env_.random.suffix(10);
-  fs::create_directory(folder_ / name);
-  fs::permissions(folder_ / name, fs::perms::owner_all);
+  fs::create_directory(directory_ / name);
+  fs::permissions(directory_ / name, fs::perms::owner_all);
   const std::array<const std::string*, keys.size()> content{
       &secret.kubeconfig, &secret.certificate, &secret.key.reveal(), &secret.cluster_name, &secret.agent_name};
-  for (std::size_t at = 0; at < keys.size(); ++at) write_file(folder_ / name / keys[at], *content[at]);
-  sync_folder(folder_ / name);
-  // From here on the new version counts, all of it.
-  put_link(name, folder_ / current_link, folder_ / next_link);
+  for (std::size_t at = 0; at < keys.size(); ++at) write_file(directory_ / name / keys[at], *content[at]);
+  sync_directory(directory_ / name);
+  // From here on the new version is in effect, all of it.
+  put_link(name, directory_ / current_link, directory_ / next_link);
   for (const auto* key : keys) {
     const auto target = fs::path{current_link} / key;
     std::error_code no_link;
-    if (fs::read_symlink(folder_ / key, no_link) != target) put_link(target, folder_ / key, folder_ / next_link);
+    if (fs::read_symlink(directory_ / key, no_link) != target)
+      put_link(target, directory_ / key, directory_ / next_link);
   }
-  sync_folder(folder_);
+  sync_directory(directory_);
   remove_other_versions(name);
 }
 

@@ -4,13 +4,13 @@
 #include "hubferry/ocm/resources.hpp"
 #include "klusterlet/session.hpp"
 
-// The cluster's Lease on its hub: the heartbeat that renews it, and the watch over its age.
+// The cluster's Lease on its hub: the heartbeat that renews it, and the check of its age.
 namespace hubferry::klusterlet {
 
 namespace {
 
 constexpr auto default_lease_duration = std::chrono::seconds{60};
-// Just past the moment until which the hub is not lost.
+// Just past the time until which the connection is not lost.
 constexpr auto instant = std::chrono::milliseconds{1};
 
 std::optional<WallTime> renew_time_of(const kube::Object& lease) {
@@ -36,17 +36,17 @@ Awaitable<> Session::beat() {
   auto& env = agent_.env;
   while (true) {
     while (!is_accepted()) co_await beat_changed_.wait();
-    tell(kube::EventType::normal, "ManagedClusterLeaseUpdateStarted", "the heartbeat has started");
+    report(kube::EventType::normal, "ManagedClusterLeaseUpdateStarted", "heartbeat started");
     async::Backoff failures{{}, env.clock, env.random};
     while (is_accepted()) {
       const auto period = lease_duration();
       const bool renewed = co_await renew_lease();
       if (renewed) failures.reset();
       const auto pause = renewed ? env.random.between(period, period + period / 4) : std::min(failures.next(), period);
-      // A changed duration counts at once.
+      // A changed duration takes effect immediately.
       co_await async::before_deadline(env.clock, async::later(env.clock.now(), pause), beat_changed_.wait());
     }
-    tell(kube::EventType::normal, "ManagedClusterLeaseUpdateStoped", "the heartbeat has stopped");
+    report(kube::EventType::normal, "ManagedClusterLeaseUpdateStoped", "heartbeat stopped");
   }
 }
 
@@ -64,7 +64,7 @@ Awaitable<bool> Session::renew_lease() {
     if (renewed) {
       timeout_.saw(now, now);
       rejected_ = false;
-      agent_.heartbeat_arrived();
+      agent_.heartbeat_succeeded();
       ++beats_;
       status_changed_.notify();
     }
@@ -77,19 +77,19 @@ Awaitable<bool> Session::renew_lease() {
 
 void Session::heartbeat_failed(const kube::Error& error) {
   rejected_ = error.kind == kube::ErrorKind::unauthorized;
-  agent_.env.log.debug("the heartbeat did not arrive", {{"error", error.describe()}});
+  agent_.env.log.debug("heartbeat failed", {{"error", error.describe()}});
   agent_.heartbeat_failed(error);
 }
 
 Awaitable<> Session::watch_connection() {
   auto& clock = agent_.env.clock;
-  if (!follow_terms()) co_return;
+  if (!apply_settings()) co_return;
   co_await read_lease();
   auto not_before = clock.now();
-  while (follow_terms()) {
+  while (apply_settings()) {
     const auto seen = agent_.store.version();
-    // One wait for both, edits of the terms and the end of the time: thousands of agents do this at once. Every
-    // heartbeat that arrives moves this on; the hub is asked only when none did.
+    // One wait for both, changed settings and the timeout: thousands of agents do this at once. Every heartbeat that
+    // succeeds postpones the timeout; the Lease is read only if none did.
     const auto due = std::max(not_before, async::later(monotonic(clock, timeout_.due()), instant));
     const bool changed = co_await async::before_deadline(clock, due, agent_.store.wait_for_change(seen));
     if (changed) {
@@ -99,16 +99,16 @@ Awaitable<> Session::watch_connection() {
     if (!timeout_.expired(clock.wall_now())) continue;
     co_await read_lease();
     if (!timeout_.expired(clock.wall_now())) continue;
-    // A hub that answers, but not to this certificate, is not lost yet: it may issue another one. Once, where there are
-    // other hubs to go to.
+    // A hub that answers, but rejects this certificate, is not lost yet: it may issue another one. Only once, if there
+    // are other hubs.
     if (rejected_ && !(agent_.multiple_hubs() && agent_.renewed_after_rejection)) {
       agent_.rejected_certificate = agent_.secret->certificate;
       agent_.renewed_after_rejection = true;
-      end(Leave{LeaveReason::certificate_rejected, "the hub does not take our certificate any more"});
+      end(Leave{LeaveReason::certificate_rejected, "the hub no longer accepts our certificate"});
       co_return;
     }
     not_before = async::later(clock.now(), agent_.connection_timeout());
-    if (!agent_.multiple_hubs()) continue;  // there is nowhere else to go
+    if (!agent_.multiple_hubs()) continue;  // there is no other hub
     end(Leave{LeaveReason::connection_lost,
               "no heartbeat has reached the hub for " + async::format_duration(agent_.connection_timeout())});
     co_return;
@@ -117,7 +117,7 @@ Awaitable<> Session::watch_connection() {
 
 Awaitable<> Session::read_lease() {
   auto& clock = agent_.env.clock;
-  // A hub that swallows requests must not delay the decision to leave it.
+  // A hub that does not answer must not delay the decision to leave it.
   kube::Request request;
   request.resource = kube::resources::leases;
   request.key = lease_key_;
@@ -129,7 +129,7 @@ Awaitable<> Session::read_lease() {
     co_return;
   }
   timeout_.missed(now);
-  // That there is no Lease yet is no failure of the connection.
+  // A Lease that does not exist yet is not a connection failure.
   if (lease.error().kind != kube::ErrorKind::not_found) heartbeat_failed(lease.error());
 }
 

@@ -28,7 +28,7 @@ std::string hub_kubeconfig(const kube::ClientConfig& bootstrap) {
   const json::object user{{"client-certificate", certificate_file}, {"client-key", key_file}};
   const json::object context{
       {"cluster", bootstrap.cluster_name}, {"user", "default-auth"}, {"namespace", "configuration"}};
-  // JSON is YAML, and needs no second writer with its own ideas of quoting.
+  // JSON is valid YAML, and needs no YAML writer.
   const json::object config{
       {"apiVersion", "v1"},
       {"kind", "Config"},
@@ -66,19 +66,19 @@ bool is_same_hub(const kube::ClientConfig& one, const kube::ClientConfig& other)
 
 std::optional<std::string> why_unusable(const HubSecret& secret, const kube::ClientConfig& config,
                                         const kube::ClientConfig& bootstrap, const Identity& identity, WallTime now) {
-  if (secret.key.empty()) return "there is no key in it";
+  if (secret.key.empty()) return "it has no private key";
   const auto chain = read_certificates(secret.certificate);
   const auto validity = validity_of(chain);
-  if (!validity) return "there is no certificate in it that can be read";
+  if (!validity) return "it has no valid certificate";
   if (!is_same_hub(config, bootstrap)) return "it is for another hub: " + config.server;
   if (secret.cluster_name != identity.cluster || secret.agent_name != identity.agent)
-    return "it is that of another agent";
+    return "it belongs to another agent";
   const auto expected = identity.common_name();
   if (std::ranges::none_of(chain, [&](const CertificateInfo& info) { return info.common_name == expected; }))
-    return "its certificate is for somebody else than " + expected;
+    return "its certificate is not for " + expected;
   if (now >= validity->until) return "its certificate expired at " + async::format_time(validity->until);
-  // Half of one version and half of another: no connection could be made with it.
-  if (!is_key_of(secret.certificate, secret.key)) return "its key is not that of its certificate";
+  // Parts of two versions: no connection could be made with it.
+  if (!is_key_of(secret.certificate, secret.key)) return "its key does not match its certificate";
   return std::nullopt;
 }
 

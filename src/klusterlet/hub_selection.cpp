@@ -8,21 +8,21 @@ namespace hubferry::klusterlet {
 
 namespace {
 
-struct Right {
+struct Permission {
   const kube::Resource& resource;
   const char* verb;
 };
 
-// In the order in which Open Cluster Management asks.
-const auto& needed_rights() {
+// In the order in which Open Cluster Management checks them.
+const auto& needed_permissions() {
   using kube::resources::certificate_signing_requests;
-  static const std::array<Right, 6> rights{{{ocm::managed_clusters, "create"},
-                                            {ocm::managed_clusters, "get"},
-                                            {certificate_signing_requests, "create"},
-                                            {certificate_signing_requests, "get"},
-                                            {certificate_signing_requests, "list"},
-                                            {certificate_signing_requests, "watch"}}};
-  return rights;
+  static const std::array<Permission, 6> permissions{{{ocm::managed_clusters, "create"},
+                                                      {ocm::managed_clusters, "get"},
+                                                      {certificate_signing_requests, "create"},
+                                                      {certificate_signing_requests, "get"},
+                                                      {certificate_signing_requests, "list"},
+                                                      {certificate_signing_requests, "watch"}}};
+  return permissions;
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ const auto& needed_rights() {
 Acceptance acceptance_of(const ocm::ManagedCluster& cluster) {
   if (cluster.hub_accepts_client()) return Acceptance::accepted;
   // The hub writes this condition when it first accepts; after a denial it stays, True until all work is gone, then
-  // False. A cluster that nobody ever looked at has none.
+  // False. A cluster that was never reviewed has none.
   if (cluster.condition(ocm::names::accepted)) return Acceptance::denied;
   if (cluster.annotation(ocm::names::accepted_on_annotation)) return Acceptance::denied;
   return Acceptance::pending;
@@ -44,7 +44,7 @@ Acceptance acceptance_of_object(const kube::Object& cluster) {
 
 HubSelection::HubSelection(std::vector<Candidate> candidates, std::string_view current_server)
     : candidates_(std::move(candidates)), reasons_(candidates_.size()) {
-  // Staying comes first, whoever failed a moment ago comes last; all else keeps its order.
+  // The current hub comes first, those that failed recently come last; the others keep their order.
   std::vector<std::size_t> last;
   std::optional<std::size_t> stay;
   for (std::size_t index = 0; index < candidates_.size(); ++index) {
@@ -63,13 +63,13 @@ HubSelection::HubSelection(std::vector<Candidate> candidates, std::string_view c
 }
 
 std::optional<std::size_t> HubSelection::next() {
-  if (chosen_ || asked_ == order_.size()) return std::nullopt;
-  return order_[asked_++];
+  if (selected_ || probed_ == order_.size()) return std::nullopt;
+  return order_[probed_++];
 }
 
 void HubSelection::report(std::size_t index, Verdict verdict) {
   if (verdict.valid) {
-    chosen_ = index;
+    selected_ = index;
     registered_ = verdict.registered;
   } else {
     reasons_[index] = std::move(verdict.reason);
@@ -77,28 +77,30 @@ void HubSelection::report(std::size_t index, Verdict verdict) {
 }
 
 std::string HubSelection::explain(std::string_view cluster) const {
-  if (candidates_.empty()) return "there is no bootstrap kubeconfig for cluster " + std::string{cluster};
-  std::string text = "no hub can be chosen for cluster " + std::string{cluster} + ":";
+  if (candidates_.empty()) return "no bootstrap kubeconfig for cluster " + std::string{cluster};
+  std::string text = "no hub can be selected for cluster " + std::string{cluster} + ":";
   for (std::size_t index = 0; index < candidates_.size(); ++index)
     text += (index == 0 ? " " : "; ") + candidates_[index].name + ": " + reasons_[index];
   return text;
 }
 
 async::Awaitable<Verdict> probe(kube::Api& api, std::string cluster) {
-  for (const auto& right : needed_rights()) {
+  for (const auto& permission : needed_permissions()) {
     kube::Key any;
-    auto allowed = co_await api.may(right.verb, right.resource, any);
+    auto allowed = co_await api.may(permission.verb, permission.resource, any);
     if (!allowed) co_return Verdict{false, allowed.error().describe(), false};
     if (!*allowed)
       co_return Verdict{
-          false, std::string{"its credential may not "} + right.verb + " " + right.resource.display_name(), false};
+          false,
+          std::string{"its credential is not allowed to "} + permission.verb + " " + permission.resource.display_name(),
+          false};
   }
   kube::Key key{{}, std::move(cluster)};
   auto found = co_await api.get(ocm::managed_clusters, key);
   if (!found && found.error().kind == kube::ErrorKind::not_found) co_return Verdict{true, {}, false};
   if (!found) co_return Verdict{false, found.error().describe(), false};
   if (acceptance_of_object(*found) == Acceptance::denied)
-    co_return Verdict{false, "it denies us: hubAcceptsClient is false in ManagedCluster " + key.name, false};
+    co_return Verdict{false, "it denies the cluster: hubAcceptsClient is false in ManagedCluster " + key.name, false};
   co_return Verdict{true, {}, true};
 }
 

@@ -44,7 +44,7 @@ std::string decoded(const kube::Object& secret, std::string_view key) {
   return kube::decode_base64(secret.string_at({"data", key})).value_or(std::string{});
 }
 
-/// Puts a field; tells whether it was another.
+/// Sets a field; true if it changed.
 bool put(object& target, std::string_view name, value wanted) {
   auto& field = target[name];
   if (field == wanted) return false;
@@ -77,33 +77,33 @@ bool put_gate(object& registration) {
   return put(registration, "featureGates", std::move(kept));
 }
 
-void read_certificate_terms(const value* registration, KlusterletWish& wish) {
+void read_certificate_settings(const value* registration, KlusterletSettings& settings) {
   if (registration == nullptr) return;
-  // What is too short for the API's own rule is left to the hub to decide.
+  // A lifetime below the API's minimum is ignored: the hub decides.
   const auto* lifetime = kube::find(*registration, {"clientCertExpirationSeconds"});
   if (lifetime != nullptr && lifetime->is_int64() && lifetime->get_int64() >= 3600)
-    wish.certificate_lifetime = std::chrono::seconds{lifetime->get_int64()};
+    settings.certificate_lifetime = std::chrono::seconds{lifetime->get_int64()};
   const auto* annotations = kube::find(*registration, {"clusterAnnotations"});
   if (annotations != nullptr && annotations->is_object())
     for (const auto& [name, text] : annotations->get_object())
-      if (text.is_string()) wish.cluster_annotations.emplace(name, text.get_string());
+      if (text.is_string()) settings.cluster_annotations.emplace(name, text.get_string());
 }
 
 }  // namespace
 
-KlusterletWish read_klusterlet(const kube::Object& klusterlet) {
-  KlusterletWish wish;
+KlusterletSettings read_klusterlet(const kube::Object& klusterlet) {
+  KlusterletSettings settings;
   const auto refuse = [&](const char* reason, std::string problem) {
-    wish.problem_reason = reason;
-    wish.problem = std::move(problem);
-    return wish;
+    settings.problem_reason = reason;
+    settings.problem = std::move(problem);
+    return settings;
   };
   const auto* registration = klusterlet.find({"spec", "registrationConfiguration"});
-  read_certificate_terms(registration, wish);
-  wish.multiple_hubs = registration != nullptr && is_gate_on(kube::find(*registration, {"featureGates"}));
-  if (!wish.multiple_hubs) {
-    wish.secrets = {ocm::names::bootstrap_secret};
-    return wish;
+  read_certificate_settings(registration, settings);
+  settings.multiple_hubs = registration != nullptr && is_gate_on(kube::find(*registration, {"featureGates"}));
+  if (!settings.multiple_hubs) {
+    settings.secrets = {ocm::names::bootstrap_secret};
+    return settings;
   }
   const auto* configs = kube::find(*registration, {"bootstrapKubeConfigs"});
   const auto type = configs != nullptr && configs->is_object() ? kube::string_at(configs->get_object(), {"type"})
@@ -116,16 +116,16 @@ KlusterletWish read_klusterlet(const kube::Object& klusterlet) {
   const auto* names = local == nullptr ? nullptr : kube::find(*local, {"kubeConfigSecrets"});
   if (names != nullptr && names->is_array())
     for (const auto& entry : names->get_array())
-      if (entry.is_object()) wish.secrets.emplace_back(kube::string_at(entry.get_object(), {"name"}));
-  if (wish.secrets.size() < 2)
+      if (entry.is_object()) settings.secrets.emplace_back(kube::string_at(entry.get_object(), {"name"}));
+  if (settings.secrets.size() < 2)
     return refuse("TooFewBootstrapKubeConfigs",
                   "the feature gate MultipleHubs is on: localSecretsConfig.kubeConfigSecrets must name at least two "
                   "Secrets, not " +
-                      std::to_string(wish.secrets.size()));
+                      std::to_string(settings.secrets.size()));
   const auto* seconds = kube::find(*local, {"hubConnectionTimeoutSeconds"});
   if (seconds != nullptr && seconds->is_int64() && seconds->get_int64() > 0)
-    wish.timeout = std::chrono::seconds{seconds->get_int64()};
-  return wish;
+    settings.timeout = std::chrono::seconds{seconds->get_int64()};
+  return settings;
 }
 
 KlusterletStore::KlusterletStore(kube::Api& api, KlusterletStoreOptions options, kube::Env env)
@@ -140,10 +140,10 @@ Awaitable<> KlusterletStore::run() {
     scope.spawn(klusterlets_.run());
     scope.spawn(secrets_.run());
     co_await wait_synced();
-    const auto look = [this](const kube::Key&, const auto&, const auto&) { look_again(); };
+    const auto look = [this](const kube::Key&, const auto&, const auto&) { apply_settings(); };
     const auto of_klusterlets = klusterlets_.subscribe(look);
     const auto of_secrets = secrets_.subscribe(look);
-    look_again();
+    apply_settings();
     co_await write_status();
   };
   co_await async::with_scope(follow);
@@ -152,7 +152,7 @@ Awaitable<> KlusterletStore::run() {
 Awaitable<> KlusterletStore::wait_ready() {
   co_await wait_synced();
   const bool there = klusterlets_.get({{}, options_.klusterlet}) != nullptr;
-  if (!there) env_.log.info("waiting for the Klusterlet to be made", {{"klusterlet", options_.klusterlet}});
+  if (!there) env_.log.info("waiting for the Klusterlet to be created", {{"klusterlet", options_.klusterlet}});
   co_await found_.wait();
 }
 
@@ -166,28 +166,29 @@ std::string KlusterletStore::cluster_name() const {
   return klusterlet == nullptr ? std::string{} : std::string{klusterlet->string_at({"spec", "clusterName"})};
 }
 
-void KlusterletStore::look_again() {
+void KlusterletStore::apply_settings() {
   const auto klusterlet = klusterlets_.get({{}, options_.klusterlet});
   if (klusterlet == nullptr) return;
   found_.set();
-  last_wish_ = read_klusterlet(*klusterlet);
+  latest_settings_ = read_klusterlet(*klusterlet);
   status_changed_.notify();
-  if (!last_wish_.problem.empty()) return;
-  const bool other_terms = wish_.multiple_hubs != last_wish_.multiple_hubs || wish_.timeout != last_wish_.timeout;
-  wish_ = last_wish_;
+  if (!latest_settings_.problem.empty()) return;
+  const bool settings_changed =
+      settings_.multiple_hubs != latest_settings_.multiple_hubs || settings_.timeout != latest_settings_.timeout;
+  settings_ = latest_settings_;
   std::vector<BootstrapConfig> list;
-  for (const auto& name : wish_.secrets) {
+  for (const auto& name : settings_.secrets) {
     BootstrapConfig config{.name = options_.ns + "/" + name, .kubeconfig = {}, .base = std::nullopt};
     const auto secret = secrets_.get({options_.ns, name});
     if (secret == nullptr)
-      config.unreadable = "there is no such Secret";
+      config.unreadable = "the Secret does not exist";
     else if (auto text = decoded(*secret, "kubeconfig"); text.empty())
       config.unreadable = "the Secret has no key kubeconfig";
     else
       config.kubeconfig = obs::Secret{std::move(text)};
     list.push_back(std::move(config));
   }
-  if (list == bootstraps_ && !other_terms) return;
+  if (list == bootstraps_ && !settings_changed) return;
   bootstraps_ = std::move(list);
   changed();
 }
@@ -202,7 +203,7 @@ Awaitable<kube::Result<std::optional<HubSecret>>> KlusterletStore::load() {
                    .key = obs::Secret{decoded(*found, "tls.key")},
                    .cluster_name = decoded(*found, "cluster-name"),
                    .agent_name = decoded(*found, "agent-name")};
-  // Without a kubeconfig there may still be a name to keep.
+  // Without a kubeconfig there may still be names to keep.
   if (secret.kubeconfig.empty() && secret.cluster_name.empty() && secret.agent_name.empty())
     co_return std::optional<HubSecret>{};
   co_return std::optional<HubSecret>{std::move(secret)};
@@ -224,7 +225,7 @@ Awaitable<kube::Result<>> KlusterletStore::put_bootstraps(std::vector<BootstrapC
                                                           std::optional<Duration> timeout) {
   array names;
   for (const auto& entry : list) {
-    // Ours are shown with their namespace.
+    // Names from this store have the namespace as prefix.
     const auto name = entry.name.substr(entry.name.rfind('/') + 1);
     names.push_back(object{{"name", name}});
     if (entry.kubeconfig.empty()) continue;
@@ -263,12 +264,12 @@ kube::Condition connection_condition(const AgentReport& report, std::int64_t obs
   kube::Condition condition{.type = "HubConnectionDegraded",
                             .status = kube::ConditionStatus::yes,
                             .reason = "HubKubeConfigMissing",
-                            .message = "the agent is " + report.phase,
+                            .message = "agent phase: " + report.phase,
                             .observed_generation = observed};
   if (report.phase == "Joined" && report.heartbeat_problem.empty()) {
     condition.status = kube::ConditionStatus::no;
     condition.reason = "HubConnectionFunctional";
-    condition.message = "the agent is at the hub " + report.hub;
+    condition.message = "agent joined hub " + report.hub;
   } else if (report.phase == "Joined") {
     condition.reason = report.heartbeat_reason;
     condition.message = report.heartbeat_problem;
@@ -286,11 +287,11 @@ bool KlusterletStore::put_conditions(object& klusterlet) const {
   const auto now = env_.clock.wall_now();
   const auto* generation = kube::find(klusterlet, {"metadata", "generation"});
   const auto observed = generation != nullptr && generation->is_int64() ? generation->get_int64() : 0;
-  const bool good = last_wish_.problem.empty();
+  const bool valid = latest_settings_.problem.empty();
   const kube::Condition applied{.type = "Applied",
-                                .status = good ? kube::ConditionStatus::yes : kube::ConditionStatus::no,
-                                .reason = good ? "KlusterletApplied" : last_wish_.problem_reason,
-                                .message = good ? "the agent follows this Klusterlet" : last_wish_.problem,
+                                .status = valid ? kube::ConditionStatus::yes : kube::ConditionStatus::no,
+                                .reason = valid ? "KlusterletApplied" : latest_settings_.problem_reason,
+                                .message = valid ? "the agent uses this Klusterlet" : latest_settings_.problem,
                                 .observed_generation = observed};
   const auto connection = connection_condition(report_, observed);
   bool changed = kube::set_condition(status, applied, now);
@@ -308,8 +309,7 @@ Awaitable<> KlusterletStore::write_status() {
     co_await status_changed_.wait();
     auto written = co_await kube::edit(api_, ocm::klusterlets, key, mutate, options);
     if (written || written.error().kind == kube::ErrorKind::not_found) continue;
-    env_.log.info("the Klusterlet's status could not be written, trying again",
-                  {{"error", written.error().describe()}});
+    env_.log.info("writing the Klusterlet status failed, retrying", {{"error", written.error().describe()}});
     co_await backoff.pause();
     status_changed_.notify();
   }

@@ -7,7 +7,7 @@
 #include "klusterlet/object_follower.hpp"
 #include "klusterlet/session.hpp"
 
-// The ManifestWork by which a hub tells its agents where they may go.
+// The ManifestWork by which a hub sends its agents their list of hubs.
 namespace hubferry::klusterlet {
 
 namespace {
@@ -45,8 +45,8 @@ std::string server_of(const BootstrapConfig& bootstrap) {
   }
 }
 
-/// The entry for this server, of which `sample` is one. Texts are compared first: most of the time they are equal, and
-/// parsing is slow.
+/// The entry for this server, for which `sample` is a kubeconfig. Texts are compared first: most of the time they are
+/// equal, and parsing is slow.
 std::vector<BootstrapConfig>::iterator find_server(std::vector<BootstrapConfig>& list, const BootstrapConfig& sample,
                                                    const std::string& server) {
   const auto equal =
@@ -130,17 +130,17 @@ Awaitable<> Session::watch_work() {
 Awaitable<bool> Session::take_work(kube::Object work) {
   const auto known = agent_.store.bootstraps();
   const auto sent = read_klusterlet_work(work);
-  auto merged = merge_bootstraps(known, sent, agent_.chosen->bootstrap, agent_.chosen->config.server);
+  auto merged = merge_bootstraps(known, sent, agent_.selected->bootstrap, agent_.selected->config.server);
   if (merged != known) {
-    // The same hub under another credential, or at another place in the list, is no reason to leave it.
-    const auto ours = find_server(merged, agent_.chosen->bootstrap, agent_.chosen->config.server);
-    if (ours != merged.end() && is_same_hub(ours->parse(), agent_.chosen->config)) agent_.chosen->bootstrap = *ours;
+    // The same hub with another credential, or at another position in the list, is no reason to leave it.
+    const auto ours = find_server(merged, agent_.selected->bootstrap, agent_.selected->config.server);
+    if (ours != merged.end() && is_same_hub(ours->parse(), agent_.selected->config)) agent_.selected->bootstrap = *ours;
     auto put = co_await agent_.store.put_bootstraps(std::move(merged), sent.timeout);
     if (!put) {
-      agent_.env.log.info("the list of hubs could not be stored, trying again", {{"error", put.error().describe()}});
+      agent_.env.log.info("storing the list of hubs failed, retrying", {{"error", put.error().describe()}});
       co_return false;
     }
-    agent_.env.log.info("the hub has sent a new list of hubs");
+    agent_.env.log.info("received a new list of hubs");
   }
   if (is_applied(work)) co_return true;
   const kube::Mutation mutate = [this](object& target) { return put_applied(target, agent_.env.clock.wall_now()); };

@@ -9,13 +9,13 @@ kube::ClientConfig BootstrapConfig::parse() const {
 
 std::optional<std::string> transport_problem(const kube::ClientConfig& config) {
   if (!config.server.starts_with("http://")) return std::nullopt;
-  return "its server " + config.server + " is not https: the credential would travel in clear";
+  return "its server " + config.server + " is not https: the credential would be sent in clear text";
 }
 
 Awaitable<kube::Result<>> LocalStore::put_bootstraps(std::vector<BootstrapConfig>, std::optional<Duration>) {
   kube::Error error;
   error.kind = kube::ErrorKind::unsupported;
-  error.message = "this agent's list of hubs is not to be changed by a hub";
+  error.message = "the list of hubs of this agent cannot be changed by a hub";
   co_return error;
 }
 
@@ -30,11 +30,11 @@ void LocalStore::changed() {
 
 Awaitable<kube::Result<>> MemoryStore::put_bootstraps(std::vector<BootstrapConfig> list,
                                                       std::optional<Duration> timeout) {
-  const bool other_terms = timeout && timeout != timeout_;
+  const bool timeout_changed = timeout && timeout != timeout_;
   if (timeout) timeout_ = timeout;
   const auto before = version();
   set_bootstraps(std::move(list));
-  if (other_terms && version() == before) changed();
+  if (timeout_changed && version() == before) changed();
   co_return kube::Result<>{};
 }
 

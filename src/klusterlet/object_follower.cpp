@@ -10,7 +10,7 @@ kube::WatchPolicy policy() {
   kube::WatchPolicy policy;
   // One object is one short list: a stream of initial events saves nothing.
   policy.stream_initial = false;
-  // A hub that returns meets all of its agents at once: let them come over a minute.
+  // All agents reconnect to a hub that comes back: spread them over a minute.
   policy.backoff.most = std::chrono::seconds{30};
   return policy;
 }
@@ -33,8 +33,8 @@ Awaitable<ObjectFollower::Pointer> ObjectFollower::next() {
     if (step.drop_stream) stream_.reset();
     if (std::holds_alternative<kube::ListNext>(step.action)) {
       co_await list();
-    } else if (auto* wish = std::get_if<kube::OpenWatch>(&step.action)) {
-      co_await open(std::move(*wish));
+    } else if (auto* request = std::get_if<kube::OpenWatch>(&step.action)) {
+      co_await open(std::move(*request));
     } else if (std::holds_alternative<kube::ReadWatch>(step.action)) {
       co_await read();
     } else {
@@ -63,13 +63,13 @@ Awaitable<> ObjectFollower::list() {
   news_ = page->items.empty() ? nullptr : std::move(page->items.front().object);
 }
 
-Awaitable<> ObjectFollower::open(kube::OpenWatch wish) {
+Awaitable<> ObjectFollower::open(kube::OpenWatch request) {
   kube::WatchOptions options;
   options.ns = key_.ns;
   options.field_selector = selector();
-  options.resource_version = std::move(wish.resource_version);
-  options.timeout = wish.timeout;
-  // Where the history has moved on, listing one object again is cheaper than a bookmark a minute.
+  options.resource_version = std::move(request.resource_version);
+  options.timeout = request.timeout;
+  // If the watch expires, relisting one object is cheaper than a bookmark every minute.
   options.bookmarks = false;
   auto opened = co_await api_.watch(resource_, std::move(options), decoder_);
   if (!opened) {
@@ -100,7 +100,8 @@ Awaitable<> ObjectFollower::read() {
 void ObjectFollower::failed(const kube::Error& error) {
   report_.input = kube::cause_of(error);
   report_.facts.retry_after = error.retry_after;
-  env_.log.debug("cannot follow an object", {{"resource", resource_.display_name()}, {"error", error.describe()}});
+  env_.log.debug("watching an object failed, retrying",
+                 {{"resource", resource_.display_name()}, {"error", error.describe()}});
 }
 
 }  // namespace hubferry::klusterlet

@@ -10,15 +10,15 @@
 
 namespace hubferry::klusterlet {
 
-/// Follows one object on a server, as a cache would, but without keeping it: thousands of agents do this at once.
+/// Lists and watches one object, as a cache does, but without keeping it: thousands of agents do this at once.
 ///
-///   auto cluster = co_await follower.next();   // the first answer tells what there is, or that there is nothing
+///   auto cluster = co_await follower.next();   // first the current object, or null
 ///
-/// Of several changes that came together only the last is told. Failures are retried here, with jitter, for ever.
+/// Of several changes that arrive together only the last is returned. Failures are retried forever, with backoff.
 /// Lifetime: api, decoder and what `env` refers to outlive it. Executor: one loop. Cancellation: terminal.
 class ObjectFollower {
  public:
-  /// Null: there is no such object.
+  /// Null: the object does not exist.
   using Pointer = std::shared_ptr<const void>;
 
   ObjectFollower(kube::Api& api, const kube::Resource& resource, kube::Key key, const kube::Decoder& decoder,
@@ -33,7 +33,7 @@ class ObjectFollower {
   };
 
   async::Awaitable<> list();
-  async::Awaitable<> open(kube::OpenWatch wish);
+  async::Awaitable<> open(kube::OpenWatch request);
   async::Awaitable<> read();
   void failed(const kube::Error& error);
   [[nodiscard]] std::string selector() const;

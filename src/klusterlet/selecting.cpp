@@ -2,24 +2,24 @@
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "klusterlet/agent_core.hpp"
 
-// The phase Selecting: which hub to go to.
+// The phase Selecting: selects the hub to join.
 namespace hubferry::klusterlet {
 
 namespace {
 
-struct Choice {
+struct Candidates {
   std::vector<BootstrapConfig> bootstraps;
   std::vector<std::optional<kube::ClientConfig>> configs;  // nullopt: unreadable
-  std::vector<Candidate> candidates;
+  std::vector<Candidate> list;
 };
 
-Choice read_choice(AgentCore& agent) {
-  Choice choice;
-  choice.bootstraps = agent.store.bootstraps();
-  if (!agent.multiple_hubs() && choice.bootstraps.size() > 1) choice.bootstraps.resize(1);
+Candidates read_candidates(AgentCore& agent) {
+  Candidates all;
+  all.bootstraps = agent.store.bootstraps();
+  if (!agent.multiple_hubs() && all.bootstraps.size() > 1) all.bootstraps.resize(1);
   const auto now = agent.env.clock.now();
   std::erase_if(agent.demoted_until, [&](const auto& entry) { return entry.second <= now; });
-  for (const auto& bootstrap : choice.bootstraps) {
+  for (const auto& bootstrap : all.bootstraps) {
     Candidate candidate{.name = bootstrap.name, .server = {}, .unreadable = {}};
     std::optional<kube::ClientConfig> config;
     try {
@@ -31,19 +31,19 @@ Choice read_choice(AgentCore& agent) {
     } catch (const kube::ConfigError& error) {
       candidate.unreadable = error.what();
     }
-    choice.configs.push_back(std::move(config));
-    choice.candidates.push_back(std::move(candidate));
+    all.configs.push_back(std::move(config));
+    all.list.push_back(std::move(candidate));
   }
-  return choice;
+  return all;
 }
 
-/// How the credential at hand would be used; nullopt when there is none, or none that can be.
-std::optional<kube::ClientConfig> config_at_hand(const AgentCore& agent, const std::optional<HubSecret>& secret) {
+/// The client configuration of the stored credential; nullopt if there is none, or it is unusable.
+std::optional<kube::ClientConfig> stored_config(const AgentCore& agent, const std::optional<HubSecret>& secret) {
   if (!secret || secret->kubeconfig.empty()) return std::nullopt;
   try {
     return client_config(*secret);
   } catch (const kube::ConfigError& error) {
-    agent.env.log.warn("the hub kubeconfig at hand cannot be used", {{"error", error.what()}});
+    agent.env.log.warn("stored hub kubeconfig is invalid", {{"error", error.what()}});
     return std::nullopt;
   }
 }
@@ -67,52 +67,51 @@ Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&,
   auto& agent = context.services();
   auto loaded = co_await agent.store.load();
   if (!loaded) {
-    auto error = phase::Error::network("the hub kubeconfig at hand cannot be read: " + loaded.error().describe());
+    auto error = phase::Error::network("cannot read the stored hub kubeconfig: " + loaded.error().describe());
     error.retry_after = agent.selection_backoff.next();
     co_return phase::failed(std::move(error));
   }
-  auto choice = read_choice(agent);
-  const auto at_hand = config_at_hand(agent, *loaded);
-  HubSelection selection{choice.candidates, at_hand ? at_hand->server : std::string{}};
+  auto all = read_candidates(agent);
+  const auto stored = stored_config(agent, *loaded);
+  HubSelection selection{all.list, stored ? stored->server : std::string{}};
   while (const auto index = selection.next()) {
-    auto verdict = co_await probe_candidate(agent, *choice.configs[*index]);
+    auto verdict = co_await probe_candidate(agent, *all.configs[*index]);
     if (!verdict.valid)
-      context.log().info("this hub cannot be chosen",
-                         {{"bootstrap", choice.candidates[*index].name}, {"reason", verdict.reason}});
+      context.log().info("hub rejected", {{"bootstrap", all.list[*index].name}, {"reason", verdict.reason}});
     selection.report(*index, std::move(verdict));
   }
-  if (!selection.chosen()) {
+  if (!selection.selected()) {
     agent.problem = selection.explain(agent.options.cluster_name);
-    agent.chosen.reset();
+    agent.selected.reset();
     agent.view_changed();
     auto error = phase::Error::network(agent.problem);
     error.retry_after = agent.selection_backoff.next();
     co_return phase::failed(std::move(error));
   }
 
-  const auto index = *selection.chosen();
+  const auto index = *selection.selected();
   agent.problem.clear();
   agent.selection_backoff.reset();
-  agent.chosen = ChosenHub{choice.bootstraps[index], std::move(*choice.configs[index])};
-  context.log().info("a hub is chosen", {{"event", "BootstrapSelected"},
-                                         {"index", index},
-                                         {"bootstrap", agent.chosen->bootstrap.name},
-                                         {"server", agent.chosen->config.server}});
-  if (agent.chosen->config.insecure_skip_tls_verify)
-    context.log().warn("this hub's identity is not verified: its kubeconfig says insecure-skip-tls-verify",
-                       {{"bootstrap", agent.chosen->bootstrap.name}, {"server", agent.chosen->config.server}});
+  agent.selected = SelectedHub{all.bootstraps[index], std::move(*all.configs[index])};
+  context.log().info("hub selected", {{"event", "BootstrapSelected"},
+                                      {"index", index},
+                                      {"bootstrap", agent.selected->bootstrap.name},
+                                      {"server", agent.selected->config.server}});
+  if (agent.selected->config.insecure_skip_tls_verify)
+    context.log().warn("hub certificate is not verified: its kubeconfig has insecure-skip-tls-verify",
+                       {{"bootstrap", agent.selected->bootstrap.name}, {"server", agent.selected->config.server}});
   agent.needs_certificate = true;
-  if (!at_hand) co_return phase::done();
-  auto unusable = why_unusable(**loaded, *at_hand, agent.chosen->config, agent.identity(), agent.env.clock.wall_now());
+  if (!stored) co_return phase::done();
+  auto unusable = why_unusable(**loaded, *stored, agent.selected->config, agent.identity(), agent.env.clock.wall_now());
   if (!unusable && (*loaded)->certificate == agent.rejected_certificate)
-    unusable = "the hub does not take its certificate any more";
+    unusable = "the hub no longer accepts its certificate";
   if (unusable) {
-    context.log().info("a new credential is needed", {{"reason", *unusable}});
+    context.log().info("new hub credential needed", {{"reason", *unusable}});
     co_return phase::done();
   }
   agent.needs_certificate = false;
   agent.set_secret(std::move(**loaded));
-  // A credential alone is no registration: the cluster may have been deleted there.
+  // A credential alone does not prove a registration: the cluster may have been deleted there.
   co_return selection.registered() ? phase::go_to(phases::joined) : phase::done();
 }
 

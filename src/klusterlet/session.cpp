@@ -14,7 +14,7 @@ kube::EventRecorderOptions recorder_options(const AgentOptions& options) {
   kube::EventRecorderOptions recorder;
   recorder.controller = "hubferry.io/klusterlet";
   recorder.instance = options.agent_name;
-  // One cluster, few reasons: what is remembered stays small.
+  // One cluster, few reasons: small limits suffice.
   recorder.most_waiting = 20;
   recorder.most_known = 50;
   return recorder;
@@ -24,12 +24,12 @@ kube::Condition certificate_condition(const Validity& validity) {
   return {.type = ocm::names::certificate_rotated,
           .status = kube::ConditionStatus::yes,
           .reason = "ClientCertificateUpdated",
-          .message = "the client certificate is valid from " + async::format_time(validity.from) + " to " +
+          .message = "client certificate is valid from " + async::format_time(validity.from) + " to " +
                      async::format_time(validity.until)};
 }
 
 constexpr auto longest_check_period = std::chrono::minutes{5};
-// However short certificates are, a hub is not asked for one after the other.
+// However short-lived certificates are, they are not requested in quick succession.
 constexpr auto least_session = std::chrono::seconds{10};
 
 }  // namespace
@@ -69,8 +69,8 @@ void Session::end(std::optional<Leave> leave) {
   scope_->stop();
 }
 
-void Session::tell(kube::EventType type, std::string_view reason, const std::string& note) {
-  agent_.env.log.info(note, {{"event", reason}});
+void Session::report(kube::EventType type, std::string_view reason, const std::string& message) {
+  agent_.env.log.info(message, {{"event", reason}});
   if (!recorder_ || cluster_ == nullptr) return;
   const kube::ObjectReference regarding{.api_version = ocm::managed_clusters.api_version(),
                                         .kind = ocm::managed_clusters.kind,
@@ -78,7 +78,7 @@ void Session::tell(kube::EventType type, std::string_view reason, const std::str
                                         .name = agent_.options.cluster_name,
                                         .uid = std::string{cluster_->uid()},
                                         .resource_version = {}};
-  recorder_->event(regarding, type, reason, "Registering", note);
+  recorder_->event(regarding, type, reason, "Registering", message);
 }
 
 Awaitable<> Session::watch_cluster() {
@@ -95,22 +95,23 @@ void Session::saw_cluster(std::shared_ptr<const ocm::ManagedCluster> cluster) {
   cluster_ = std::move(cluster);
   if (is_accepted() != beat_before || (beat_before && lease_duration() != duration_before)) beat_changed_.notify();
   status_changed_.notify();
-  judge_acceptance();
+  check_acceptance();
 }
 
-void Session::judge_acceptance() {
-  // A cluster that was deleted on its hub is not denied: if it stays away, the timeout will tell.
+void Session::check_acceptance() {
+  // A cluster that was deleted on its hub is not denied: if it does not come back, the timeout ends the session.
   if (cluster_ == nullptr) return;
   const auto acceptance = acceptance_of(*cluster_);
   was_accepted_ = was_accepted_ || acceptance == Acceptance::accepted;
   const bool denied = acceptance == Acceptance::denied || (was_accepted_ && acceptance != Acceptance::accepted);
-  if (denied && agent_.multiple_hubs()) end(Leave{LeaveReason::denied, "the hub denies us: hubAcceptsClient is false"});
+  if (denied && agent_.multiple_hubs())
+    end(Leave{LeaveReason::denied, "the hub denies the cluster: hubAcceptsClient is false"});
 }
 
-bool Session::follow_terms() {
+bool Session::apply_settings() {
   timeout_.set_timeout(agent_.connection_timeout());
-  judge_acceptance();  // with MultipleHubs a denial counts that did not before
-  if (agent_.chosen_was_changed())
+  check_acceptance();  // if MultipleHubs was switched on, an earlier denial takes effect now
+  if (agent_.bootstrap_changed())
     end(Leave{LeaveReason::bootstrap_changed, "the bootstrap kubeconfig in use was changed"});
   return !ended_;
 }
@@ -118,7 +119,7 @@ bool Session::follow_terms() {
 Awaitable<> Session::rotate() {
   auto& env = agent_.env;
   if (!agent_.validity) {
-    end(Leave{LeaveReason::certificate_expired, "the certificate cannot be read"});
+    end(Leave{LeaveReason::certificate_expired, "the certificate cannot be parsed"});
     co_return;
   }
   const auto validity = *agent_.validity;
@@ -129,7 +130,7 @@ Awaitable<> Session::rotate() {
   const auto spread = most_remaining - least_remaining;
   while (env.clock.now() < expiry &&
          !is_due_for_rotation(validity, env.clock.wall_now(), least_remaining + env.random.fraction() * spread)) {
-    // Often enough to hit the window, however narrow it is.
+    // Often enough to hit the rotation window, however narrow it is.
     const Duration window = std::chrono::duration_cast<Duration>((validity.until - validity.from) * spread);
     const Duration pause = std::min<Duration>(longest_check_period, window / 4 + std::chrono::seconds{1});
     co_await env.clock.sleep_until(std::min(async::later(env.clock.now(), pause), expiry));
@@ -147,14 +148,14 @@ Awaitable<> Session::replace_certificate() {
   EnrolmentOptions options;
   options.identity = agent_.identity();
   options.lifetime = agent_.certificate_lifetime();
-  options.tell = [this](std::string_view reason, const std::string& note) {
+  options.report = [this](std::string_view reason, const std::string& message) {
     const bool bad = reason != "CSRCreated";
-    tell(bad ? kube::EventType::warning : kube::EventType::normal, reason, note);
+    report(bad ? kube::EventType::warning : kube::EventType::normal, reason, message);
     if (!bad) return;
     certificate_condition_ = kube::Condition{.type = ocm::names::certificate_rotated,
                                              .status = kube::ConditionStatus::no,
                                              .reason = std::string{reason},
-                                             .message = note};
+                                             .message = message};
     status_changed_.notify();
   };
   auto enrolled = co_await enrol(*api_, std::move(options), agent_.env);
@@ -166,11 +167,11 @@ Awaitable<> Session::replace_certificate() {
 
 Awaitable<phase::ReconcileState> stay_joined(AgentContext& context, AgentRecord&, const phase::State&) {
   auto& agent = context.services();
-  if (!agent.chosen || !agent.secret) co_return phase::go_to(phases::selecting);
-  context.log().info("at the hub", {{"event", "HubClientConfigReady"}, {"server", agent.chosen->config.server}});
+  if (!agent.selected || !agent.secret) co_return phase::go_to(phases::selecting);
+  context.log().info("joined hub", {{"event", "HubClientConfigReady"}, {"server", agent.selected->config.server}});
   while (true) {
-    // A certificate goes only to the hub that issued it: Selecting has compared them, Bootstrapping got it from there.
-    Session session{agent, agent.connect(client_config(*agent.secret, agent.chosen->config))};
+    // A certificate is only sent to the hub that issued it: Selecting compared them, or Bootstrapping got it there.
+    Session session{agent, agent.connect(client_config(*agent.secret, agent.selected->config))};
     auto leave = co_await session.run();
     if (!leave) continue;
     agent.leave = std::move(leave);

@@ -13,11 +13,11 @@
 
 namespace hubferry::klusterlet {
 
-/// Everything that an agent does at a hub with one credential. It ends when the hub is to be left, or when a new
-/// certificate asks for a new client.
+/// Everything that an agent does at a hub with one credential. It ends when the agent leaves the hub, or when a new
+/// certificate needs a new client.
 ///
-/// Its parts are coroutines of one scope: they tell each other what they learn through the members below, and any of
-/// them can end the session. They are in session.cpp, heartbeat.cpp, cluster_status.cpp and klusterlet_work.cpp.
+/// Its parts are coroutines of one scope: they share what they observe through the members below, and any of them can
+/// end the session. They are in session.cpp, heartbeat.cpp, cluster_status.cpp and klusterlet_work.cpp.
 class Session {
  public:
   Session(AgentCore& agent, std::shared_ptr<kube::Api> api);
@@ -28,14 +28,14 @@ class Session {
  private:
   // session.cpp
   Awaitable<> watch_cluster();
-  /// What the store says now counts. False: the session has ended by it.
-  bool follow_terms();
+  /// Applies the store's current settings. False: they ended the session.
+  bool apply_settings();
   void saw_cluster(std::shared_ptr<const ocm::ManagedCluster> cluster);
-  void judge_acceptance();
+  void check_acceptance();
   Awaitable<> rotate();
   Awaitable<> replace_certificate();
   void end(std::optional<Leave> leave);
-  void tell(kube::EventType type, std::string_view reason, const std::string& note);
+  void report(kube::EventType type, std::string_view reason, const std::string& message);
 
   // heartbeat.cpp
   Awaitable<> beat();
@@ -50,7 +50,7 @@ class Session {
   Awaitable<> probe_spoke();
   Awaitable<> write_status();
   [[nodiscard]] bool is_status_due() const;
-  [[nodiscard]] std::optional<bool> availability_to_tell() const;
+  [[nodiscard]] std::optional<bool> availability_to_report() const;
   bool put_status(kube::json::object& cluster) const;
 
   // klusterlet_work.cpp
@@ -66,37 +66,38 @@ class Session {
   bool ended_ = false;
   std::optional<Leave> leave_;
 
-  std::shared_ptr<const ocm::ManagedCluster> cluster_;  // as last seen; null: there is none, or not yet
+  std::shared_ptr<const ocm::ManagedCluster> cluster_;  // as last seen; null: it does not exist, or was not read yet
   bool was_accepted_ = false;                           // since the session began
-  async::Notify beat_changed_;                          // is_accepted() or lease_duration() did
-  async::Notify status_changed_;                        // is_status_due() may have
+  async::Notify beat_changed_;                          // is_accepted() or lease_duration() changed
+  async::Notify status_changed_;                        // is_status_due() may have changed
   TimeoutRule timeout_;
-  bool rejected_ = false;  // the last heartbeat: the hub does not know our certificate
+  bool rejected_ = false;  // the last heartbeat got 401: the hub does not accept our certificate
   AvailabilityRule availability_;
-  std::uint64_t beats_ = 0;                // heartbeats that arrived
-  std::uint64_t beats_when_told_ = 0;      // when availability was last written
-  std::optional<bool> told_availability_;  // what was written then
+  std::uint64_t beats_ = 0;                    // heartbeats that succeeded
+  std::uint64_t beats_when_reported_ = 0;      // when availability was last written
+  std::optional<bool> reported_availability_;  // what was written then
   SpokeHealth health_;
   std::optional<kube::Condition> certificate_condition_;  // to be written
-  std::string written_version_;                           // of Kubernetes, as told to the hub
+  std::string written_version_;                           // of Kubernetes, as reported to the hub
 };
 
-/// The bootstrap kubeconfigs in a ManifestWork `<cluster>-klusterlet`, by which a hub tells an agent where it may go.
+/// The bootstrap kubeconfigs in the ManifestWork `<cluster>-klusterlet`, by which a hub sends an agent its list of
+/// hubs.
 struct KlusterletWork {
-  /// Of the Klusterlet's bootstrapKubeConfigs, in its order; those whose Secret is missing are left out.
+  /// Those of the Klusterlet's bootstrapKubeConfigs, in order, without those whose Secret is missing.
   std::vector<BootstrapConfig> list;
-  /// The Secret `bootstrap-hub-kubeconfig`: a fresh credential for the hub that sent this.
+  /// The Secret `bootstrap-hub-kubeconfig`: a fresh credential for the sending hub.
   std::optional<BootstrapConfig> own;
-  /// hubConnectionTimeoutSeconds, where there is a list.
+  /// hubConnectionTimeoutSeconds, if there is a list.
   std::optional<Duration> timeout;
 };
 
-/// Never throws: what is not as expected is not there.
+/// Never throws: malformed parts are ignored.
 KlusterletWork read_klusterlet_work(const kube::Object& manifest_work);
 
-/// What an agent's list becomes. A list replaces the old one, but the hub in use stays in it, at the end if it is
-/// nowhere else: an agent must be able to stay, and to come back. Without a list, a fresh credential replaces the one
-/// for the same server.
+/// The agent's new list. A list replaces the old one, but the hub in use stays in it, appended if it is missing: an
+/// agent must be able to stay, and to come back. Without a list, a fresh credential replaces the one for the same
+/// server.
 std::vector<BootstrapConfig> merge_bootstraps(const std::vector<BootstrapConfig>& known, const KlusterletWork& work,
                                               const BootstrapConfig& in_use, const std::string& server_in_use);
 

@@ -80,7 +80,7 @@ TEST_F(CertificateTest, ASecretOfAnotherAgentNeedsANewRequest) {
 }
 
 // Scenario 31.
-TEST_F(CertificateTest, ACertificateIsReplacedBeforeItExpires) {
+TEST_F(CertificateTest, ACertificateIsRotatedBeforeItExpires) {
   auto short_lived = options();
   short_lived.certificate_lifetime = 3600s;
   auto& agent = start(short_lived);
@@ -93,10 +93,10 @@ TEST_F(CertificateTest, ACertificateIsReplacedBeforeItExpires) {
   EXPECT_EQ(hub1_.requests()[0].string_at({"spec", "username"}).substr(0, 6) == "system" ||
                 hub1_.requests()[1].string_at({"spec", "username"}).substr(0, 6) == "system",
             true)
-      << "it is asked for with the old certificate";
+      << "it is requested with the old certificate";
   EXPECT_GT(*agent.view().certificate_expires, first);
   EXPECT_EQ(agent.view().phase, "Joined");
-  // Not for so long that ten requests pile up: nobody collects old ones here.
+  // Not for so long that ten requests accumulate: there is no garbage collection here.
   loop_.run_for(3h);
   EXPECT_EQ(agent.view().phase, "Joined");
   for (const auto* reason : {"denied", "connection_lost", "certificate_expired", "failed"})
@@ -104,7 +104,7 @@ TEST_F(CertificateTest, ACertificateIsReplacedBeforeItExpires) {
   EXPECT_EQ(hub2_.requests().size(), 0U);
 }
 
-TEST_F(CertificateTest, WhoseCertificateIsNotReplacedInTimeRegistersAnew) {
+TEST_F(CertificateTest, AnAgentWhoseCertificateExpiresRegistersAgain) {
   auto short_lived = options();
   short_lived.certificate_lifetime = 3600s;
   start(short_lived);
@@ -114,7 +114,7 @@ TEST_F(CertificateTest, WhoseCertificateIsNotReplacedInTimeRegistersAnew) {
   EXPECT_EQ(switches("certificate_expired"), 1);
   loop_.run(hub1_.approve_all());
   loop_.run_for(1min);
-  EXPECT_EQ(client_config(*store_.secret()).server, hub1_.url()) << "it is not the hub's fault: it stays";
+  EXPECT_EQ(client_config(*store_.secret()).server, hub1_.url()) << "the hub did not fail: it stays";
 }
 
 // Scenario 32.
@@ -136,14 +136,14 @@ TEST_F(CertificateTest, AHubWithTenRequestsOfTheClusterGetsNoMore) {
   start(patient);
   loop_.run_for(20min);
   EXPECT_EQ(hub1_.requests().size(), 10U);
-  // Kubernetes collects old ones.
+  // Kubernetes garbage-collects old ones.
   loop_.run(hub1_.must(hub1_.server.api().remove(certificate_signing_requests, {{}, "cluster1-old0"})));
   hub1_.approves = true;
   EXPECT_TRUE(until_available(hub1_, 10min));
 }
 
 // Scenario 33.
-TEST_F(CertificateTest, ACertificateForAnotherKeyIsNotTaken) {
+TEST_F(CertificateTest, ACertificateForAnotherKeyIsRejected) {
   hub1_.approves = false;
   start();
   ASSERT_TRUE(until([&] { return hub1_.requests().size() == 1; }, 10s));
@@ -157,7 +157,7 @@ TEST_F(CertificateTest, ACertificateForAnotherKeyIsNotTaken) {
   EXPECT_TRUE(until_available(hub1_));
 }
 
-TEST_F(CertificateTest, ARequestThatIsDeletedIsMadeAgain) {
+TEST_F(CertificateTest, ADeletedRequestIsCreatedAgain) {
   hub1_.approves = false;
   start();
   ASSERT_TRUE(until([&] { return hub1_.requests().size() == 1; }, 10s));
@@ -166,7 +166,7 @@ TEST_F(CertificateTest, ARequestThatIsDeletedIsMadeAgain) {
   ASSERT_TRUE(until([&] { return hub1_.requests().size() == 1 && hub1_.requests()[0].key() != key; }, 30s));
 }
 
-TEST(RequestAnswerTest, WhatBecameOfARequestDecidesWhatIsDone) {
+TEST(RequestAnswerTest, TheStateOfARequestFollowsFromItsStatus) {
   const auto made = make_signing_request({"c", "a"});
   const auto with_status = [](json::object status) {
     return kube::Object{json::object{{"metadata", json::object{{"name", "r"}}}, {"status", std::move(status)}}};
@@ -180,7 +180,7 @@ TEST(RequestAnswerTest, WhatBecameOfARequestDecidesWhatIsDone) {
   const auto approved = with_status(condition("Approved"));
   EXPECT_EQ(answer_of(&approved, made.public_key).state, RequestState::waiting);
   const auto denied = with_status(condition("Denied"));
-  EXPECT_EQ(answer_of(&denied, made.public_key).state, RequestState::waiting) << "until somebody deletes it";
+  EXPECT_EQ(answer_of(&denied, made.public_key).state, RequestState::waiting) << "until it is deleted";
   const auto failed = with_status(condition("Failed"));
   EXPECT_EQ(answer_of(&failed, made.public_key).state, RequestState::lost);
   const auto garbage = with_status({{"certificate", "AAAA"}});

@@ -50,7 +50,7 @@ TEST(CertificatesTest, NamesMayBeAsLongAsNamespaces) {
   EXPECT_EQ(chain[0].common_name, longest.common_name());
 }
 
-TEST(CertificatesTest, WhatIsNoCertificateIsNotRead) {
+TEST(CertificatesTest, InvalidCertificatesAreNotParsed) {
   EXPECT_TRUE(read_certificates("").empty());
   EXPECT_TRUE(read_certificates("no PEM at all").empty());
   EXPECT_TRUE(read_certificates("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").empty());
@@ -58,7 +58,7 @@ TEST(CertificatesTest, WhatIsNoCertificateIsNotRead) {
   EXPECT_FALSE(is_for_key("", ""));
   const auto good = sign(make_signing_request(identity));
   EXPECT_TRUE(read_certificates(good + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").empty())
-      << "half of a chain is no chain";
+      << "an incomplete chain is invalid";
 }
 
 TEST(CertificatesTest, AChainIsValidWhileAllOfItIs) {
@@ -70,7 +70,7 @@ TEST(CertificatesTest, AChainIsValidWhileAllOfItIs) {
   EXPECT_FALSE(validity_of({}));
 }
 
-TEST(CertificatesTest, ACertificateIsReplacedWhenAFifthToAQuarterOfItsLifeIsLeft) {
+TEST(CertificatesTest, ACertificateIsRotatedWhenAFifthToAQuarterOfItsLifetimeIsLeft) {
   const Validity validity{now, now + 100h};
   EXPECT_EQ(first_rotation_check(validity), now + 75h);
   EXPECT_FALSE(is_due_for_rotation(validity, now + 74h, most_remaining));
@@ -124,7 +124,7 @@ TEST_F(HubSecretTest, TheKubeconfigRefersToItsNeighboursAndHoldsNoBootstrapCrede
 }
 
 // Scenario 34.
-TEST_F(HubSecretTest, ASecretServesOnlyTheHubAndTheAgentItWasIssuedFor) {
+TEST_F(HubSecretTest, ASecretIsValidOnlyForTheHubAndTheAgentItWasIssuedFor) {
   EXPECT_EQ(why_not(bootstrap_), "");
   auto other = bootstrap_;
   other.server = "https://hub2.example:6443";
@@ -137,41 +137,42 @@ TEST_F(HubSecretTest, ASecretServesOnlyTheHubAndTheAgentItWasIssuedFor) {
   EXPECT_THAT(why_not(other), HasSubstr("another hub"));
   other = bootstrap_;
   other.token = "renewed";
-  EXPECT_EQ(why_not(other), "") << "the bootstrap credential is another matter";
+  EXPECT_EQ(why_not(other), "") << "the bootstrap credential does not matter";
 
   secret_ = secret_for({"cluster2", "agent1"});
   EXPECT_THAT(why_not(bootstrap_), HasSubstr("another agent"));
   secret_ = secret_for({"cluster1", "agent2"});
   EXPECT_THAT(why_not(bootstrap_), HasSubstr("another agent"));
   secret_.agent_name = "agent1";
-  EXPECT_THAT(why_not(bootstrap_), HasSubstr("somebody else"));
+  EXPECT_THAT(why_not(bootstrap_), HasSubstr("its certificate is not for "));
 }
 
 // Scenario 34, and 30's expired one.
-TEST_F(HubSecretTest, AnExpiredOrIncompleteSecretIsOfNoUse) {
+TEST_F(HubSecretTest, AnExpiredOrIncompleteSecretIsUnusable) {
   EXPECT_EQ(why_not(bootstrap_, now + 24h - 1s), "");
   EXPECT_THAT(why_not(bootstrap_, now + 24h + 3s), HasSubstr("expired"));
   const auto config = client_config(secret_);
   auto incomplete = secret_;
   incomplete.key = obs::Secret{};
-  EXPECT_THAT(why_unusable(incomplete, config, bootstrap_, identity, now).value_or(""), HasSubstr("no key"));
+  EXPECT_THAT(why_unusable(incomplete, config, bootstrap_, identity, now).value_or(""), HasSubstr("no private key"));
   EXPECT_THROW(client_config(incomplete), kube::ConfigError);
   incomplete = secret_;
   incomplete.certificate = "garbage";
-  EXPECT_THAT(why_unusable(incomplete, config, bootstrap_, identity, now).value_or(""), HasSubstr("no certificate"));
+  EXPECT_THAT(why_unusable(incomplete, config, bootstrap_, identity, now).value_or(""),
+              HasSubstr("no valid certificate"));
   incomplete = secret_;
   incomplete.kubeconfig = "{";
   EXPECT_THROW(client_config(incomplete), kube::ConfigError);
 }
 
-TEST_F(HubSecretTest, AKeyOfAnotherCertificateIsOfNoUse) {
+TEST_F(HubSecretTest, AKeyThatDoesNotMatchItsCertificateIsUnusable) {
   secret_.key = make_signing_request(identity).key;
-  EXPECT_THAT(why_not(bootstrap_), HasSubstr("not that of its certificate"));
+  EXPECT_THAT(why_not(bootstrap_), HasSubstr("does not match its certificate"));
   EXPECT_FALSE(is_key_of(secret_.certificate, obs::Secret{"garbage"}));
   EXPECT_FALSE(is_key_of("garbage", secret_.key));
 }
 
-TEST_F(HubSecretTest, AKubeconfigThatRefersToOtherFilesIsRefused) {
+TEST_F(HubSecretTest, AKubeconfigThatRefersToOtherFilesIsRejected) {
   auto curious = secret_;
   const auto at = curious.kubeconfig.find("tls.crt");
   curious.kubeconfig.replace(at, 7, "/etc/passwd");

@@ -59,13 +59,13 @@ class FileStoreTest : public testing::Test {
   FileStore store_{hub_, {bootstrap1_, bootstrap2_}, env_};
 };
 
-TEST_F(FileStoreTest, NothingIsMadeBeforeItIsNeeded) {
+TEST_F(FileStoreTest, NothingIsCreatedBeforeItIsNeeded) {
   EXPECT_FALSE(fs::exists(hub_));
   EXPECT_EQ(store_.read(), std::nullopt);
   EXPECT_FALSE(fs::exists(hub_));
 }
 
-TEST_F(FileStoreTest, WhatIsSavedIsThereForNobodyElse) {
+TEST_F(FileStoreTest, SavedFilesAreReadableForTheirOwnerOnly) {
   store_.write(secret("a"));
   EXPECT_EQ(store_.read(), secret("a"));
   EXPECT_EQ(mode_of(hub_), 0700U);
@@ -79,12 +79,12 @@ TEST_F(FileStoreTest, ANewVersionReplacesTheOldOneAsAWhole) {
   const auto version = fs::read_symlink(hub_ / "..data");
   store_.write(secret("b"));
   EXPECT_EQ(store_.read(), secret("b"));
-  EXPECT_NE(fs::read_symlink(hub_ / "..data"), version) << "one link leads to all of the files";
+  EXPECT_NE(fs::read_symlink(hub_ / "..data"), version) << "one link switches all files";
   EXPECT_EQ(fs::read_symlink(hub_ / "tls.crt"), fs::path{"..data"} / "tls.crt");
-  EXPECT_FALSE(fs::exists(hub_ / version)) << "old keys are not left behind";
+  EXPECT_FALSE(fs::exists(hub_ / version)) << "old keys are deleted";
 }
 
-TEST_F(FileStoreTest, AVersionThatACrashLeftUnfinishedDoesNotCount) {
+TEST_F(FileStoreTest, AnUnfinishedVersionIsIgnoredAfterACrash) {
   store_.write(secret("a"));
   fs::create_directory(hub_ / "..version-unfinished");
   write(hub_ / "..version-unfinished" / "kubeconfig", "half");
@@ -93,7 +93,7 @@ TEST_F(FileStoreTest, AVersionThatACrashLeftUnfinishedDoesNotCount) {
   EXPECT_FALSE(fs::exists(hub_ / "..version-unfinished"));
 }
 
-TEST_F(FileStoreTest, WhatACrashLeftIsClearedAwayAtTheStart) {
+TEST_F(FileStoreTest, LeftoversOfACrashAreRemovedAtTheStart) {
   {
     FileStore before{hub_, {bootstrap1_}, env_};
     before.write(secret("a"));
@@ -107,7 +107,7 @@ TEST_F(FileStoreTest, WhatACrashLeftIsClearedAwayAtTheStart) {
   EXPECT_EQ(store_.read(), secret("a"));
 }
 
-TEST_F(FileStoreTest, ASecondAgentIsKeptOutOfTheFolderWhileTheFirstLives) {
+TEST_F(FileStoreTest, ASecondAgentCannotLockTheDirectoryWhileTheFirstRuns) {
   FileStore second{hub_, {bootstrap1_}, env_};
   {
     FileStore first{hub_, {bootstrap1_}, env_};
@@ -123,7 +123,7 @@ TEST_F(FileStoreTest, ASecondAgentIsKeptOutOfTheFolderWhileTheFirstLives) {
   EXPECT_NO_THROW(second.prepare());
 }
 
-// Else an agent that lost its credential would come back as somebody else.
+// Otherwise an agent that lost its credential would come back with another name.
 TEST_F(FileStoreTest, NamesAreKeptWithoutAKubeconfigToo) {
   store_.prepare();
   write(hub_ / "cluster-name", "cluster1");
@@ -145,7 +145,7 @@ TEST_F(FileStoreTest, FilesOfAnotherAgentAreTakenOver) {
   EXPECT_TRUE(fs::is_symlink(hub_ / "kubeconfig"));
 }
 
-TEST_F(FileStoreTest, AFolderThatCannotBeUsedIsSaidSo) {
+TEST_F(FileStoreTest, AnUnusableDirectoryIsReported) {
   write(root_ / "file", "");
   FileStore inside{root_ / "file" / "hub", {bootstrap1_}, env_};
   EXPECT_THROW(inside.prepare(), std::runtime_error);
@@ -167,12 +167,12 @@ TEST_F(FileStoreTest, AnEditedBootstrapFileIsNoticed) {
   EXPECT_EQ(store_.bootstraps()[1].kubeconfig.reveal(), "other");
   fs::remove(bootstrap2_);
   loop_.run_for(10s);
-  EXPECT_EQ(store_.bootstraps()[1].kubeconfig.reveal(), "other") << "a file that is being replaced says nothing";
+  EXPECT_EQ(store_.bootstraps()[1].kubeconfig.reveal(), "other") << "a file that is being replaced is ignored";
   scope.stop();
   loop_.run(scope.join());
 }
 
-TEST_F(FileStoreTest, AMissingBootstrapFileNamesItself) {
+TEST_F(FileStoreTest, AMissingBootstrapFileIsNamed) {
   const FileStore store{hub_, {root_ / "nowhere", bootstrap1_}, env_};
   const auto list = store.bootstraps();
   ASSERT_EQ(list.size(), 2U);

@@ -105,7 +105,7 @@ TEST_F(FleetTest, AgentsWithACredentialIssuedBeforehandJoinWithoutRegistering) {
   EXPECT_TRUE(hub1_.server.objects(kube::resources::certificate_signing_requests).empty());
 }
 
-TEST_F(FleetTest, AnAgentThatIsRemovedFallsSilent) {
+TEST_F(FleetTest, ARemovedAgentSendsNoMoreHeartbeats) {
   fleet_.add({"one", {hub1_.bootstrap}, std::nullopt});
   EXPECT_THROW(fleet_.add({"one", {hub1_.bootstrap}, std::nullopt}), std::invalid_argument);
   EXPECT_THROW(fleet_.add({"No Name", {hub1_.bootstrap}, std::nullopt}), std::invalid_argument);
@@ -121,7 +121,7 @@ TEST_F(FleetTest, AnAgentThatIsRemovedFallsSilent) {
   EXPECT_EQ(fleet_.available_at(hub1_.url), 1U);
 }
 
-TEST_F(FleetTest, TroubleOnTheWayOnlyDelays) {
+TEST_F(FleetTest, FaultsOnlyDelayRegistration) {
   auto& faults = hub1_.server.faults();
   faults.on({"write"}).rate(0.2).fail(500);
   faults.on({"write"}).rate(0.1).reset_after();
@@ -134,12 +134,12 @@ TEST_F(FleetTest, TroubleOnTheWayOnlyDelays) {
   faults.clear();
   loop_.run_for(5min);
   EXPECT_EQ(fleet_.available_at(hub1_.url), 10U);
-  // Nobody asked for more certificates than brakes allow, whatever got lost.
+  // No agent requested more certificates than the limit allows, whatever was lost.
   EXPECT_LE(hub1_.server.objects(kube::resources::certificate_signing_requests).size(), 60U);
 }
 
-// Scenario 45, and how a fleet comes back to a hub that was away: all of them, spread over minutes.
-TEST_F(FleetTest, AHubThatReturnsGetsItsAgentsBackBitByBit) {
+// Scenario 45: all agents reconnect to a hub that was unreachable, spread over minutes.
+TEST_F(FleetTest, AHubThatReturnsGetsItsAgentsBackGradually) {
   for (int i = 0; i < 50; ++i) fleet_.add({"cluster-" + std::to_string(i), {hub1_.bootstrap}, std::nullopt});
   scope_.spawn(fleet_.run());
   loop_.run_for(2min);
@@ -159,9 +159,9 @@ TEST_F(FleetTest, AHubThatReturnsGetsItsAgentsBackBitByBit) {
   EXPECT_LT(most, 50U * 20U / 4U);
 }
 
-// What a migration does: the source's import controller hands out a second bootstrap kubeconfig, then the source
-// denies.
-TEST_F(FleetTest, AListOfHubsThatTheHubSendsTakesADeniedAgentToTheOtherHub) {
+// What a migration does: the source's import controller sends a second bootstrap kubeconfig, then the source denies
+// the cluster.
+TEST_F(FleetTest, ADeniedAgentSwitchesToAHubFromTheListThatItsHubSent) {
   fleet_.add({"one", {hub1_.bootstrap}, std::nullopt});
   scope_.spawn(fleet_.run());
   loop_.run_for(1min);

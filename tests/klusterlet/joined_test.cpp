@@ -24,7 +24,7 @@ TEST_F(JoinedTest, TheHeartbeatRenewsTheLeaseInEachPeriod) {
   }
 }
 
-TEST_F(JoinedTest, AnAgentAtRestAsksForNothingButItsHeartbeat) {
+TEST_F(JoinedTest, AnIdleAgentSendsOnlyHeartbeats) {
   start();
   ASSERT_TRUE(until_available(hub1_));
   loop_.run_for(1min);
@@ -36,7 +36,7 @@ TEST_F(JoinedTest, AnAgentAtRestAsksForNothingButItsHeartbeat) {
   EXPECT_GE(hub1_.count("update", "leases"), 3U);
 }
 
-TEST_F(JoinedTest, AChangedLeaseDurationCountsAtOnce) {
+TEST_F(JoinedTest, AChangedLeaseDurationTakesEffectImmediately) {
   start();
   ASSERT_TRUE(until_available(hub1_));
   loop_.run_for(5s);
@@ -62,8 +62,8 @@ TEST_F(JoinedTest, AnAgentThatComesBackRenewsAnOldLeaseInsteadOfLeavingAgain) {
   EXPECT_EQ(hub1_.requests().size(), 1U) << "a valid secret needs no new certificate";
 }
 
-// Scenario 17: a restart while nobody has accepted us yet.
-TEST_F(JoinedTest, AnAgentThatIsNotYetAcceptedWaitsWhereItIs) {
+// Scenario 17: a restart while the cluster is not accepted yet.
+TEST_F(JoinedTest, AnAgentThatIsNotAcceptedYetWaitsAtItsHub) {
   hub1_.accepts = false;
   start();
   loop_.run_for(1min);
@@ -77,8 +77,8 @@ TEST_F(JoinedTest, AnAgentThatIsNotYetAcceptedWaitsWhereItIs) {
   EXPECT_TRUE(until_available(hub1_));
 }
 
-// Scenarios 26 and 27, with a hub on which heartbeats are forbidden: it answers, and is left all the same.
-TEST_F(JoinedTest, AHubOnWhichNoHeartbeatArrivesIsLeftForTheOtherAndGoesToTheEndOfTheLine) {
+// Scenarios 26 and 27, with a hub on which heartbeats are forbidden: it answers, and is left nevertheless.
+TEST_F(JoinedTest, AHubThatGetsNoHeartbeatsIsLeftAndDemoted) {
   hub1_.server.faults().on({"update", "leases"}).always().fail(403);
   start();
   loop_.run_for(9min);
@@ -114,7 +114,7 @@ TEST_F(JoinedTest, WithoutTheGateAnAgentStaysWithItsOnlyHub) {
 }
 
 // Scenario 47.
-TEST_F(JoinedTest, TheClustersOwnHealthIsToldToTheHub) {
+TEST_F(JoinedTest, TheClustersHealthIsReportedToTheHub) {
   bool healthy = true;
   auto probed = options();
   probed.probe = [&healthy]() -> Awaitable<SpokeHealth> {
@@ -124,18 +124,18 @@ TEST_F(JoinedTest, TheClustersOwnHealthIsToldToTheHub) {
   ASSERT_TRUE(until_available(hub1_));
   EXPECT_EQ(hub1_.cluster("cluster1")->string_at({"status", "version", "kubernetes"}), "v1.31.0");
   healthy = false;
-  loop_.run_for(1min);  // until it is looked at again
+  loop_.run_for(1min);  // until the next probe
   const auto noticed = loop_.clock().now();
   EXPECT_TRUE(hub1_.is_available("cluster1"));
   ASSERT_TRUE(until([&] { return hub1_.condition("cluster1", names::available) == "False"; }, 80s));
   EXPECT_LT(loop_.clock().now() - noticed, 26s);
   EXPECT_THAT(json::serialize(hub1_.cluster("cluster1")->json()), HasSubstr("livez says 500"));
   healthy = true;
-  EXPECT_TRUE(until_available(hub1_, 10s)) << "while it fails it is asked every five seconds";
+  EXPECT_TRUE(until_available(hub1_, 10s)) << "while it fails it is probed every five seconds";
 }
 
 // Scenario 47, the probe's part.
-TEST_F(JoinedTest, WhereLivezIsNotServedHealthzIsAsked) {
+TEST_F(JoinedTest, HealthzIsProbedIfLivezIsNotServed) {
   auto api = std::shared_ptr<kube::Api>{hub1_.server.api_as(sim::admin())};
   const auto probe = probe_of(api);
   EXPECT_TRUE(loop_.run(probe()).healthy);
@@ -148,7 +148,7 @@ TEST_F(JoinedTest, WhereLivezIsNotServedHealthzIsAsked) {
 }
 
 // Scenario 48, the agent's part.
-TEST_F(JoinedTest, AHubThatFindsOurClockWrongGetsNoStatus) {
+TEST_F(JoinedTest, AHubThatFindsOurClockOutOfSyncGetsNoStatus) {
   start();
   ASSERT_TRUE(until_available(hub1_));
   const auto set = [&](const char* clock, const char* available) -> Awaitable<> {
@@ -174,7 +174,7 @@ TEST_F(JoinedTest, AHubThatFindsOurClockWrongGetsNoStatus) {
   EXPECT_TRUE(until_available(hub1_, 10s));
 }
 
-TEST_F(JoinedTest, EventsTellWhatHappens) {
+TEST_F(JoinedTest, EventsAreRecorded) {
   start();
   ASSERT_TRUE(until_available(hub1_));
   loop_.run_for(5s);
@@ -184,17 +184,17 @@ TEST_F(JoinedTest, EventsTellWhatHappens) {
   EXPECT_THAT(reasons, testing::Contains("ManagedClusterLeaseUpdateStarted"));
 }
 
-TEST_F(JoinedTest, AnEditOfTheBootstrapKubeconfigInUseMeansANewChoice) {
+TEST_F(JoinedTest, AnEditOfTheBootstrapKubeconfigInUseTriggersANewSelection) {
   start();
   ASSERT_TRUE(until_available(hub1_));
-  // Another name of the cluster stanza: a hub that was rebuilt.
+  // Another cluster name in the kubeconfig: a hub that was rebuilt.
   store_.set_bootstraps({hub1_.bootstrap("rebuilt"), hub2_.bootstrap()});
   ASSERT_TRUE(until([&] { return hub1_.requests().size() == 2; }, 10s));
   EXPECT_EQ(switches("bootstrap_changed"), 1);
   ASSERT_TRUE(until([&] { return client_config(*store_.secret()).cluster_name == "rebuilt"; }, 10s));
 }
 
-TEST_F(JoinedTest, AnEditOfOtherBootstrapKubeconfigsMeansNothing) {
+TEST_F(JoinedTest, AnEditOfOtherBootstrapKubeconfigsIsIgnored) {
   auto& agent = start();
   ASSERT_TRUE(until_available(hub1_));
   store_.set_bootstraps({hub2_.bootstrap("x"), hub1_.bootstrap(), hub2_.bootstrap("y")});
@@ -203,7 +203,7 @@ TEST_F(JoinedTest, AnEditOfOtherBootstrapKubeconfigsMeansNothing) {
   EXPECT_EQ(switches("bootstrap_changed"), 0);
 }
 
-TEST_F(JoinedTest, AHubThatIsTakenOutOfTheListIsLeft) {
+TEST_F(JoinedTest, AHubThatIsRemovedFromTheListIsLeft) {
   start();
   ASSERT_TRUE(until_available(hub1_));
   store_.set_bootstraps({hub2_.bootstrap()});

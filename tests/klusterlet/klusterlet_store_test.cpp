@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace json = boost::json;
 
-KlusterletWish wish_of(const std::string& registration) {
+KlusterletSettings settings_of(const std::string& registration) {
   return read_klusterlet(
       kube::Object{json::parse(R"({"metadata": {"name": "klusterlet"}, "spec": {"registrationConfiguration": )" +
                                registration + "}}")
@@ -25,35 +25,37 @@ KlusterletWish wish_of(const std::string& registration) {
 const std::string gate_on = R"("featureGates": [{"feature": "MultipleHubs", "mode": "Enable"}])";
 
 // Scenario 4: what upstream's operator renders into arguments.
-TEST(KlusterletWishTest, TheSecretsAreTakenInOrderWithTheDefaultTimeout) {
-  const auto wish = wish_of("{" + gate_on + R"(, "bootstrapKubeConfigs": {"type": "LocalSecrets", "localSecretsConfig":
+TEST(KlusterletSettingsTest, TheSecretsAreTakenInOrderWithTheDefaultTimeout) {
+  const auto settings =
+      settings_of("{" + gate_on + R"(, "bootstrapKubeConfigs": {"type": "LocalSecrets", "localSecretsConfig":
     {"kubeConfigSecrets": [{"name": "bootstraphub1"}, {"name": "bootstraphub2"}]}}})");
-  EXPECT_THAT(wish.problem, IsEmpty());
-  EXPECT_TRUE(wish.multiple_hubs);
-  EXPECT_THAT(wish.secrets, ElementsAre("bootstraphub1", "bootstraphub2"));
-  EXPECT_EQ(wish.timeout, 600s);
+  EXPECT_THAT(settings.problem, IsEmpty());
+  EXPECT_TRUE(settings.multiple_hubs);
+  EXPECT_THAT(settings.secrets, ElementsAre("bootstraphub1", "bootstraphub2"));
+  EXPECT_EQ(settings.timeout, 600s);
 }
 
-TEST(KlusterletWishTest, WithTheGateOffTheListDoesNotCount) {
+TEST(KlusterletSettingsTest, WithTheGateOffTheListIsIgnored) {
   for (const auto* registration : {"{}", R"({"featureGates": [{"feature": "MultipleHubs", "mode": "Disable"}]})",
                                    R"({"bootstrapKubeConfigs": {"type": "LocalSecrets", "localSecretsConfig":
            {"kubeConfigSecrets": [{"name": "a"}, {"name": "b"}]}}})"}) {
-    const auto wish = wish_of(registration);
-    EXPECT_FALSE(wish.multiple_hubs);
-    EXPECT_THAT(wish.secrets, ElementsAre("bootstrap-hub-kubeconfig"));
-    EXPECT_THAT(wish.problem, IsEmpty());
+    const auto settings = settings_of(registration);
+    EXPECT_FALSE(settings.multiple_hubs);
+    EXPECT_THAT(settings.secrets, ElementsAre("bootstrap-hub-kubeconfig"));
+    EXPECT_THAT(settings.problem, IsEmpty());
   }
 }
 
 // Scenario 5.
-TEST(KlusterletWishTest, TheGateWithoutAListIsAProblemThatSaysWhatToDo) {
+TEST(KlusterletSettingsTest, TheGateWithoutAListIsInvalidAndTheMessageSaysWhatToDo) {
   for (const auto& configs : {std::string{}, std::string{R"(, "bootstrapKubeConfigs": {"type": "None"})"},
                               std::string{R"(, "bootstrapKubeConfigs": {})"}}) {
-    const auto wish = wish_of("{" + gate_on + configs + "}");
-    EXPECT_EQ(wish.problem_reason, "BootstrapKubeConfigsMissing");
-    EXPECT_THAT(wish.problem, HasSubstr("LocalSecrets"));
+    const auto settings = settings_of("{" + gate_on + configs + "}");
+    EXPECT_EQ(settings.problem_reason, "BootstrapKubeConfigsMissing");
+    EXPECT_THAT(settings.problem, HasSubstr("LocalSecrets"));
   }
-  const auto one = wish_of("{" + gate_on + R"(, "bootstrapKubeConfigs": {"type": "LocalSecrets", "localSecretsConfig":
+  const auto one =
+      settings_of("{" + gate_on + R"(, "bootstrapKubeConfigs": {"type": "LocalSecrets", "localSecretsConfig":
     {"kubeConfigSecrets": [{"name": "a"}]}}})");
   EXPECT_EQ(one.problem_reason, "TooFewBootstrapKubeConfigs");
 }
@@ -116,7 +118,7 @@ class KlusterletStoreTest : public KlusterletTest {
   std::optional<KlusterletStore> resource_store_;
 };
 
-TEST_F(KlusterletStoreTest, TheKlusterletSaysWhereToGoAndTheSecretIsKeptBesideIt) {
+TEST_F(KlusterletStoreTest, TheKlusterletListsTheHubsAndTheCredentialIsKeptInItsNamespace) {
   EXPECT_EQ(resource_store_->cluster_name(), "cluster1");
   EXPECT_EQ(resource_store_->connection_timeout(), 300s);
   start_on_klusterlet();
@@ -131,11 +133,11 @@ TEST_F(KlusterletStoreTest, TheKlusterletSaysWhereToGoAndTheSecretIsKeptBesideIt
   stop_agents();
   start_on_klusterlet();
   loop_.run_for(1min);
-  EXPECT_EQ(hub1_.requests().size(), 1U) << "the secret serves after a restart";
+  EXPECT_EQ(hub1_.requests().size(), 1U) << "the secret is used after a restart";
 }
 
 // Scenario 5.
-TEST_F(KlusterletStoreTest, AKlusterletThatCannotBeFulfilledIsToldSoAndTheAgentGoesOn) {
+TEST_F(KlusterletStoreTest, AnInvalidKlusterletGetsAConditionAndTheAgentContinues) {
   auto& agent = start_on_klusterlet();
   ASSERT_TRUE(until_available(hub1_));
   loop_.run(patch_registration(R"({"bootstrapKubeConfigs": {"type": "None", "localSecretsConfig": null}})"));
@@ -146,7 +148,7 @@ TEST_F(KlusterletStoreTest, AKlusterletThatCannotBeFulfilledIsToldSoAndTheAgentG
   EXPECT_EQ(agent.view().phase, "Joined");
 }
 
-TEST_F(KlusterletStoreTest, ATimeoutThatIsShortenedCountsForTheOutageThatIsGoingOn) {
+TEST_F(KlusterletStoreTest, AShortenedTimeoutAppliesToTheCurrentOutage) {
   start_on_klusterlet();
   ASSERT_TRUE(until_available(hub1_));
   hub1_.server.outage(true);
@@ -157,7 +159,7 @@ TEST_F(KlusterletStoreTest, ATimeoutThatIsShortenedCountsForTheOutageThatIsGoing
   EXPECT_EQ(switches("connection_lost"), 1);
 }
 
-TEST_F(KlusterletStoreTest, TheGateCountsAtOnceForADenialThatStands) {
+TEST_F(KlusterletStoreTest, TheGateTakesEffectImmediatelyForAnEarlierDenial) {
   loop_.run(put_secret("bootstrap-hub-kubeconfig", hub1_.bootstrap()));
   loop_.run(patch_registration(R"({"featureGates": []})"));
   loop_.run_for(1s);
@@ -165,13 +167,13 @@ TEST_F(KlusterletStoreTest, TheGateCountsAtOnceForADenialThatStands) {
   ASSERT_TRUE(until_available(hub1_));
   loop_.run(hub1_.accept("cluster1", false));
   loop_.run_for(5min);
-  EXPECT_EQ(agent.view().hub, hub1_.url()) << "without the gate there is nowhere else to go";
+  EXPECT_EQ(agent.view().hub, hub1_.url()) << "without the gate there is no other hub";
   loop_.run(patch_registration(R"({"featureGates": [{"feature": "MultipleHubs", "mode": "Enable"}]})"));
   ASSERT_TRUE(until_available(hub2_));
   EXPECT_EQ(switches("denied"), 1);
 }
 
-TEST_F(KlusterletStoreTest, HeartbeatsThatFailAreToldBeforeTheHubIsLeft) {
+TEST_F(KlusterletStoreTest, FailingHeartbeatsAreReportedBeforeTheHubIsLeft) {
   start_on_klusterlet();
   ASSERT_TRUE(until_available(hub1_));
   ASSERT_TRUE(until([&] { return condition_of_klusterlet("HubConnectionDegraded") == "False"; }, 10s));
@@ -184,7 +186,7 @@ TEST_F(KlusterletStoreTest, HeartbeatsThatFailAreToldBeforeTheHubIsLeft) {
   EXPECT_TRUE(until([&] { return condition_of_klusterlet("HubConnectionDegraded") == "False"; }, 2min));
 }
 
-TEST_F(KlusterletStoreTest, CertificatesAndAnnotationsAreAsTheKlusterletWants) {
+TEST_F(KlusterletStoreTest, CertificatesAndAnnotationsFollowTheKlusterlet) {
   loop_.run(patch_registration(R"({"clientCertExpirationSeconds": 7200, "clusterAnnotations":
     {"agent.open-cluster-management.io/site": "north", "example.com/other": "ignored"}})"));
   loop_.run_for(1s);
@@ -195,8 +197,8 @@ TEST_F(KlusterletStoreTest, CertificatesAndAnnotationsAreAsTheKlusterletWants) {
   EXPECT_EQ(hub1_.cluster("cluster1")->annotation("example.com/other"), "");
 }
 
-// Without it the cluster's name is not known, and a random one would be taken.
-TEST_F(KlusterletStoreTest, AnAgentWaitsUntilThereIsAKlusterlet) {
+// Without it the cluster's name is not known, and a random one would be used.
+TEST_F(KlusterletStoreTest, AnAgentWaitsForItsKlusterlet) {
   KlusterletStoreOptions late;
   late.klusterlet = "late";
   KlusterletStore store{own_.api(), late, env_};
@@ -220,7 +222,7 @@ TEST_F(KlusterletStoreTest, AnAgentWaitsUntilThereIsAKlusterlet) {
 }
 
 // Scenario 6: the API's part.
-TEST_F(KlusterletStoreTest, ATimeoutBelowTheLeastIsRefusedByTheServer) {
+TEST_F(KlusterletStoreTest, ATimeoutBelowTheMinimumIsRejectedByTheServer) {
   auto patch = [&]() -> Awaitable<> {
     json::object change{{"spec", json::parse(R"({"registrationConfiguration": {"bootstrapKubeConfigs":
       {"localSecretsConfig": {"hubConnectionTimeoutSeconds": 179}}}})")}};
@@ -233,7 +235,7 @@ TEST_F(KlusterletStoreTest, ATimeoutBelowTheLeastIsRefusedByTheServer) {
   loop_.run(patch());
 }
 
-TEST_F(KlusterletStoreTest, AnEditOfTheSecretInUseMeansANewChoiceAndOneOfAnotherMeansNothing) {
+TEST_F(KlusterletStoreTest, AnEditOfTheSecretInUseTriggersANewSelectionAndOneOfAnotherDoesNot) {
   start_on_klusterlet();
   ASSERT_TRUE(until_available(hub1_));
   loop_.run(put_secret("hub2", hub2_.bootstrap("hub", "bootstrap2")));
@@ -253,7 +255,7 @@ TEST_F(KlusterletStoreTest, AMissingSecretIsNamedInTheReason) {
   loop_.run(remove());
   auto& agent = start_on_klusterlet();
   loop_.run_for(1min);
-  EXPECT_THAT(agent.view().problem, HasSubstr("open-cluster-management-agent/hub1: there is no such Secret"));
+  EXPECT_THAT(agent.view().problem, HasSubstr("open-cluster-management-agent/hub1: the Secret does not exist"));
   EXPECT_EQ(condition_of_klusterlet("HubConnectionDegraded"), "True");
 }
 

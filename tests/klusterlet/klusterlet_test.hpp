@@ -17,7 +17,7 @@ namespace hubferry::klusterlet::test {
 using namespace std::chrono_literals;
 namespace names = ocm::names;
 
-/// Two hubs and agents on virtual time. Whatever runs is stopped when the test ends.
+/// Two hubs and agents on virtual time. All tasks are stopped when the test ends.
 class KlusterletTest : public testing::Test {
  protected:
   KlusterletTest() {
@@ -29,7 +29,7 @@ class KlusterletTest : public testing::Test {
 
   ~KlusterletTest() override { stop_all(); }
 
-  /// Derived classes with members that run must call this before those go.
+  /// Derived classes with members that run must call this before those are destroyed.
   void stop_all() {
     stop_agents();
     scope_.stop();
@@ -66,7 +66,7 @@ class KlusterletTest : public testing::Test {
     agent_scope_.reset();
   }
 
-  /// Lets time pass until the condition holds; false when it does not within `limit`.
+  /// Runs until the condition holds; false if it does not within `limit`.
   template <typename Condition>
   bool until(Condition condition, Duration limit = 2min) {
     const auto end = loop_.clock().now() + limit;

@@ -27,7 +27,7 @@ TEST(AgentOptionsTest, MultipleHubsNeedAtLeastTwoBootstrapKubeconfigs) {
 }
 
 // Scenario 2.
-TEST(AgentOptionsTest, ACertificatesLifetimeIsAnHourAtLeastOrTheHubsChoice) {
+TEST(AgentOptionsTest, ACertificateLifetimeIsAtLeastAnHourOrDecidedByTheHub) {
   auto options = good_options();
   options.certificate_lifetime = 3599s;
   EXPECT_THAT(options.problems(), ElementsAre(HasSubstr("3600")));
@@ -46,7 +46,7 @@ TEST(AgentOptionsTest, ExternalUrlsAreHttpsAndHealthChecksHaveAPeriod) {
   EXPECT_THAT(options.problems(), ElementsAre(HasSubstr("https://")));
   options.external_server_urls.clear();
   options.healthcheck_period = 0s;
-  EXPECT_THAT(options.problems(), ElementsAre(HasSubstr("health checks")));
+  EXPECT_THAT(options.problems(), ElementsAre(HasSubstr("health check period")));
 }
 
 TEST(AgentOptionsTest, NamesMustFitIntoNamespacesAndCertificates) {
@@ -64,7 +64,7 @@ TEST(AgentOptionsTest, NamesMustFitIntoNamespacesAndCertificates) {
   EXPECT_THAT(options.problems(), ElementsAre(HasSubstr("':'")));
 }
 
-TEST(AgentOptionsTest, AllProblemsAreToldAtOnce) {
+TEST(AgentOptionsTest, AllProblemsAreReportedAtOnce) {
   AgentOptions options;
   options.connection_timeout = 0s;
   EXPECT_EQ(options.problems().size(), 3U);

@@ -11,7 +11,7 @@ using ProbeTest = KlusterletTest;
 namespace json = boost::json;
 
 // Scenario 12.
-TEST_F(ProbeTest, AHubOnWhichAnyOfTheSixRightsIsMissingIsNotChosen) {
+TEST_F(ProbeTest, AHubOnWhichAnyOfTheSixPermissionsIsMissingIsRejected) {
   struct Right {
     std::size_t rule;
     const char* verb;
@@ -43,7 +43,7 @@ TEST_F(ProbeTest, AHubOnWhichAnyOfTheSixRightsIsMissingIsNotChosen) {
   }
 }
 
-TEST_F(ProbeTest, TheRightsAreAskedForInOrderAndNoFurtherThanNeeded) {
+TEST_F(ProbeTest, ThePermissionsAreCheckedInOrderAndNoFurtherThanNeeded) {
   start();
   ASSERT_TRUE(until_available(hub1_));
   std::vector<std::string> first;
@@ -55,27 +55,27 @@ TEST_F(ProbeTest, TheRightsAreAskedForInOrderAndNoFurtherThanNeeded) {
 }
 
 // Scenario 14.
-TEST_F(ProbeTest, AHubThatDoesNotShowTheClusterThoughItShouldIsNotChosen) {
+TEST_F(ProbeTest, AHubThatFailsToReturnTheClusterIsRejected) {
   hub1_.server.faults().on({"get", "managedclusters"}).always().fail(403);
   start();
   EXPECT_TRUE(until_available(hub2_, 30s));
 }
 
 // Scenarios 8 and 16.
-TEST_F(ProbeTest, WhenNoHubAnswersTheAgentSaysSoAndGoesOnUntilOneDoes) {
+TEST_F(ProbeTest, WhenNoHubAnswersTheAgentReportsItAndRetries) {
   hub1_.server.outage(true);
   hub2_.server.outage(true);
   auto& agent = start();
   loop_.run_for(10min);
   EXPECT_EQ(agent.view().phase, "Selecting");
   EXPECT_THAT(agent.view().problem, testing::AllOf(HasSubstr("hub1-bootstrap"), HasSubstr("hub2-bootstrap")));
-  EXPECT_THAT(agent.states()["Selecting"].error, HasSubstr("no hub can be chosen"));
+  EXPECT_THAT(agent.states()["Selecting"].error, HasSubstr("no hub can be selected"));
   hub2_.server.outage(false);
   EXPECT_TRUE(until_available(hub2_, 3min));
   EXPECT_TRUE(agent.view().problem.empty());
 }
 
-// A firewall that swallows packets.
+// A firewall that drops packets.
 TEST_F(ProbeTest, AHubThatNeverAnswersCostsTenSeconds) {
   hub1_.server.faults().on({"create", "selfsubjectaccessreviews"}).always().delay(sim::Latency::fixed(24h));
   start();
@@ -102,15 +102,15 @@ TEST_F(ProbeTest, ANewListEndsTheWaitForAHub) {
 }
 
 // Scenario 15.
-TEST_F(ProbeTest, AnUnreadableKubeconfigIsPassedOver) {
+TEST_F(ProbeTest, AnUnreadableKubeconfigIsSkipped) {
   BootstrapConfig broken{"broken", obs::Secret{"{ no yaml"}, std::nullopt};
   store_.set_bootstraps({broken, hub2_.bootstrap()});
   start();
   EXPECT_TRUE(until_available(hub2_, 30s));
 }
 
-// A hub that takes the bootstrap credential back while we wait, as the rollback of a migration does.
-TEST_F(ProbeTest, AHubThatRefusesUsWhileWeRegisterIsLeftWithoutWaitingForTheTimeout) {
+// A hub that revokes the bootstrap credential while we wait, as the rollback of a migration does.
+TEST_F(ProbeTest, AHubThatRefusesTheRegistrationIsLeftBeforeTheTimeout) {
   start();
   ASSERT_TRUE(until_available(hub1_));
   hub2_.approves = false;
@@ -123,8 +123,8 @@ TEST_F(ProbeTest, AHubThatRefusesUsWhileWeRegisterIsLeftWithoutWaitingForTheTime
   EXPECT_EQ(switches("bootstrap_refused"), 1);
 }
 
-// What [OURS] promises to a hub that returns: its agents ask seldom while it is away.
-TEST_F(ProbeTest, AHubThatIsAwayIsAskedSeldom) {
+// Agents probe a hub rarely while it is unreachable, so that it is not flooded when it returns.
+TEST_F(ProbeTest, AnUnreachableHubIsProbedRarely) {
   start();
   ASSERT_TRUE(until_available(hub1_));
   hub1_.server.outage(true);

@@ -25,7 +25,7 @@ using async::Awaitable;
 using testing::HasSubstr;
 namespace json = boost::json;
 
-// So that a lost hub is noticed within seconds; far above what a heartbeat takes on a busy machine.
+// So that an unreachable hub is noticed within seconds; far above what a heartbeat takes on a busy machine.
 constexpr int lease_seconds = 1;
 constexpr const char* timeout_flag = "--hub-connection-timeout=15s";
 
@@ -103,7 +103,7 @@ class AgentProcess {
 
   Process& process() { return *process_; }
   const std::string& cluster() const { return cluster_; }
-  /// The hub whose credential it holds.
+  /// The hub whose credential it has.
   std::string server() const {
     const auto text = content_of(folder_ + "/kubeconfig");
     if (text.empty()) return {};
@@ -136,7 +136,7 @@ class KlusterletProcessTest : public testing::Test {
     loop_.run(hub2_->write_bootstrap(folder_.file("bootstrap2")));
   }
 
-  /// Waits until that holds; false after far too long.
+  /// Waits until the condition holds; false after a timeout.
   bool eventually(const std::function<bool()>& condition) {
     const auto give_up = std::chrono::steady_clock::now() + 90s;
     while (std::chrono::steady_clock::now() < give_up) {
@@ -151,7 +151,7 @@ class KlusterletProcessTest : public testing::Test {
     if (eventually(
             [&] { return agent.server() == hub.config().server && loop_.run(hub.is_available(agent.cluster())); }))
       return true;
-    ADD_FAILURE() << agent.cluster() << " is not available at " << hub.config().server << "; it says:\n"
+    ADD_FAILURE() << agent.cluster() << " is not available at " << hub.config().server << "; its log:\n"
                   << agent.process().err();
     return false;
   }
@@ -174,17 +174,17 @@ TEST_F(KlusterletProcessTest, ThreeAgentsAlwaysEndOnTheRightHub) {
   AgentProcess three{"three", folder_.path()};
   for (auto* agent : {&one, &two, &three}) ASSERT_TRUE(comes_to(*hub1_, *agent));
 
-  // Denied by hub1: this one leaves at once, the others stay.
+  // Denied by hub1: this one leaves immediately, the others stay.
   loop_.run(hub1_->accept("one", false));
   ASSERT_TRUE(comes_to(*hub2_, one));
   EXPECT_EQ(two.server(), hub1_->config().server);
 
-  // Stopped: it takes connections and does not answer.
+  // Stopped: it accepts connections and does not answer.
   hub1_->process().signal(SIGSTOP);
   ASSERT_TRUE(comes_to(*hub2_, two));
   ASSERT_TRUE(comes_to(*hub2_, three));
 
-  // Back again: nobody returns while hub2 is well.
+  // Resumed: no agent returns while hub2 is reachable.
   hub1_->process().signal(SIGCONT);
   loop_.run(hub1_->accept("one", true));
   loop_.run(clock_.sleep_for(3s));
@@ -210,7 +210,7 @@ TEST_F(KlusterletProcessTest, ThreeAgentsAlwaysEndOnTheRightHub) {
   }
 }
 
-TEST_F(KlusterletProcessTest, AnAgentThatStartsAgainKeepsItsNameAndItsCertificate) {
+TEST_F(KlusterletProcessTest, ARestartedAgentKeepsItsNameAndItsCertificate) {
   loop_.run(hub1_->add_cluster("one"));
   std::string certificate;
   {
@@ -226,8 +226,8 @@ TEST_F(KlusterletProcessTest, AnAgentThatStartsAgainKeepsItsNameAndItsCertificat
   EXPECT_EQ(content_of(folder_.file("one/tls.crt")), certificate);
 }
 
-// To take a failure for "nobody yet" would register the same cluster a second time, under another name.
-TEST_F(KlusterletProcessTest, AnIdentityThatCannotBeReadIsWaitedFor) {
+// To treat a read failure as "no identity yet" would register the cluster a second time, under another name.
+TEST_F(KlusterletProcessTest, AnAgentWaitsUntilItsPreviousIdentityCanBeRead) {
   loop_.run(hub1_->add_cluster("one"));
   const auto obstacle = folder_.file("one/agent-name");
   std::filesystem::create_directories(obstacle);
@@ -238,7 +238,7 @@ TEST_F(KlusterletProcessTest, AnIdentityThatCannotBeReadIsWaitedFor) {
   ASSERT_TRUE(comes_to(*hub1_, agent));
 }
 
-TEST_F(KlusterletProcessTest, ASecondAgentInTheSameFolderIsRefused) {
+TEST_F(KlusterletProcessTest, ASecondAgentInTheSameDirectoryIsRejected) {
   AgentProcess first{"one", folder_.path()};
   first.process().await_error_text("agent starting");
   AgentProcess second{"one", folder_.path()};
@@ -247,7 +247,7 @@ TEST_F(KlusterletProcessTest, ASecondAgentInTheSameFolderIsRefused) {
 }
 
 // Hubs and credential are where an operator keeps them: in Secrets of the managed cluster, named by its Klusterlet.
-TEST_F(KlusterletProcessTest, AKlusterletOnTheOwnClusterLeadsTheAgent) {
+TEST_F(KlusterletProcessTest, AKlusterletOnTheOwnClusterConfiguresTheAgent) {
   const std::string ns = "open-cluster-management-agent";
   HubProcess own{"own", folder_.path(), env_, loop_.executor()};
   loop_.run(own.create(kube::resources::namespaces, {{"metadata", json::object{{"name", ns}}}}));
@@ -286,7 +286,7 @@ TEST_F(KlusterletProcessTest, AKlusterletOnTheOwnClusterLeadsTheAgent) {
 struct BadInput {
   std::vector<std::string> flags;
   int code;
-  const char* sentence;
+  const char* message;
 };
 
 TEST(KlusterletCommandTest, BadInputIsNamedAndNothingIsLeftBehind) {
@@ -315,7 +315,7 @@ TEST(KlusterletCommandTest, BadInputIsNamedAndNothingIsLeftBehind) {
       {{"--feature-gates", "MultipleHubs"}, 2, "needs =true or =false"},
       {files("nowhere", "nowhere-else"), 1, "No such file"},
       {files("broken", "broken"), 1, "broken"},
-      {files("plain", "plain"), 1, "the credential would travel in clear"},
+      {files("plain", "plain"), 1, "the credential would be sent in clear text"},
       {{"--cluster-annotations", "example.com/a=b"}, 2, "agent.open-cluster-management.io"},
       {{"--cluster-annotations", "agent.open-cluster-management.io/a"}, 2, "NAME=VALUE"},
       {{"--klusterlet-name", "My Klusterlet"}, 2, "--klusterlet-name: 'My Klusterlet' is not a valid name"},
@@ -327,9 +327,9 @@ TEST(KlusterletCommandTest, BadInputIsNamedAndNothingIsLeftBehind) {
     std::vector<std::string> command{hubferry_binary(), "klusterlet"};
     command.insert(command.end(), one.flags.begin(), one.flags.end());
     Process process{command};
-    EXPECT_EQ(process.wait(), one.code) << one.sentence;
-    EXPECT_THAT(process.err(), HasSubstr(one.sentence));
-    EXPECT_NE(::access(path("hub").c_str(), F_OK), 0) << one.sentence << ": nothing must be made";
+    EXPECT_EQ(process.wait(), one.code) << one.message;
+    EXPECT_THAT(process.err(), HasSubstr(one.message));
+    EXPECT_NE(::access(path("hub").c_str(), F_OK), 0) << one.message << ": nothing must be created";
   }
 }
 

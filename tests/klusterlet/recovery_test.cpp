@@ -6,7 +6,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Agents whose credential, hub or settings are not as they should be.
+/// Agents with an invalid credential, hub or setting.
 class RecoveryTest : public KlusterletTest {
  protected:
   static sim::FaultTarget leases() {
@@ -24,8 +24,8 @@ class RecoveryTest : public KlusterletTest {
   }
 };
 
-// A save that was torn by something other than us, or a Secret that was edited by hand.
-TEST_F(RecoveryTest, AKeyThatIsNotThatOfItsCertificateIsReplacedByOneRequest) {
+// A Secret that was edited by hand, or written in parts by another program.
+TEST_F(RecoveryTest, AKeyThatDoesNotMatchItsCertificateIsReplacedByOneRequest) {
   start();
   ASSERT_TRUE(until_available(hub1_));
   stop_agents();
@@ -39,7 +39,7 @@ TEST_F(RecoveryTest, AKeyThatIsNotThatOfItsCertificateIsReplacedByOneRequest) {
   EXPECT_TRUE(is_key_of(store_.secret()->certificate, store_.secret()->key));
 }
 
-TEST_F(RecoveryTest, ACredentialThatNoClientCanBeMadeOfStormsNobody) {
+TEST_F(RecoveryTest, AnUnusableCredentialDoesNotFloodTheHub) {
   unsigned refused = 0;
   const Connect picky = [&](const kube::ClientConfig& config) {
     if (config.client_certificate_pem.empty()) return hub1_.connect(config);
@@ -50,13 +50,13 @@ TEST_F(RecoveryTest, ACredentialThatNoClientCanBeMadeOfStormsNobody) {
   agent_scope_.emplace(loop_.executor());
   agent_scope_->spawn(agents_.back()->run());
   loop_.run_for(30min);
-  EXPECT_GT(refused, 1U) << "it must go on trying";
+  EXPECT_GT(refused, 1U) << "it must keep retrying";
   EXPECT_LT(refused, 60U);
   EXPECT_LT(hub1_.server.requests().size(), 1000U);
 }
 
 // A hub with a new signer answers 401 to the certificates of the old one.
-TEST_F(RecoveryTest, AHubThatRejectsTheCertificateIsAskedForAnotherBeforeItIsLeft) {
+TEST_F(RecoveryTest, ANewCertificateIsRequestedBeforeAHubThatRejectsTheOldOneIsLeft) {
   auto& agent = start();
   ASSERT_TRUE(until_available(hub1_));
   hub1_.server.faults().on(leases()).always().fail(401);
@@ -80,7 +80,7 @@ TEST_F(RecoveryTest, AHubThatRejectsTheNewCertificateTooIsLeft) {
   EXPECT_EQ(agent.view().hub, hub2_.url());
 }
 
-TEST_F(RecoveryTest, WithOneHubOnlyANewCertificateIsAskedForToo) {
+TEST_F(RecoveryTest, WithOneHubOnlyANewCertificateIsRequestedToo) {
   auto alone = options();
   alone.multiple_hubs = false;
   start(alone);
@@ -94,7 +94,7 @@ TEST_F(RecoveryTest, WithOneHubOnlyANewCertificateIsAskedForToo) {
   EXPECT_FALSE(hub2_.cluster("cluster1"));
 }
 
-TEST_F(RecoveryTest, AHubWithoutTlsIsPassedOverWithASentence) {
+TEST_F(RecoveryTest, AHubWithoutTlsIsRejectedWithAReason) {
   store_.set_bootstraps({reached_by("http://hub1.example:6443", false), hub2_.bootstrap()});
   auto& agent = start();
   ASSERT_TRUE(until_available(hub2_));
@@ -103,22 +103,22 @@ TEST_F(RecoveryTest, AHubWithoutTlsIsPassedOverWithASentence) {
   store_.set_bootstraps({reached_by("http://hub1.example:6443", false)});
   auto& stuck = start();
   loop_.run_for(1min);
-  EXPECT_THAT(stuck.view().problem, HasSubstr("the credential would travel in clear"));
+  EXPECT_THAT(stuck.view().problem, HasSubstr("the credential would be sent in clear text"));
 }
 
-TEST_F(RecoveryTest, AHubWhoseIdentityIsNotVerifiedIsWarnedOf) {
+TEST_F(RecoveryTest, AnUnverifiedHubCertificateIsLoggedAsAWarning) {
   obs::LogCapture log;
   store_.set_bootstraps({reached_by(hub1_.url(), true), hub2_.bootstrap()});
-  const kube::Env told{env_.clock, env_.random, env_.metrics, log.logger()};
-  agents_.push_back(std::make_unique<Agent>(options(), store_, connect(), told));
+  const kube::Env logging{env_.clock, env_.random, env_.metrics, log.logger()};
+  agents_.push_back(std::make_unique<Agent>(options(), store_, connect(), logging));
   agent_scope_.emplace(loop_.executor());
   agent_scope_->spawn(agents_.back()->run());
   ASSERT_TRUE(until_available(hub1_));
   EXPECT_TRUE(log.contains("insecure-skip-tls-verify"));
 }
 
-// The waits of an agent that registers were long before somebody shortened them.
-TEST_F(RecoveryTest, AShorterTimeoutFromAHubCountsAtOnce) {
+// The timeout is shortened while an agent waits for its registration.
+TEST_F(RecoveryTest, AShorterTimeoutFromAHubTakesEffectImmediately) {
   hub1_.approves = false;
   start();
   loop_.run_for(2min);

@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 const WallTime start = WallTime{} + 1000h;
 
 // Scenario 25.
-TEST(TimeoutRuleTest, OnlyAStrictlyOlderHeartbeatMeansThatTheHubIsLost) {
+TEST(TimeoutRuleTest, TheConnectionIsLostOnlyAfterTheTimeoutHasFullyPassed) {
   TimeoutRule rule{5s, start};
   const auto now = start + 60s;
   rule.saw(now - 2s, now);
@@ -23,7 +23,7 @@ TEST(TimeoutRuleTest, OnlyAStrictlyOlderHeartbeatMeansThatTheHubIsLost) {
 }
 
 // Scenario 26.
-TEST(TimeoutRuleTest, ALeaseThatCouldNeverBeReadCountsFromTheFirstAttempt) {
+TEST(TimeoutRuleTest, TheTimeoutOfALeaseThatWasNeverReadStartsAtTheFirstAttempt) {
   TimeoutRule rule{60s, start};
   rule.missed(start);
   rule.missed(start + 30s);
@@ -32,7 +32,7 @@ TEST(TimeoutRuleTest, ALeaseThatCouldNeverBeReadCountsFromTheFirstAttempt) {
 }
 
 // Scenario 27.
-TEST(TimeoutRuleTest, ErrorsAfterAGoodReadingKeepTheRenewTime) {
+TEST(TimeoutRuleTest, ErrorsAfterASuccessfulReadKeepTheRenewTime) {
   TimeoutRule rule{60s, start};
   rule.saw(start + 20s, start + 21s);
   rule.missed(start + 70s);
@@ -41,7 +41,7 @@ TEST(TimeoutRuleTest, ErrorsAfterAGoodReadingKeepTheRenewTime) {
 }
 
 // Scenario 22, the rule's part.
-TEST(TimeoutRuleTest, AnOldLeaseDoesNotCountInTheFirstTenSeconds) {
+TEST(TimeoutRuleTest, AnOldLeaseIsIgnoredInTheFirstTenSeconds) {
   TimeoutRule rule{60s, start};
   rule.saw(start - 2h, start);
   EXPECT_FALSE(rule.expired(start));
@@ -50,7 +50,7 @@ TEST(TimeoutRuleTest, AnOldLeaseDoesNotCountInTheFirstTenSeconds) {
   EXPECT_TRUE(rule.expired(start + 10s));
 }
 
-TEST(TimeoutRuleTest, ALeaseWithoutARenewTimeSaysNothing) {
+TEST(TimeoutRuleTest, ALeaseWithoutARenewTimeIsIgnored) {
   TimeoutRule rule{60s, start};
   rule.saw(std::nullopt, start);
   EXPECT_FALSE(rule.expired(start + 60s));

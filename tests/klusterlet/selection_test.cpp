@@ -17,86 +17,86 @@ Candidate hub(const std::string& name) {
   return {.name = name, .server = "https://" + name, .unreadable = {}};
 }
 
-/// Runs a selection to its end; `valid` are the servers that would take us.
+/// Runs a selection to its end; `valid` are the servers that would accept us.
 struct Course {
   Course(std::vector<Candidate> candidates, std::string_view current, std::vector<std::string> valid)
       : selection(candidates, current) {
     while (const auto index = selection.next()) {
-      asked.push_back(*index);
+      probed.push_back(*index);
       const bool ok = std::ranges::find(valid, candidates[*index].server) != valid.end();
       selection.report(*index, ok ? Verdict{true, {}, true} : Verdict{false, "it does not answer", false});
     }
   }
   HubSelection selection;
-  std::vector<std::size_t> asked;
+  std::vector<std::size_t> probed;
 };
 
 // Scenario 7.
-TEST(SelectionTest, WithoutACurrentHubTheFirstIsChosen) {
+TEST(HubSelectionTest, WithoutACurrentHubTheFirstIsSelected) {
   const Course run{{hub("hub1"), hub("hub2")}, "", {"https://hub1", "https://hub2"}};
-  EXPECT_EQ(run.selection.chosen(), 0U);
-  EXPECT_THAT(run.asked, ElementsAre(0));
+  EXPECT_EQ(run.selection.selected(), 0U);
+  EXPECT_THAT(run.probed, ElementsAre(0));
 }
 
 // Scenario 8.
-TEST(SelectionTest, ABadFirstHubIsPassedOver) {
+TEST(HubSelectionTest, AnInvalidFirstHubIsSkipped) {
   const Course run{{hub("hub1"), hub("hub2")}, "", {"https://hub2"}};
-  EXPECT_EQ(run.selection.chosen(), 1U);
+  EXPECT_EQ(run.selection.selected(), 1U);
 }
 
 // Scenario 9.
-TEST(SelectionTest, AnAgentStaysAtItsHubAlthoughABetterOneIsWell) {
+TEST(HubSelectionTest, AnAgentStaysAtItsHubAlthoughAnEarlierOneIsValid) {
   const Course run{{hub("hub1"), hub("hub2")}, "https://hub2", {"https://hub1", "https://hub2"}};
-  EXPECT_EQ(run.selection.chosen(), 1U);
-  EXPECT_THAT(run.asked, ElementsAre(1)) << "nobody else is even asked";
+  EXPECT_EQ(run.selection.selected(), 1U);
+  EXPECT_THAT(run.probed, ElementsAre(1)) << "no other is probed";
 }
 
 // Scenario 10.
-TEST(SelectionTest, AHubThatTurnsUsAwayIsNotAskedTwice) {
+TEST(HubSelectionTest, AHubThatRejectsUsIsNotProbedTwice) {
   const Course run{{hub("hub1"), hub("hub2")}, "https://hub1", {"https://hub2"}};
-  EXPECT_EQ(run.selection.chosen(), 1U);
-  EXPECT_THAT(run.asked, ElementsAre(0, 1));
+  EXPECT_EQ(run.selection.selected(), 1U);
+  EXPECT_THAT(run.probed, ElementsAre(0, 1));
 }
 
 // Scenario 11.
-TEST(SelectionTest, WhenAllFailTheReasonNamesEachOfThem) {
+TEST(HubSelectionTest, WhenAllFailTheReasonNamesEachOfThem) {
   const Course run{{hub("hub1"), hub("hub2")}, "https://hub1", {}};
-  EXPECT_FALSE(run.selection.chosen());
-  EXPECT_THAT(run.asked, ElementsAre(0, 1));
+  EXPECT_FALSE(run.selection.selected());
+  EXPECT_THAT(run.probed, ElementsAre(0, 1));
   EXPECT_THAT(run.selection.explain("c1"), AllOf(HasSubstr("hub1"), HasSubstr("hub2"), HasSubstr("c1")));
 }
 
 // Scenario 15.
-TEST(SelectionTest, AnUnreadableKubeconfigIsPassedOver) {
+TEST(HubSelectionTest, AnUnreadableKubeconfigIsSkipped) {
   auto broken = hub("hub1");
   broken.unreadable = "not YAML";
   const Course run{{broken, hub("hub2")}, "", {"https://hub1", "https://hub2"}};
-  EXPECT_EQ(run.selection.chosen(), 1U);
-  EXPECT_THAT(run.asked, ElementsAre(1));
+  EXPECT_EQ(run.selection.selected(), 1U);
+  EXPECT_THAT(run.probed, ElementsAre(1));
   EXPECT_THAT(run.selection.explain("c1"), HasSubstr("not YAML"));
 }
 
-TEST(SelectionTest, OfTwoKubeconfigsForTheCurrentServerTheFirstCounts) {
+TEST(HubSelectionTest, OfTwoKubeconfigsForTheCurrentServerTheFirstIsUsed) {
   auto second = hub("hub2");
   second.name = "hub2-again";
   const Course run{{hub("hub1"), hub("hub2"), second}, "https://hub2", {"https://hub2"}};
-  EXPECT_EQ(run.selection.chosen(), 1U);
+  EXPECT_EQ(run.selection.selected(), 1U);
 }
 
-TEST(SelectionTest, AHubThatJustFailedGoesToTheEndOfTheLine) {
+TEST(HubSelectionTest, AHubThatFailedRecentlyIsProbedLast) {
   auto failed = hub("hub1");
   failed.demoted = true;
   const std::vector<std::string> all{"https://hub1", "https://hub2", "https://hub3"};
   const Course away{{failed, hub("hub2"), hub("hub3")}, "https://hub1", all};
-  EXPECT_EQ(away.selection.chosen(), 1U);
+  EXPECT_EQ(away.selection.selected(), 1U);
   const Course back{{failed, hub("hub2"), hub("hub3")}, "https://hub1", {"https://hub1"}};
-  EXPECT_THAT(back.asked, ElementsAre(1, 2, 0)) << "it is asked all the same";
-  EXPECT_EQ(back.selection.chosen(), 0U);
+  EXPECT_THAT(back.probed, ElementsAre(1, 2, 0)) << "it is probed nevertheless";
+  EXPECT_EQ(back.selection.selected(), 0U);
 }
 
-TEST(SelectionTest, NobodyToChooseFromIsSaidSo) {
+TEST(HubSelectionTest, AnEmptyListIsReported) {
   const Course run{{}, "https://hub1", {}};
-  EXPECT_FALSE(run.selection.chosen());
+  EXPECT_FALSE(run.selection.selected());
   EXPECT_THAT(run.selection.explain("c1"), HasSubstr("no bootstrap kubeconfig"));
 }
 
@@ -110,8 +110,8 @@ TEST(AcceptanceTest, NotYetAcceptedIsNotDenied) {
   EXPECT_EQ(acceptance(R"({"metadata": {"name": "c"}, "spec": {"hubAcceptsClient": true}})"), Acceptance::accepted);
 }
 
-TEST(AcceptanceTest, WhoeverWasAcceptedOnceAndIsNotAnyMoreIsDenied) {
-  // The hub takes its time to say so: while work is left there, the condition still says True.
+TEST(AcceptanceTest, AClusterThatWasAcceptedBeforeAndIsNoLongerIsDenied) {
+  // While work is left on the hub, the condition is still True.
   EXPECT_EQ(acceptance(R"({"metadata": {"name": "c"}, "spec": {"hubAcceptsClient": false}, "status": {"conditions": [
               {"type": "HubAcceptedManagedCluster", "status": "True", "reason": "HubClusterAdminAccepted"}]}})"),
             Acceptance::denied);

@@ -47,7 +47,7 @@ TEST_F(SwitchingTest, ADeniedAgentRegistersWithTheNextHubAndKeepsItsOldSecretUnt
 }
 
 // Scenario 19.
-TEST_F(SwitchingTest, AnAgentLeavesAHubThatIsLostForLongerThanTheTimeout) {
+TEST_F(SwitchingTest, AnAgentLeavesAHubThatIsUnreachableForLongerThanTheTimeout) {
   auto quick = options();
   quick.connection_timeout = 10s;
   start(quick);
@@ -64,14 +64,14 @@ TEST_F(SwitchingTest, AnAgentLeavesAHubThatIsLostForLongerThanTheTimeout) {
 }
 
 // Scenario 21.
-TEST_F(SwitchingTest, AnAgentReturnsToTheFirstHubWhenTheSecondIsLost) {
+TEST_F(SwitchingTest, AnAgentReturnsToTheFirstHubWhenTheSecondIsUnreachable) {
   start();
   ASSERT_TRUE(until_available(hub1_));
   loop_.run(hub1_.accept("cluster1", false));
   ASSERT_TRUE(until_available(hub2_));
   loop_.run(hub1_.accept("cluster1", true));
   loop_.run_for(5min);
-  EXPECT_EQ(server_of(store_.secret()), hub2_.url()) << "there is no way back while the second hub is well";
+  EXPECT_EQ(server_of(store_.secret()), hub2_.url()) << "it does not return while the second hub is reachable";
 
   const auto renewed = hub1_.renew_time("cluster1");
   hub2_.server.outage(true);
@@ -83,7 +83,7 @@ TEST_F(SwitchingTest, AnAgentReturnsToTheFirstHubWhenTheSecondIsLost) {
 }
 
 // Scenario 23.
-TEST_F(SwitchingTest, AManagedClusterThatIsDeletedIsNoDenial) {
+TEST_F(SwitchingTest, ADeletedManagedClusterIsNotADenial) {
   auto& agent = start();
   ASSERT_TRUE(until_available(hub1_));
   loop_.run(hub1_.must(hub1_.server.api().remove(ocm::managed_clusters, {{}, "cluster1"})));
@@ -92,8 +92,8 @@ TEST_F(SwitchingTest, AManagedClusterThatIsDeletedIsNoDenial) {
   EXPECT_FALSE(hub2_.cluster("cluster1"));
 }
 
-// A credential alone is no registration.
-TEST_F(SwitchingTest, AClusterThatWasDeletedWhileItsAgentWasAwayIsRegisteredAgainWithItsOldCertificate) {
+// A credential alone does not prove a registration.
+TEST_F(SwitchingTest, AClusterThatWasDeletedWhileItsAgentWasStoppedIsRegisteredAgainWithItsOldCertificate) {
   start();
   ASSERT_TRUE(until_available(hub1_));
   stop_agents();

@@ -122,7 +122,7 @@ BootstrapConfig Hub::bootstrap(const std::string& stanza, const std::string& tok
 std::shared_ptr<kube::Api> Hub::connect(const kube::ClientConfig& config) {
   if (config.client_certificate_pem.empty()) return server.api_as({config.token, {}, {}});
   const auto chain = read_certificates(config.client_certificate_pem);
-  if (chain.empty()) throw kube::ConfigError("the certificate cannot be read");
+  if (chain.empty()) throw kube::ConfigError("the certificate cannot be parsed");
   certificates_seen.push_back(chain.front().common_name);
   return server.api_as({chain.front().common_name, chain.front().organizations, {}});
 }

@@ -11,22 +11,22 @@
 
 namespace hubferry::klusterlet::test {
 
-/// A small hub: a simulated server with just those reactions to agents that a test asks for.
+/// A small hub: a simulated server with only the reactions to agents that a test enables.
 class Hub {
  public:
   Hub(std::string name, kube::Env env);
 
-  /// Installs kinds and roles.
+  /// Installs CRDs and roles.
   Awaitable<> set_up();
   /// Reacts to clusters and certificate requests until cancelled.
   Awaitable<> react();
 
   [[nodiscard]] const std::string& name() const { return server.name(); }
   [[nodiscard]] std::string url() const { return "https://" + name() + ".example:6443"; }
-  /// A bootstrap kubeconfig for this hub. `stanza`: the name of its cluster stanza.
+  /// A bootstrap kubeconfig for this hub. `stanza`: its cluster name.
   [[nodiscard]] BootstrapConfig bootstrap(const std::string& stanza = "hub",
                                           const std::string& token = "bootstrap") const;
-  /// A client for whoever this configuration says we are.
+  /// A client with the credential of this configuration.
   std::shared_ptr<kube::Api> connect(const kube::ClientConfig& config);
 
   // As an administrator.
@@ -35,7 +35,7 @@ class Hub {
   Awaitable<> set_lease_duration(std::string cluster, int seconds);
   Awaitable<> must(Awaitable<kube::Result<kube::Object>> call);
 
-  // What there is.
+  // The current state.
   [[nodiscard]] std::optional<kube::Object> cluster(const std::string& name) const;
   /// "True", "False", "Unknown", or empty.
   [[nodiscard]] std::string condition(const std::string& cluster, const char* type) const;

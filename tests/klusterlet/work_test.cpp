@@ -40,7 +40,7 @@ TEST(KlusterletWorkTest, TheListIsReadInItsOrder) {
   EXPECT_TRUE(work.own);
 }
 
-TEST(KlusterletWorkTest, WhatIsNotAsExpectedIsNotThere) {
+TEST(KlusterletWorkTest, MalformedPartsAreIgnored) {
   for (const auto* manifests :
        {"[]", "{}", "null", "[1, null, \"a\"]", R"([{"kind": "Klusterlet"}])",
         R"([{"kind": "Klusterlet", "spec": {"registrationConfiguration": {"bootstrapKubeConfigs":

@@ -61,7 +61,7 @@ TEST(SimProcessTest, ATourWithKubectl) {
   EXPECT_THAT(sim.process().out(), AllOf(HasSubstr("NAME "), HasSubstr("global "), HasSubstr("hub1.kubeconfig")));
 }
 
-TEST(SimProcessTest, ItTellsMachinesWhatItMade) {
+TEST(SimProcessTest, TheOutputIsMachineReadable) {
   SimProcess sim{{"--hubs=east", "--clusters=2", "-o", "json", "--insecure-http"}};
   EXPECT_THAT(sim.must("east", "get managedclusters"), HasSubstr("cluster-00002"));
   EXPECT_EQ(sim.stop(), 0);
@@ -98,7 +98,7 @@ TEST(SimProcessTest, FaultsHappenOnRealSocketsToo) {
   EXPECT_EQ(sim.stop(), 0);
 }
 
-TEST(SimProcessTest, WhatIsWrongIsSaidAndEndsWithCodeTwo) {
+TEST(SimProcessTest, InvalidFlagsAreNamedAndTheExitCodeIsTwo) {
   const auto refusal = [](const std::vector<std::string>& flags) {
     std::vector<std::string> words{hubferry_binary(), "sim"};
     words.insert(words.end(), flags.begin(), flags.end());
@@ -117,7 +117,7 @@ TEST(SimProcessTest, WhatIsWrongIsSaidAndEndsWithCodeTwo) {
               HasSubstr("have the same name hub1"));
 }
 
-TEST(SimProcessTest, AFileOfFaultsThatCannotBeReadEndsItWithASentence) {
+TEST(SimProcessTest, AnUnreadableFaultFileIsReported) {
   TemporaryDirectory folder;
   Process process{{hubferry_binary(), "sim", "--insecure-http", "--faults", folder.file("none")}};
   EXPECT_EQ(process.wait(), 1);
@@ -129,7 +129,7 @@ TEST(SimProcessTest, AFileOfFaultsThatCannotBeReadEndsItWithASentence) {
   EXPECT_THAT(stranger.err(), HasSubstr("hub9"));
 }
 
-TEST(SimProcessTest, AnAddressThatCannotBeHadIsNamed) {
+TEST(SimProcessTest, AnUnavailableListenAddressIsNamed) {
   // Of a block that is kept for documentation: no machine has it.
   Process process{{hubferry_binary(), "sim", "--insecure-http", "--listen", "192.0.2.1:0"}};
   EXPECT_EQ(process.wait(), 1);

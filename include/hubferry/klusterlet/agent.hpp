@@ -12,59 +12,65 @@
 #include "hubferry/kube/env.hpp"
 #include "hubferry/phase/state.hpp"
 
+namespace hubferry::phase {
+struct Transition;
+}
+
 namespace hubferry::klusterlet {
 
-/// How our own cluster does.
+/// Health of the agent's own cluster.
 struct SpokeHealth {
   bool healthy = true;
-  std::string message;             // why not
+  std::string message;             // why it is not healthy
   std::string kubernetes_version;  // empty: unknown
 };
 using SpokeProbe = std::function<Awaitable<SpokeHealth>()>;
 
-/// Asks the cluster's own API server: /livez, or /healthz where that is not served or not allowed.
+/// Probes the cluster's own API server: /livez, or /healthz if that is not served or not allowed.
 SpokeProbe probe_of(std::shared_ptr<kube::Api> own_cluster);
 
-/// What an observer may see of an agent, at any time.
+/// A snapshot of an agent's state, for observers.
 struct AgentView {
   phase::Phase phase;
-  std::string hub;        // the server that was chosen; empty: none yet
-  std::string bootstrap;  // the name of the bootstrap kubeconfig that was chosen
+  std::string hub;        // server of the selected hub; empty: none yet
+  std::string bootstrap;  // name of its bootstrap kubeconfig
   std::optional<WallTime> certificate_expires;
-  bool available = false;  // the hub has been told so, since we are there
-  std::string problem;     // why no hub could be chosen; empty: one was
+  bool available = false;  // reported to this hub since we joined it
+  std::string problem;     // why no hub could be selected; empty: one was
 };
 
 struct AgentOptions {
   std::string cluster_name;
   std::string agent_name;
-  /// How long a hub may be out of reach, or may leave our registration unanswered. The store's own wish takes
+  /// How long a hub may be unreachable, or may leave our registration unanswered. The store's setting takes
   /// precedence.
   Duration connection_timeout = std::chrono::minutes{10};
-  /// What we ask for; zero: the hub decides.
+  /// Requested lifetime of client certificates; zero: the hub decides.
   std::chrono::seconds certificate_lifetime{0};
   Duration healthcheck_period = std::chrono::minutes{1};
-  /// Where others reach our own cluster: https URLs for the ManagedCluster, and the authority to trust there.
+  /// How others reach our own cluster: https URLs for the ManagedCluster, and the CA to trust there.
   std::vector<std::string> external_server_urls;
   std::string external_ca_pem;
-  /// Only those of agent.open-cluster-management.io go into the ManagedCluster.
+  /// Only those of agent.open-cluster-management.io are copied to the ManagedCluster.
   std::map<std::string, std::string> cluster_annotations;
-  /// Leave a hub that denies us or is lost. Without it the first bootstrap kubeconfig is the only one, for ever.
+  /// Leave a hub that denies us or cannot be reached. If false, only the first bootstrap kubeconfig is ever used.
   bool multiple_hubs = true;
   bool record_events = true;
-  /// Also go to hubs without TLS: for simulated ones only, since the credential travels in clear.
+  /// Also connect to hubs without TLS: for simulated hubs only, since the credential is sent in clear text.
   bool allow_plain_http = false;
   /// Absent: always healthy.
   SpokeProbe probe;
   /// Called on the agent's loop after each change of what view() shows. Must not throw.
   std::function<void(const AgentView&)> on_change;
+  /// Called on the agent's loop after each transition of its phase machine. Must not throw.
+  std::function<void(const phase::Transition&)> on_transition;
 
-  /// What is wrong with these, one sentence each.
+  /// What is wrong with these options, one message each.
   [[nodiscard]] std::vector<std::string> problems() const;
 };
 
-/// Why there cannot be a choice between these hubs, in a sentence; nullopt when there can. With the gate MultipleHubs
-/// at least two are needed, without it one.
+/// Why this number of bootstrap kubeconfigs is too small; nullopt if it is not. The feature gate MultipleHubs needs at
+/// least two, otherwise one suffices.
 std::optional<std::string> bootstrap_problem(std::size_t count, bool multiple_hubs);
 
 /// A client for the server of this configuration. May throw kube::ConfigError.
@@ -72,16 +78,17 @@ using Connect = std::function<std::shared_ptr<kube::Api>(const kube::ClientConfi
 
 class AgentCore;
 
-/// The agent of one managed cluster: chooses a hub, registers, stays in touch, and leaves for the next one when it is
-/// denied or lost. Switching happens in here, without a restart: every client, watch and timer is built anew.
+/// The agent of one managed cluster: selects a hub, registers, sends heartbeats, and switches to the next hub when the
+/// current one denies it or cannot be reached. It switches without a restart: every client, watch and timer is created
+/// anew.
 ///
-/// It is a phase machine: Selecting, Bootstrapping, Joined, Leaving, and round again. All agents of a process share its
-/// definition and their metrics; one that waits costs under 64 KiB and no thread.
-/// After a restart it begins with Selecting: the store's secret holds all that is worth remembering.
+/// It is a phase machine: Selecting, Bootstrapping, Joined, Leaving, then Selecting again. All agents of a process
+/// share the definition and the metrics; a waiting agent costs under 64 KiB and no thread. After a restart it begins
+/// with Selecting: the store's secret holds everything that must survive.
 ///
 /// Lifetime: store, and what `env` refers to, outlive it; it outlives run().
-/// Executor: the loop of run(). Cancellation: terminal; the hub is told nothing.
-/// Errors: run() throws only what is a bug, or what the options' problems() would have told.
+/// Executor: the loop of run(). Cancellation: terminal; the hub is not notified.
+/// Errors: the constructor throws std::invalid_argument with the options' problems(); run() throws only for bugs.
 class Agent {
  public:
   Agent(AgentOptions options, LocalStore& store, Connect connect, kube::Env env);
@@ -92,14 +99,14 @@ class Agent {
   Awaitable<> run();
 
   [[nodiscard]] AgentView view() const;
-  /// Where it stands in the machine, for people.
+  /// The state of its phase machine, for display.
   [[nodiscard]] phase::States states() const;
 
  private:
   std::unique_ptr<AgentCore> core_;
 };
 
-/// The phases, as a diagram (mermaid).
+/// The phases as a Mermaid diagram.
 std::string agent_diagram();
 
 }  // namespace hubferry::klusterlet

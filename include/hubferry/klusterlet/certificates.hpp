@@ -11,7 +11,7 @@ namespace hubferry::klusterlet {
 
 using async::WallTime;
 
-/// Who an agent is, on every hub: it keeps both names when it switches.
+/// The identity of an agent, the same on every hub: it keeps both names when it switches.
 struct Identity {
   std::string cluster;
   std::string agent;
@@ -24,16 +24,16 @@ struct Identity {
   [[nodiscard]] std::vector<std::string> organizations() const;
 };
 
-/// A fresh ECDSA P-256 key and the request to have it certified, in PEM.
+/// A fresh ECDSA P-256 key and its certificate signing request, in PEM.
 struct SigningRequest {
   obs::Secret key;
   std::string request;
-  std::string public_key;  // its bits, to know a certificate by
+  std::string public_key;  // its bits, to recognize its certificate
 };
 /// The key comes from the system's entropy, never from async::Random: it is a secret.
 SigningRequest make_signing_request(const Identity& identity);
 
-/// What is read of one certificate.
+/// The fields that we use of one certificate.
 struct CertificateInfo {
   std::string common_name;
   std::vector<std::string> organizations;
@@ -41,16 +41,16 @@ struct CertificateInfo {
   WallTime not_after;
 };
 
-/// Every certificate of a PEM chain, in its order; empty when there is none or one of them cannot be read.
+/// The certificates of a PEM chain, in order; empty if there is none or one of them cannot be parsed.
 std::vector<CertificateInfo> read_certificates(const std::string& pem);
 
-/// Is the chain's first certificate for the key of these public bits?
+/// True if the chain's first certificate was issued for this public key.
 bool is_for_key(const std::string& certificate_pem, const std::string& public_key);
 
-/// Is this PEM the key of the chain's first certificate?
+/// True if this PEM is the private key of the chain's first certificate.
 bool is_key_of(const std::string& certificate_pem, const obs::Secret& key);
 
-/// When a whole chain is valid: from the latest notBefore to the earliest notAfter.
+/// The validity of a whole chain: from the latest notBefore to the earliest notAfter.
 struct Validity {
   WallTime from;
   WallTime until;
@@ -59,13 +59,13 @@ struct Validity {
 };
 std::optional<Validity> validity_of(const std::vector<CertificateInfo>& chain);
 
-/// The share of its lifetime that a certificate has left when it is replaced, drawn anew at each check.
+/// A certificate is rotated when this share of its lifetime remains, drawn anew at each check.
 inline constexpr double least_remaining = 0.20;
 inline constexpr double most_remaining = 0.25;
 
-/// Is it time to replace it, for this draw of the threshold?
+/// True if it is due for rotation, for this draw of the threshold.
 bool is_due_for_rotation(const Validity& validity, WallTime now, double threshold);
-/// When the first check can find it due.
+/// The earliest time at which a check can find it due.
 WallTime first_rotation_check(const Validity& validity);
 
 }  // namespace hubferry::klusterlet

@@ -19,11 +19,11 @@ using async::TimePoint;
 
 /// A low-privilege credential for one hub.
 struct BootstrapConfig {
-  std::string name;                           // of the file or the Secret, for people
+  std::string name;                           // of the file or the Secret, for display
   obs::Secret kubeconfig;                     // its text
-  std::optional<std::filesystem::path> base;  // where its file references start; absent: it may have none
+  std::optional<std::filesystem::path> base;  // base of its relative file references; absent: it may have none
 
-  std::string unreadable = {};  // why there is no text; empty: there is
+  std::string unreadable = {};  // why its text is missing; empty: it is not
 
   bool operator==(const BootstrapConfig&) const = default;
 
@@ -31,24 +31,25 @@ struct BootstrapConfig {
   [[nodiscard]] kube::ClientConfig parse() const;
 };
 
-/// Why nothing secret may be sent to this server, in a sentence; nullopt when it may.
+/// Why no credential may be sent to this server; nullopt if it may.
 std::optional<std::string> transport_problem(const kube::ClientConfig& config);
 
-/// What an agent tells about itself where its store can show it.
+/// The state that an agent reports to its store, for display.
 struct AgentReport {
   std::string phase;
-  std::string hub;      // the server in use; empty: none
-  std::string problem;  // why there is none; empty: all is well
-  /// Why heartbeats do not reach the hub: a CamelCase word and a sentence. Empty: they do.
+  std::string hub;      // server of the hub in use; empty: none
+  std::string problem;  // why there is none; empty: no problem
+  /// Why heartbeats do not reach the hub, as a CamelCase reason and a message. Empty: they do.
   std::string heartbeat_reason;
   std::string heartbeat_problem;
 };
 
-/// What an agent keeps on its own cluster: the hubs it may go to, and the credential for the one it is at.
+/// What an agent keeps on its own cluster: the bootstrap kubeconfigs of its hubs, and the credential for the current
+/// one.
 ///
 /// Lifetime: outlives the agent. Executor: the agent's loop.
-/// Cancellation of the coroutines: terminal; a cancelled save has happened as a whole or not at all.
-/// Errors: values; an agent tries again.
+/// Cancellation of the coroutines: terminal; a cancelled save is either complete or has not happened.
+/// Errors: values; the agent retries.
 class LocalStore {
  public:
   LocalStore() = default;
@@ -58,25 +59,25 @@ class LocalStore {
 
   /// In the order of preference.
   [[nodiscard]] virtual std::vector<BootstrapConfig> bootstraps() const = 0;
-  /// May the list be replaced by what a hub sends?
+  /// True if the hub may replace the list.
   [[nodiscard]] virtual bool takes_bootstraps() const { return false; }
   /// `timeout`: the connection timeout that came with it, if any.
   virtual Awaitable<kube::Result<>> put_bootstraps(std::vector<BootstrapConfig> list, std::optional<Duration> timeout);
 
-  /// nullopt: there is none, or what there is cannot be used.
+  /// nullopt: there is none, or it is unusable.
   virtual Awaitable<kube::Result<std::optional<HubSecret>>> load() = 0;
   /// All keys in one write.
   virtual Awaitable<kube::Result<>> save(HubSecret secret) = 0;
 
-  /// How long a hub may be out of reach; absent: as the agent's options say.
+  /// How long a hub may be unreachable; absent: as in the agent's options.
   [[nodiscard]] virtual std::optional<Duration> connection_timeout() const { return std::nullopt; }
-  /// Is the feature gate MultipleHubs on? Absent: as the agent's options say.
+  /// True if the feature gate MultipleHubs is on; absent: as in the agent's options.
   [[nodiscard]] virtual std::optional<bool> multiple_hubs() const { return std::nullopt; }
-  /// What certificates shall be asked for; absent: as the agent's options say.
+  /// Requested lifetime of certificates; absent: as in the agent's options.
   [[nodiscard]] virtual std::optional<std::chrono::seconds> certificate_lifetime() const { return std::nullopt; }
-  /// For the ManagedCluster, beside those of the agent's options.
+  /// For the ManagedCluster, in addition to those of the agent's options.
   [[nodiscard]] virtual std::map<std::string, std::string> cluster_annotations() const { return {}; }
-  /// Only takes note.
+  /// Records the agent's state; must not block.
   virtual void report(const AgentReport&) {}
 
   /// Counts changes of bootstraps(), multiple_hubs() and connection_timeout().
@@ -105,7 +106,7 @@ class MemoryStore final : public LocalStore {
   Awaitable<kube::Result<std::optional<HubSecret>>> load() override;
   Awaitable<kube::Result<>> save(HubSecret secret) override;
 
-  /// As an administrator would: replaces the list.
+  /// Replaces the list, as an administrator would.
   void set_bootstraps(std::vector<BootstrapConfig> list);
   [[nodiscard]] const std::optional<HubSecret>& secret() const { return secret_; }
   [[nodiscard]] unsigned saves() const { return saves_; }

@@ -35,7 +35,7 @@ TEST_F(ApplyTest, CreatesMergesAndRemovesWhatIsNoLongerApplied) {
   loop_.run(test());
 }
 
-TEST_F(ApplyTest, AConflictNamesTheManagerAndTheFieldAndForceTakesIt) {
+TEST_F(ApplyTest, AConflictNamesTheManagerAndTheFieldAndForceOverridesIt) {
   auto test = [&]() -> Awaitable<> {
     co_await api_.call(apply({{"size", 1}}, "one"));
     auto refused = co_await api_.call(apply({{"size", 2}}, "two"));
@@ -51,7 +51,7 @@ TEST_F(ApplyTest, AConflictNamesTheManagerAndTheFieldAndForceTakesIt) {
 }
 
 // Two managers that agree share the field: it stays until the last of them lets go.
-TEST_F(ApplyTest, ASharedFieldStaysWhenOneManagerLetsGo) {
+TEST_F(ApplyTest, ASharedFieldStaysWhenOneManagerGivesItUp) {
   auto test = [&]() -> Awaitable<> {
     co_await api_.call(apply({{"size", 1}, {"code", "abc"}}, "one"));
     co_await api_.call(apply({{"code", "abc"}}, "two"));

@@ -68,7 +68,7 @@ TEST_F(DeletionTest, OrphansLoseTheirOwnerAndStay) {
   loop_.run(test());
 }
 
-TEST_F(DeletionTest, ANamespaceGoesWithItsContentAndTakesNothingNewMeanwhile) {
+TEST_F(DeletionTest, ATerminatingNamespaceDeletesItsContentAndRejectsNewObjects) {
   auto test = [&]() -> Awaitable<> {
     json::object ns{{"metadata", json::object{{"name", "n"}}}};
     co_await api_.create(kube::resources::namespaces, ns);
@@ -95,7 +95,7 @@ TEST_F(DeletionTest, ANamespaceGoesWithItsContentAndTakesNothingNewMeanwhile) {
   loop_.run(test());
 }
 
-TEST_F(DeletionTest, ADefinitionIsServedOnceEstablishedAndTakesItsObjectsAlong) {
+TEST_F(DeletionTest, ACrdIsServedOnceEstablishedAndItsDeletionDeletesItsObjects) {
   auto test = [&]() -> Awaitable<> {
     const Key key{"", "widgets.example.com"};
     auto definition = server_.object(kube::resources::custom_resource_definitions, key);

@@ -76,7 +76,7 @@ TEST_F(EventsTest, OldFieldNamesSelectNewEvents) {
   loop_.run(test());
 }
 
-TEST_F(EventsTest, AWatchOfEitherTellsOfBothInItsOwnNames) {
+TEST_F(EventsTest, AWatchOfEitherVersionDeliversBothInItsOwnFieldNames) {
   auto test = [&]() -> Awaitable<> {
     kube::WatchOptions options;
     options.bookmarks = false;

@@ -8,7 +8,7 @@ class FaultsTest : public SimTest {
   Faults& faults_ = server_.faults();
 };
 
-TEST_F(FaultsTest, AScriptedErrorStrikesAsOftenAsToldAndThenTheScriptIsExhausted) {
+TEST_F(FaultsTest, AScriptedErrorOccursAsOftenAsConfiguredAndThenTheScriptIsExhausted) {
   auto test = [&]() -> Awaitable<> {
     faults_.on({"create", "widgets"}).times(1).fail(429, 7);
     faults_.on({"create", "widgets"}).times(1).fail(503);
@@ -85,7 +85,7 @@ TEST_F(FaultsTest, ARequestThatHangsTimesOutAndAWriteLandsLate) {
   loop_.run(test());
 }
 
-TEST_F(FaultsTest, WatchesLoseDelayAndBreakAsTold) {
+TEST_F(FaultsTest, WatchEventsAreDroppedDelayedAndCutAsConfigured) {
   auto test = [&]() -> Awaitable<> {
     kube::WatchOptions options;
     options.bookmarks = false;

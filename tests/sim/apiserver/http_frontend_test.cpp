@@ -65,7 +65,7 @@ TEST(HttpFrontendTest, TheFrontendOutlivesALackOfDescriptors) {
   EXPECT_THAT(late->get("/readyz"), HasSubstr("200 OK"));
 }
 
-TEST(HttpFrontendTest, ClientsBeyondTheCapWaitUntilOneHasGone) {
+TEST(HttpFrontendTest, ClientsBeyondTheConnectionLimitWaitUntilOneDisconnects) {
   auto options = plain();
   options.most_connections = 1;
   Served served{options};
@@ -79,7 +79,7 @@ TEST(HttpFrontendTest, ClientsBeyondTheCapWaitUntilOneHasGone) {
   EXPECT_THAT(second.receive_response(), HasSubstr("200 OK"));
 }
 
-TEST(HttpFrontendTest, AnExceptionInsideTheServerIsA500AndTheServerGoesOn) {
+TEST(HttpFrontendTest, AnExceptionInsideTheServerIsA500AndTheServerContinues) {
   Served served{plain()};
   served.on_loop([&] {
     served.server().add_admission(
@@ -94,7 +94,7 @@ TEST(HttpFrontendTest, AnExceptionInsideTheServerIsA500AndTheServerGoesOn) {
   EXPECT_THAT(client.get("/api/v1/namespaces/default/configmaps"), HasSubstr("200 OK"));
 }
 
-TEST(HttpFrontendTest, QueriesThatMakeNoSenseAreRefusedAndHugeOnesAreBounded) {
+TEST(HttpFrontendTest, InvalidQueriesAreRejectedAndHugeOnesAreBounded) {
   Served served{plain()};
   TcpClient client{served.frontend().port()};
   const std::string maps = "/api/v1/namespaces/default/configmaps";
@@ -114,7 +114,7 @@ TEST(HttpFrontendTest, QueriesThatMakeNoSenseAreRefusedAndHugeOnesAreBounded) {
   EXPECT_THAT(client.get("/readyz"), HasSubstr("200 OK"));
 }
 
-TEST(HttpFrontendTest, BackgroundWorkOnNonsenseDoesNotEndTheServer) {
+TEST(HttpFrontendTest, BackgroundWorkOnInvalidObjectsDoesNotStopTheServer) {
   Served served{plain()};
   TcpClient client{served.frontend().port()};
   const std::string requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
@@ -130,7 +130,7 @@ TEST(HttpFrontendTest, BackgroundWorkOnNonsenseDoesNotEndTheServer) {
   EXPECT_THAT(client.get(requests + "/odd"), HasSubstr("SignerValidationFailure"));
 }
 
-TEST(HttpFrontendTest, AProtobufBodyThatCannotBeReadIsSaidToBe) {
+TEST(HttpFrontendTest, AnInvalidProtobufBodyIsReported) {
   Served served{plain()};
   TcpClient client{served.frontend().port()};
   const auto send = [&](const std::string& body) {

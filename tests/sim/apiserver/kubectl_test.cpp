@@ -97,7 +97,7 @@ TEST_F(KubectlTest, DescribeShowsTheEventsOfControllers) {
 }
 
 // Without a file kubectl speaks protobuf for the kinds of Kubernetes itself.
-TEST_F(KubectlTest, CreateWorksWithoutAFileOrSaysWhyNot) {
+TEST_F(KubectlTest, CreateWorksWithoutAFileOrReportsWhyNot) {
   must("create namespace space");
   must("create configmap c -n space --from-literal=x=1");
   EXPECT_EQ(kubectl("get configmap c -n space -o jsonpath={.data.x}").output, "1");
@@ -134,7 +134,7 @@ TEST_F(KubectlTest, AWatchPrintsEventsAsTheyCome) {
   EXPECT_THAT(ran.output, HasSubstr("DELETED"));
 }
 
-TEST_F(KubectlTest, TokensAndCertificatesDecideWhoAsksAndWhatTheyMay) {
+TEST_F(KubectlTest, TokensAndCertificatesIdentifyTheUserAndItsPermissions) {
   config_ = folder_.write("carol", served_.kubeconfig_for({"carol", {"guests"}, {}}, true));
   const auto refused = kubectl("get secrets");
   EXPECT_NE(refused.status, 0);

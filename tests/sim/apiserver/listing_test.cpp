@@ -80,7 +80,7 @@ TEST_F(ListingTest, SelectorsSelect) {
   loop_.run(test());
 }
 
-TEST_F(ListingTest, AVersionBeyondThePresentIsRefusedAndAnExactOneIsThePast) {
+TEST_F(ListingTest, AFutureVersionIsRejectedAndAnExactOneReturnsThePast) {
   auto test = [&]() -> Awaitable<> {
     co_await make(2);
     const auto then = std::to_string(server_.resource_version());
@@ -147,7 +147,7 @@ Awaitable<std::vector<std::string>> read(kube::WatchStream& stream, std::size_t 
 
 using Events = std::vector<std::string>;
 
-TEST_F(ListingTest, AWatchGoesOnFromAVersionAndEndsAtItsTimeout) {
+TEST_F(ListingTest, AWatchContinuesFromAVersionAndEndsAtItsTimeout) {
   auto test = [&]() -> Awaitable<> {
     co_await make(1);
     kube::WatchOptions options;
@@ -203,7 +203,7 @@ TEST_F(ListingTest, InitialEventsEndWithABookmarkAndBookmarksComeEveryMinute) {
   loop_.run(test());
 }
 
-TEST_F(ListingTest, AWatchFromAForgottenVersionIsGone) {
+TEST_F(ListingTest, AWatchFromACompactedVersionIsGone) {
   auto test = [&]() -> Awaitable<> {
     co_await make(1);
     kube::WatchOptions options;
@@ -218,7 +218,7 @@ TEST_F(ListingTest, AWatchFromAForgottenVersionIsGone) {
   loop_.run(test());
 }
 
-TEST_F(ListingTest, AnOverfullWatchIsClosedInsteadOfBuffered) {
+TEST_F(ListingTest, AWatchThatOverflowsIsClosed) {
   Options options;
   options.watch_buffer = 3;
   Server small{options, env_};

@@ -73,7 +73,7 @@ TEST_F(ObjectsTest, AStaleUpdateConflictsAndAnUnchangedOneChangesNothing) {
   loop_.run(test());
 }
 
-TEST_F(ObjectsTest, StatusIsKeptApartAndMetadataDoesNotCountAsAGeneration) {
+TEST_F(ObjectsTest, StatusIsASubresourceAndMetadataDoesNotIncrementTheGeneration) {
   auto test = [&]() -> Awaitable<> {
     json::object with_status = widget("a");
     with_status["status"] = json::object{{"ready", true}};

@@ -7,7 +7,7 @@
 namespace hubferry::sim {
 namespace {
 
-class AccessTest : public SimTest {
+class RbacTest : public SimTest {
  protected:
   Awaitable<> grant(std::string user, json::array verbs, json::array resources, json::array names = {}) {
     json::object rule{{"apiGroups", json::array{"example.com", ""}},
@@ -25,7 +25,7 @@ class AccessTest : public SimTest {
   }
 };
 
-TEST_F(AccessTest, AForbiddenCallSaysWhoMayNotDoWhat) {
+TEST_F(RbacTest, AForbiddenCallNamesUserVerbAndResource) {
   auto bob = server_.api_as({"bob", {"system:authenticated"}, {}});
   auto test = [&]() -> Awaitable<> {
     auto refused = co_await bob->get(widgets, {"default", "a"});
@@ -54,7 +54,7 @@ TEST_F(AccessTest, AForbiddenCallSaysWhoMayNotDoWhat) {
   loop_.run(test());
 }
 
-TEST_F(AccessTest, AServiceAccountsTokenIsKnownUntilItExpires) {
+TEST_F(RbacTest, AServiceAccountTokenIsValidUntilItExpires) {
   auto test = [&]() -> Awaitable<> {
     json::object account{{"metadata", json::object{{"name", "sa"}, {"namespace", "default"}}}};
     co_await api_.create(kube::resources::service_accounts, account);
@@ -79,7 +79,7 @@ TEST_F(AccessTest, AServiceAccountsTokenIsKnownUntilItExpires) {
   loop_.run(test());
 }
 
-TEST_F(AccessTest, ATokensLifetimeHasBounds) {
+TEST_F(RbacTest, ATokensLifetimeHasBounds) {
   auto test = [&]() -> Awaitable<> {
     json::object account{{"metadata", json::object{{"name", "sa"}, {"namespace", "default"}}}};
     co_await api_.create(kube::resources::service_accounts, account);
@@ -121,7 +121,7 @@ std::string certificate_request() {
   return encoded;
 }
 
-TEST_F(AccessTest, AnApprovedCertificateRequestIsSigned) {
+TEST_F(RbacTest, AnApprovedCertificateRequestIsSigned) {
   auto test = [&]() -> Awaitable<> {
     const auto& requests = kube::resources::certificate_signing_requests;
     json::object body{{"metadata", json::object{{"name", "r"}}},

@@ -44,7 +44,7 @@ TEST_F(NetworkTest, AUserMayDoWhatTheServerAllows) {
   EXPECT_EQ(failure(network_.config_for(server_, {"bob", {}, {}}, true)), ErrorKind::forbidden);
 }
 
-TEST_F(NetworkTest, WhatLeadsNowhereIsUnreachable) {
+TEST_F(NetworkTest, AnUnknownServerIsUnreachable) {
   auto config = network_.config_for(server_, admin());
   config.server = "https://nobody.sim";
   EXPECT_EQ(failure(config), ErrorKind::unreachable);
@@ -61,7 +61,7 @@ TEST_F(NetworkTest, WhatLeadsNowhereIsUnreachable) {
   EXPECT_TRUE(try_get(config));
 }
 
-TEST_F(NetworkTest, AnotherServersCredentialIsUnknown) {
+TEST_F(NetworkTest, AnotherServersCredentialIsRejected) {
   for (const bool by_certificate : {false, true}) {
     auto config = network_.config_for(other_, admin(), by_certificate);
     const auto here = network_.address_of(server_);
@@ -81,7 +81,7 @@ TEST_F(NetworkTest, ACertificateNeedsItsOwnKey) {
   EXPECT_EQ(failure(config), ErrorKind::unauthorized);
 }
 
-TEST_F(NetworkTest, ACertificateServesUntilItExpires) {
+TEST_F(NetworkTest, ACertificateIsValidUntilItExpires) {
   const auto config = network_.config_for(server_, admin(), true);
   const auto api = network_.connect(config);
   clock_.skew_wall(24h * 364);

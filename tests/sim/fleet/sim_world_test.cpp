@@ -76,7 +76,7 @@ TEST(WorldTest, AHubThatCannotBeReachedIsUnknownAfterAWhileAndComesBack) {
   EXPECT_TRUE(is_available(world.global(), "hub2"));
 }
 
-TEST(WorldTest, ManagedServiceAccountsAreServedWhereAskedFor) {
+TEST(WorldTest, ManagedServiceAccountsAreServedIfEnabled) {
   const auto asks = [](bool wanted) {
     auto options = small();
     options.managed_service_accounts = wanted;
@@ -95,7 +95,7 @@ TEST(WorldTest, ManagedServiceAccountsAreServedWhereAskedFor) {
   EXPECT_FALSE(asks(false));
 }
 
-TEST(WorldTest, TheFirstHubHasTheFleetAndTheHubTookItOver) {
+TEST(WorldTest, TheFirstHubHasTheFleetAndItsControllersHaveProcessedIt) {
   ToldWorld world{small(5, 20)};
   auto& hub = world.server("hub1");
   EXPECT_EQ(world.world().clusters().size(), 20U);
@@ -123,7 +123,7 @@ TEST(WorldTest, AgentsKeepTheFleetAvailable) {
 }
 
 // What a migration does, by hand: the whole way from a KlusterletConfig to a cluster that lives on the other hub.
-TEST(WorldTest, AnAgentMovesToTheHubThatItsOwnHubHandsItAndLeavesWhenDenied) {
+TEST(WorldTest, AnAgentSwitchesToTheHubThatItsHubSentWhenDenied) {
   ToldWorld world{small(2, 2)};
   const auto name = world.world().clusters().front();
   auto& source = world.api("hub1");
@@ -292,7 +292,7 @@ TEST_F(FaultScriptTest, JsonIsUnderstoodTooAndNothingIsNoRule) {
   EXPECT_TRUE(FaultScript::parse("[]", "f").empty());
 }
 
-TEST_F(FaultScriptTest, WhatIsWrongIsNamed) {
+TEST_F(FaultScriptTest, InvalidRulesAreNamed) {
   EXPECT_THAT(complaint("{fail: 500}"), HasSubstr("f: must be one list of rules"));
   EXPECT_THAT(complaint("- 7"), HasSubstr("f: rule 1 is no mapping"));
   EXPECT_THAT(complaint("- {fail: 500}\n- {verb: get}"), HasSubstr("f: rule 2 needs exactly one of fail"));

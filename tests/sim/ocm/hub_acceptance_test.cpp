@@ -30,7 +30,7 @@ class Acceptance : public ManualHubTest {
   }
 };
 
-TEST_F(Acceptance, AClusterThatNobodyAcceptedGetsNothing) {
+TEST_F(Acceptance, AClusterThatIsNotAcceptedGetsNothing) {
   create_cluster("c1");
   loop_.run_for(1h);
   EXPECT_EQ(condition("c1", ocm::names::accepted), "");
@@ -101,7 +101,7 @@ TEST_F(Acceptance, TheAgentCanWatchItsOwnClusterAndNoOther) {
   EXPECT_FALSE(loop_.run(agent->watch(ocm::managed_clusters, watch, kube::object_decoder())));
 }
 
-TEST_F(Acceptance, ADeniedClusterKeepsTheRightToSeeItself) {
+TEST_F(Acceptance, ADeniedClusterKeepsThePermissionToReadItself) {
   create_accepted("c1");
   accept("c1", false);
   remove_works("c1");  // the import controller's
@@ -145,7 +145,7 @@ TEST_F(Acceptance, ADeniedClusterCanBeAcceptedAgain) {
   EXPECT_TRUE(exists(resources::role_bindings, {"c1", role + ":registration"}));
 }
 
-TEST_F(Acceptance, ANamespaceThatSomebodyDeletedIsMadeAnew) {
+TEST_F(Acceptance, ADeletedNamespaceIsCreatedAgain) {
   create_accepted("c1");
   const auto before = server_.object(resources::namespaces, {"", "c1"})->uid();
   must(api_.remove(resources::namespaces, {"", "c1"}));
@@ -157,7 +157,7 @@ TEST_F(Acceptance, ANamespaceThatSomebodyDeletedIsMadeAnew) {
   EXPECT_TRUE(exists(resources::role_bindings, {"c1", role + ":work"}));
 }
 
-TEST_F(Acceptance, ErrorsOfTheServerAreTriedAgain) {
+TEST_F(Acceptance, ServerErrorsAreRetried) {
   server_.faults().on({"create", "namespaces"}).times(3).fail(500);
   server_.faults().on({"create", "clusterroles"}).times(1).reset_after();
   server_.faults().on({"update", "managedclusters"}).times(2).fail(409);
@@ -168,7 +168,7 @@ TEST_F(Acceptance, ErrorsOfTheServerAreTriedAgain) {
   EXPECT_TRUE(exists(resources::leases, {"c1", "managed-cluster-lease"}));
 }
 
-TEST_F(Acceptance, ADeletedClusterTakesNamespaceRolesAndLeaseAlong) {
+TEST_F(Acceptance, DeletingAClusterDeletesItsNamespaceRolesAndLease) {
   create_accepted("c1");
   create_work("c1", "app");
   must(api_.remove(ocm::managed_clusters, {"", "c1"}));
@@ -204,7 +204,7 @@ TEST_F(Acceptance, ADeletedClusterLeavesANamespaceThatIsNotItsOwn) {
   EXPECT_TRUE(exists(resources::namespaces, {"", "c1"}));
 }
 
-TEST_F(Acceptance, AcceptingNeedsARightOfItsOwnAndDenyingDoesNot) {
+TEST_F(Acceptance, AcceptingNeedsAPermissionOfItsOwnAndDenyingDoesNot) {
   create_accepted("c1");
   create_cluster("c2");
   // May write clusters, but not accept them.
@@ -232,7 +232,7 @@ TEST_F(Acceptance, AcceptingNeedsARightOfItsOwnAndDenyingDoesNot) {
                                                              {"spec", json::object{{"hubAcceptsClient", true}}}})));
 }
 
-TEST_F(Acceptance, NobodyIsAcceptedIntoANamespaceThatIsBeingDeleted) {
+TEST_F(Acceptance, NoClusterIsAcceptedWhileItsNamespaceIsBeingDeleted) {
   must(api_.create(resources::namespaces, {{"metadata", json::object{{"name", "c1"}}}}));
   must(api_.create(resources::config_maps, {{"metadata", json::object{{"name", "held"},
                                                                       {"namespace", "c1"},
@@ -262,7 +262,7 @@ TEST_F(AutomaticAcceptance, AClusterThatWasAcceptedByHandIsNotAcceptedAgain) {
   EXPECT_FALSE(cluster("c1").find({"spec", "hubAcceptsClient"})->as_bool());
 }
 
-TEST_F(Acceptance, SwitchingAutomaticAcceptanceOnAcceptsThoseWhoWait) {
+TEST_F(Acceptance, EnablingAutomaticAcceptanceAcceptsPendingClusters) {
   create_cluster("c1");
   json::object patch{
       {"spec",

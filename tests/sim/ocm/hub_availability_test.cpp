@@ -29,7 +29,7 @@ TEST_F(Availability, UnknownComesExactlyWhenTheLeaseExpires) {
   EXPECT_EQ(events("c1", "AvailableUnknown"), 1U);
 }
 
-TEST_F(Availability, HeartbeatsPutItOffAndADeniedClusterIsJudgedToo) {
+TEST_F(Availability, HeartbeatsPostponeUnknownAlsoForADeniedCluster) {
   create_accepted("c1");
   make_available("c1");
   for (int beat = 0; beat < 20; ++beat) {
@@ -43,7 +43,7 @@ TEST_F(Availability, HeartbeatsPutItOffAndADeniedClusterIsJudgedToo) {
 }
 
 // The hub never says True: that is the agent's.
-TEST_F(Availability, AReturningAgentIsBelievedAndOneThatStopsAgainIsNot) {
+TEST_F(Availability, AReturningAgentIsAvailableUntilItStopsAgain) {
   create_accepted("c1");
   make_available("c1");
   loop_.run_for(301s);
@@ -59,7 +59,7 @@ TEST_F(Availability, AReturningAgentIsBelievedAndOneThatStopsAgainIsNot) {
   EXPECT_EQ(events("c1", "AvailableUnknown"), 1U) << "the same again within minutes only raises the count";
 }
 
-TEST_F(Availability, TheLeaseDurationOfTheClusterCounts) {
+TEST_F(Availability, TheLeaseDurationOfTheClusterIsUsed) {
   create_cluster("c1", {{"hubAcceptsClient", true}, {"leaseDurationSeconds", 10}});
   make_available("c1");
   renew_lease("c1", clock_.wall_now());
@@ -79,7 +79,7 @@ TEST_F(Availability, AClusterThatIsUnknownAlreadyIsNotWrittenAgain) {
   EXPECT_EQ(cluster("c1").resource_version(), version);
 }
 
-TEST_F(Availability, ALeaseThatSomebodyDeletedIsMadeAnew) {
+TEST_F(Availability, ADeletedLeaseIsCreatedAgain) {
   create_accepted("c1");
   must(api_.remove(resources::leases, {"c1", "managed-cluster-lease"}));
   settle();
@@ -98,7 +98,7 @@ TEST_F(Availability, ADeletingClusterWithoutALeaseIsUnknownAtOnce) {
 }
 
 // Its namespace is on its way out, and refuses what is new.
-TEST_F(Availability, NobodyTriesToTellOfAClusterThatIsBeingDeleted) {
+TEST_F(Availability, NoEventsAreRecordedForAClusterThatIsBeingDeleted) {
   create_accepted("c1");
   make_available("c1");
   must(kube::add_finalizer(api_, ocm::managed_clusters, {"", "c1"}, "example.com/hold"));
@@ -109,7 +109,7 @@ TEST_F(Availability, NobodyTriesToTellOfAClusterThatIsBeingDeleted) {
     if (request.resource.starts_with("events")) EXPECT_THAT(request.outcome, testing::StartsWith("ok"));
 }
 
-TEST_F(Availability, ALeaseThatSaysNonsenseHasExpired) {
+TEST_F(Availability, ALeaseWithAnInvalidRenewTimeHasExpired) {
   create_accepted("c1");
   make_available("c1");
   json::object patch{{"spec", json::object{{"renewTime", nullptr}}}};
@@ -118,7 +118,7 @@ TEST_F(Availability, ALeaseThatSaysNonsenseHasExpired) {
   EXPECT_EQ(available("c1"), "Unknown/ManagedClusterLeaseUpdateStopped");
 }
 
-TEST_F(Availability, AClockThatIsOffIsNoticedAtTheNextHeartbeat) {
+TEST_F(Availability, AClockOutOfSyncIsDetectedAtTheNextHeartbeat) {
   create_accepted("c1");
   EXPECT_EQ(condition("c1", ocm::names::clock_synced), "True/ManagedClusterClockSynced");
   renew_lease("c1", clock_.wall_now() - 299s);
@@ -145,7 +145,7 @@ TEST_F(Availability, TheClockCheckCanBeSkipped) {
 }
 
 // A stopped agent's lease grows old, but its clock may be fine.
-TEST_F(Availability, AnOldLeaseSaysNothingAboutClocks) {
+TEST_F(Availability, AnOldLeaseIsNotUsedForTheClockCheck) {
   create_accepted("c1");
   loop_.run_for(1h);
   EXPECT_EQ(condition("c1", ocm::names::clock_synced), "True/ManagedClusterClockSynced");

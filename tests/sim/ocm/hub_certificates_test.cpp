@@ -103,7 +103,7 @@ TEST_F(Certificates, ARequestThatIsNotExactlyOurAgentsIsNeverApproved) {
   EXPECT_EQ(decision(ask(*api, {})), approved) << "the control: nothing is wrong here";
 }
 
-TEST_F(Certificates, ARenewalIsApprovedForWhomMayRenew) {
+TEST_F(Certificates, ARenewalIsApprovedForUsersThatMayRenew) {
   create_accepted("c1");
   const auto agent = agent_of("c1");
   EXPECT_EQ(decision(ask(*agent, {})), approved);
@@ -111,7 +111,7 @@ TEST_F(Certificates, ARenewalIsApprovedForWhomMayRenew) {
   EXPECT_FALSE(must(agent->may("create", requests, {}))) << "denied, it may not even ask";
 }
 
-TEST_F(Certificates, ARenewalWithoutTheRightIsLeftAlone) {
+TEST_F(Certificates, ARenewalWithoutPermissionIsLeftAlone) {
   create_accepted("c1");
   const auto agent = agent_of("c1");
   // All rights but that to renew.
@@ -138,7 +138,7 @@ TEST_F(Certificates, ARequestThatWasDecidedIsNotTouched) {
 }
 
 // A migration adds its user to the list while agents already wait.
-TEST_F(Certificates, AUserWhoIsListedLaterGetsWhatWaits) {
+TEST_F(Certificates, PendingRequestsAreApprovedWhenTheirUserIsListedLater) {
   const auto stranger = server_.api_as({"stranger", {"system:masters"}, {}});
   const auto name = ask(*stranger, {});
   EXPECT_EQ(decision(name), "");
@@ -159,7 +159,7 @@ class CertificatesByHand : public Certificates {
   }
 };
 
-TEST_F(CertificatesByHand, WithoutTheGateABootstrapRequestWaitsForAHuman) {
+TEST_F(CertificatesByHand, WithoutTheGateABootstrapRequestNeedsManualApproval) {
   EXPECT_EQ(decision(ask(*bootstrap(), {})), "");
 }
 

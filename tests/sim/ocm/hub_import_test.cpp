@@ -50,7 +50,7 @@ class Import : public ManualHubTest {
   }
 };
 
-TEST_F(Import, AClusterIsHandedItsOwnHubFirst) {
+TEST_F(Import, AClusterGetsTheKubeconfigOfItsOwnHubFirst) {
   create_accepted("c1");
   EXPECT_THAT(secrets("c1"), ElementsAre("bootstrap-hub-kubeconfig"));
   const auto secret = manifests("c1").at(0).as_object();
@@ -64,7 +64,7 @@ TEST_F(Import, AClusterIsHandedItsOwnHubFirst) {
   EXPECT_FALSE(klusterlet("c1").at("spec").at("registrationConfiguration").as_object().contains("featureGates"));
 }
 
-TEST_F(Import, AClusterThatIsNotAcceptedIsHandedNothing) {
+TEST_F(Import, AClusterThatIsNotAcceptedGetsNoKubeconfigs) {
   create_cluster("c1");
   EXPECT_EQ(server_.count(ocm::manifest_works), 0U);
 }
@@ -107,7 +107,7 @@ TEST_F(Import, ChangesOfAnnotationConfigAndSecretReachTheCluster) {
   EXPECT_FALSE(klusterlet("c1").at("spec").at("registrationConfiguration").as_object().contains("featureGates"));
 }
 
-TEST_F(Import, AWorkThatWasDeletedIsMadeAnewAndStatusStays) {
+TEST_F(Import, ADeletedWorkIsCreatedAgainAndStatusStays) {
   create_accepted("c1");
   const Key key{"c1", "c1-klusterlet"};
   const json::array applied{json::object{{"type", "Applied"}, {"status", "True"}}};
@@ -158,7 +158,7 @@ TEST_F(Placements, DecisionsFollowTheLabelsOfClusters) {
   EXPECT_FALSE(kube::is_condition_true(*server_.object(ocm::placements, {"default", "tests"}), "PlacementSatisfied"));
 }
 
-TEST_F(Placements, AHundredClustersAreTheMostOfOneDecision) {
+TEST_F(Placements, ADecisionHasAtMostAHundredClusters) {
   for (int i = 0; i < 205; ++i)
     must(api_.create(ocm::managed_clusters, {{"metadata", json::object{{"name", "c" + std::to_string(1000 + i)}}}}));
   create_placement("all", {});
@@ -185,7 +185,7 @@ TEST_F(Placements, OfSeveralPredicatesOneMustHold) {
   EXPECT_THAT(chosen("two"), ElementsAre("a", "b"));
 }
 
-TEST_F(Placements, ASelectorThatCannotBeReadIsReported) {
+TEST_F(Placements, AnInvalidSelectorIsReported) {
   json::object expression{{"key", "env"}, {"operator", "Nonsense"}};
   json::object selector{{"labelSelector", json::object{{"matchExpressions", json::array{expression}}}}};
   create_placement("bad", {{"predicates", json::array{json::object{{"requiredClusterSelector", selector}}}}});

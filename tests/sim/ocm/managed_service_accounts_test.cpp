@@ -59,7 +59,7 @@ class ServiceAccounts : public HubTest {
   std::optional<async::TaskScope> running_;
 };
 
-TEST_F(ServiceAccounts, AnAccountOnTheHubGivesItsTokenToTheGlobalHub) {
+TEST_F(ServiceAccounts, TheTokenOfTheHubsAccountIsStoredOnTheGlobalHub) {
   create_account("migration");
   EXPECT_TRUE(exists(resources::service_accounts, {"open-cluster-management-agent-addon", "migration"}));
   const auto secret = global_.object(resources::secrets, {"hub1", "migration"});
@@ -72,7 +72,7 @@ TEST_F(ServiceAccounts, AnAccountOnTheHubGivesItsTokenToTheGlobalHub) {
   EXPECT_EQ(account->string_at({"status", "tokenSecretRef", "name"}), "migration");
 }
 
-TEST_F(ServiceAccounts, ItsTokenIsWorthlessWhenItIsGone) {
+TEST_F(ServiceAccounts, ItsTokenIsRejectedAfterDeletion) {
   create_account("migration");
   const auto text = token("migration");
   must(global_.api().remove(ocm::managed_service_accounts, {"hub1", "migration"}));
@@ -82,7 +82,7 @@ TEST_F(ServiceAccounts, ItsTokenIsWorthlessWhenItIsGone) {
   EXPECT_EQ(use(text), ErrorKind::unauthorized);
 }
 
-TEST_F(ServiceAccounts, AnAccountThatWentWhileNobodyLookedIsRemoved) {
+TEST_F(ServiceAccounts, AnAccountThatWasDeletedWhileStoppedIsRemoved) {
   create_account("migration");
   stop();
   must(global_.api().remove(ocm::managed_service_accounts, {"hub1", "migration"}));
@@ -90,7 +90,7 @@ TEST_F(ServiceAccounts, AnAccountThatWentWhileNobodyLookedIsRemoved) {
   EXPECT_FALSE(exists(resources::service_accounts, {"open-cluster-management-agent-addon", "migration"}));
 }
 
-TEST_F(ServiceAccounts, AnAccountOfSomebodyElseStays) {
+TEST_F(ServiceAccounts, AForeignAccountStays) {
   must(api_.create(
       resources::service_accounts,
       {{"metadata", json::object{{"name", "other"}, {"namespace", "open-cluster-management-agent-addon"}}}}));
@@ -110,7 +110,7 @@ TEST_F(ServiceAccounts, TheTokenIsRenewedBeforeItExpires) {
   EXPECT_EQ(use(token("migration")), ErrorKind::forbidden);
 }
 
-TEST_F(ServiceAccounts, AHubThatIsDownGetsItsAccountLater) {
+TEST_F(ServiceAccounts, AnUnreachableHubGetsItsAccountLater) {
   server_.outage(true);
   create_account("migration");
   loop_.run_for(1min);
@@ -120,7 +120,7 @@ TEST_F(ServiceAccounts, AHubThatIsDownGetsItsAccountLater) {
   EXPECT_NE(token("migration"), "");
 }
 
-TEST_F(ServiceAccounts, ASecretOrAccountThatWasDeletedIsMadeAnew) {
+TEST_F(ServiceAccounts, ADeletedSecretOrAccountIsCreatedAgain) {
   create_account("migration");
   const auto first = token("migration");
   must(global_.api().remove(resources::secrets, {"hub1", "migration"}));
