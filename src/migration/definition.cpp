@@ -65,10 +65,20 @@ void declare(Definition& definition) {
     if (auto handler = handler_of(phase.phase)) definition.handlers.emplace(phase.name, std::move(*handler));
 }
 
-void define(Definition& definition, phase::KubeStore& store) {
-  phase::keep_in(definition, store);
-  declare(definition);
-  definition.normalize();
+const phase::DefinitionBase& phase_definition() {
+  static const auto made = [] {
+    auto definition = std::make_unique<Definition>();
+    declare(*definition);
+    definition->fetch_resource = [](Services&, kube::Key) -> Awaitable<phase::Result<std::optional<Migration>>> {
+      co_return std::optional<Migration>{};
+    };
+    definition->persist_status = [](Services&, Migration&) -> Awaitable<phase::Written> {
+      co_return phase::Written::gone();
+    };
+    definition->normalize();
+    return definition;
+  }();
+  return *made;
 }
 
 }  // namespace hubferry::migration

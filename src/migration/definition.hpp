@@ -18,7 +18,5 @@ using Definition = phase::DefaultDefinition<Services, Migration>;
 
 /// Phases, transitions and handlers.
 void declare(Definition& definition);
-/// The same, kept in `store`, which must outlive it, and ready for a machine.
-void define(Definition& definition, phase::KubeStore& store);
 
 }  // namespace hubferry::migration

@@ -50,20 +50,7 @@ ReconcileState Step::jump_to(const Phase& next, std::string_view what_happens_no
 }
 
 Awaitable<> Step::save() {
-  auto& store = context_->store;
-  auto written = co_await store.persist(migration);
-  if (written.outcome != phase::Written::Outcome::conflict) co_return;
-  // Somebody else wrote: re-apply our changes to the latest version.
-  auto fresh = co_await store.fetch_fresh(migration.object.key());
-  if (!fresh || !*fresh || (**fresh).object.uid() != migration.object.uid()) co_return;
-  const auto* before = migration.object.find({"status"});
-  static const json::object nothing;
-  const auto changes =
-      phase::merge_diff(before != nullptr && before->is_object() ? before->get_object() : nothing, migration.status);
-  auto& merged = static_cast<phase::KubeResource&>(migration);
-  merged = std::move(**fresh);
-  phase::merge_apply(merged.status, changes);
-  co_await store.persist(migration);
+  return context_.save();
 }
 
 }  // namespace hubferry::migration

@@ -17,7 +17,6 @@ using phase::ReconcileState;
 struct Services {
   kube::Api& global;
   hubs::Hubs& hubs;
-  phase::KubeStore& store;
   Admission& admission;
   Reporter& reporter;
   ControllerOptions options;

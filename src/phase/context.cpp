@@ -32,4 +32,12 @@ const Phase& RunInfo::error_successor() const {
   return run_.definition.tables().error_successor(run_.phase);
 }
 
+async::TimePoint RunInfo::deadline() const {
+  return run_.deadline;
+}
+
+async::Awaitable<> RunInfo::save() const {
+  return run_.saver.save();
+}
+
 }  // namespace hubferry::phase

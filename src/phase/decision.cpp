@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "phase/run_handler.hpp"
+
 namespace hubferry::phase {
 
 namespace {
@@ -36,6 +38,27 @@ void judge(const DefinitionBase& definition, ReconcileState& result) {
   result.failed = result.error.has_value();
   result.fatal = result.failed && definition.is_fatal(*result.error);
   if (result.failed && !result.fatal) result.done = false;
+}
+
+void apply_retry(const RetryPolicy& policy, const State& last, double jitter, ReconcileState& result) {
+  const auto* known = last.extra.if_contains(attempts_field);
+  if (!result.failed || result.fatal) {
+    if (known != nullptr && !result.failed) result.extra[attempts_field] = nullptr;
+    return;
+  }
+  const std::int64_t failures =
+      (known != nullptr && known->is_int64() ? std::max<std::int64_t>(known->get_int64(), 0) : 0) + 1;
+  result.extra[attempts_field] = failures;
+  if (policy.attempts > 0 && failures >= policy.attempts) {
+    result.fatal = true;
+    result.error->message += " (attempt " + std::to_string(failures) + " of " + std::to_string(policy.attempts) + ")";
+    return;
+  }
+  if (policy.first <= async::Duration::zero() || result.requeue_after || result.error->retry_after) return;
+  auto pause = policy.first;
+  for (std::int64_t at = 1; at < failures && pause < policy.most; ++at) pause *= 2;
+  const auto bounded = static_cast<double>(std::min(pause, policy.most).count());
+  result.requeue_after = async::Duration{static_cast<async::Duration::rep>(bounded * jitter)};
 }
 
 void mark_unworkable(ReconcileState& result, std::string why) {

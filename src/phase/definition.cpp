@@ -110,6 +110,9 @@ class Checker {
     if (node.kind == HandlerKind::leaf && !node.function) complain(where + "it has no function");
     if (node.metadata.view == View::object_detail && !node.detail)
       complain(where + "its view is objectDetail, but there is no function to render it");
+    if (node.metadata.timeout < async::Duration::zero()) complain(where + "its timeout is negative");
+    if (node.is_composite() && node.metadata.retry.is_set())
+      complain(where + "only a leaf has a retry policy: a composite's failures are its components'");
     std::set<std::string> names;
     for (std::size_t at = 0; at < node.components.size(); ++at) {
       const auto& component = node.components[at];

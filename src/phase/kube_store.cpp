@@ -6,6 +6,9 @@ namespace hubferry::phase {
 
 namespace {
 
+// Nobody reads the 32 KiB that metav1.Condition allows.
+constexpr std::size_t longest_condition_message = 2048;
+
 const json::object& status_of(const kube::Object& object) {
   static const json::object nothing;
   const auto* status = object.find({"status"});
@@ -62,6 +65,13 @@ void KubeResource::set_state(const Phase& phase, const State& state) {
   }
 }
 
+void KubeResource::set_condition(std::string_view type, kube::ConditionStatus condition_status, std::string_view reason,
+                                 std::string_view message, async::WallTime now) {
+  const kube::Condition condition{std::string{type}, condition_status, std::string{reason},
+                                  shortened(message, longest_condition_message), object.generation()};
+  kube::set_condition(status, condition, now);
+}
+
 bool KubeResource::is_modified() const {
   return status != status_of(object);
 }
@@ -112,6 +122,7 @@ void KubeStore::remember(const Key& key, const kube::Object& object) {
 Awaitable<Result<std::optional<KubeResource>>> KubeStore::fetch_fresh(Key key) {
   auto read = co_await api_.get(resource_, key);
   if (read) {
+    if (options_.on_read) options_.on_read(key, read->resource_version());
     remember(key, *read);
     co_return accept(std::move(*read));
   }
@@ -132,6 +143,7 @@ Awaitable<Written> KubeStore::persist(KubeResource& resource) {
   auto answer = co_await api_.merge_patch(resource_, key, std::move(patch), "status");
   if (answer) {
     resource = KubeResource{std::move(*answer)};
+    if (options_.on_written) options_.on_written(key, resource.object.resource_version());
     remember(key, resource.object);
     co_return Written::ok();
   }

@@ -3,6 +3,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "hubferry/async/backoff.hpp"
+#include "hubferry/async/semaphore.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/phase/decision.hpp"
 #include "phase/run_handler.hpp"
@@ -10,9 +11,13 @@
 namespace hubferry::phase {
 
 /// One reconcile in progress.
-struct MachineCore::Step {
-  Step(Key of, obs::Logger logger) : key(std::move(of)), log(std::move(logger)) {}
+struct MachineCore::Step final : Saver {
+  Step(MachineCore& of_machine, Key of, obs::Logger logger)
+      : machine(of_machine), key(std::move(of)), log(std::move(logger)) {}
 
+  Awaitable<> save() override { return machine.save(*this); }
+
+  MachineCore& machine;
   Key key;
   obs::Logger log;
   DefinitionBase::ErasedResource resource{nullptr, [](void*) {}};
@@ -22,7 +27,9 @@ struct MachineCore::Step {
   ReconcileState result;         // of the run
   Decision decision;
   Reconciled reconciled;
-  bool over = false;  // reconciled is the answer
+  bool resumed = false;                      // in this reconcile
+  bool over = false;                         // reconciled is the answer
+  std::unique_ptr<async::Semaphore> saving;  // once a handler has called save(): one write at a time
 };
 
 namespace {
@@ -87,16 +94,19 @@ MachineCore::MachineCore(DefinitionBase& definition, void* services, kube::Env e
                                                {"machine", "phase"})),
       writes_(env_.metrics.counter_family("hubferry_phase_status_writes_total",
                                           "Status writes of phase machines, by what came of them.",
-                                          {"machine", "result"})) {
+                                          {"machine", "result"})),
+      handler_metrics_(std::make_unique<HandlerMetrics>(definition_, options_.name, env_.metrics)) {
   for (const auto& phase : definition_.tables().in_order()) transitions_.with({options_.name, phase});
   for (const auto outcome : {Written::Outcome::written, Written::Outcome::conflict, Written::Outcome::ambiguous,
                              Written::Outcome::gone, Written::Outcome::failed})
     writes_.with({options_.name, to_label(outcome)});
 }
 
+MachineCore::~MachineCore() = default;
+
 Awaitable<Reconciled> MachineCore::reconcile(Key key) {
   auto log = env_.log.with("machine", options_.name).with("resource", to_string(key));
-  Step step{std::move(key), std::move(log)};
+  Step step{*this, std::move(key), std::move(log)};
   const auto finish = [&](Reconciled::Outcome outcome) {
     step.reconciled.outcome = outcome;
     step.reconciled.phase = step.phase;
@@ -121,6 +131,11 @@ Awaitable<Reconciled> MachineCore::reconcile(Key key) {
     if (definition_.tables().is_terminal(step.phase)) {
       auto resumed = definition_.erased_resumption(step.resource.get());
       if (!resumed) co_return finish(Reconciled::Outcome::terminal);
+      if (step.resumed) {
+        // It has come to its end again, and is still asked for: not at once.
+        step.reconciled.after = definition_.requeue_delay();
+        co_return finish(Reconciled::Outcome::again);
+      }
       co_await resume(step, std::move(*resumed));
       if (step.over) co_return std::move(step.reconciled);
       continue;
@@ -131,7 +146,16 @@ Awaitable<Reconciled> MachineCore::reconcile(Key key) {
     // A handler may wait for hours: what is left of the phase before is not kept for so long.
     step.result = ReconcileState{};
     step.decision = Decision{};
-    const HandlerRun run{definition_, env_.clock, step.log, step.key, step.phase, services_, step.resource.get()};
+    const HandlerRun run{.definition = definition_,
+                         .clock = env_.clock,
+                         .log = step.log,
+                         .key = step.key,
+                         .phase = step.phase,
+                         .services = services_,
+                         .resource = step.resource.get(),
+                         .random = env_.random,
+                         .metrics = *handler_metrics_,
+                         .saver = step};
     co_await run_root(step, run);
     if (step.result.failed) {
       step.log.warn("handler failed",
@@ -182,6 +206,7 @@ Awaitable<> MachineCore::resume(Step& step, Phase to) {
                "': the definition does not declare it"});
     co_return;
   }
+  step.resumed = true;
   step.last = definition_.erased_state(step.resource.get(), step.phase);
   step.result = ReconcileState{};
   step.decision = {step.last, to, true, EdgeKind::resume, {}};
@@ -190,7 +215,7 @@ Awaitable<> MachineCore::resume(Step& step, Phase to) {
     void* const resource = step.resource.get();
     definition_.erased_prepare_resumption(services_, resource, to, env_.clock.wall_now());
     definition_.erased_set_phase(resource, to);
-    definition_.erased_set_state(resource, to, State{});
+    definition_.erased_set_state(resource, to, entered_state(to));
     const auto written = co_await persist(step);
     if (written.outcome == Written::Outcome::written) {
       report_transition(step);
@@ -206,6 +231,42 @@ Awaitable<> MachineCore::resume(Step& step, Phase to) {
     if (definition_.erased_phase(step.resource.get()) != step.phase ||
         definition_.erased_resumption(step.resource.get()) != to)
       co_return;
+  }
+}
+
+/// The State of a phase that is entered: empty, or the start of its timeout.
+State MachineCore::entered_state(const Phase& phase) const {
+  State state;
+  const auto* handler = definition_.handler_for(phase);
+  if (handler != nullptr && handler->metadata.timeout > async::Duration::zero())
+    state.extra[entered_time_field] = async::format_time(env_.clock.wall_now());
+  return state;
+}
+
+/// Context::save(). Handlers keep a reference to the resource, so it is changed in place; and they go on changing it
+/// while the write is in flight, so a copy is written.
+Awaitable<> MachineCore::save(Step& step) {
+  if (!step.saving) step.saving = std::make_unique<async::Semaphore>(1);
+  const auto permit = co_await step.saving->acquire();
+  void* const resource = step.resource.get();
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const auto copy = definition_.erased_copy(resource);
+    const auto written = co_await caught(definition_.erased_persist(services_, copy.get()));
+    ++step.reconciled.writes;
+    writes_.with({options_.name, to_label(written.outcome)}).increment();
+    if (written.outcome == Written::Outcome::written) {
+      definition_.erased_carry_over(copy.get(), resource);
+      definition_.erased_assign(resource, copy.get());
+      step.phase_unwritten = false;
+      co_return;
+    }
+    if (written.outcome != Written::Outcome::conflict) co_return;
+    auto fetched = co_await caught(definition_.erased_fetch(services_, step.key, true));
+    if (!fetched || *fetched == nullptr || !definition_.erased_is_same(fetched->get(), resource)) co_return;
+    void* const fresh = fetched->get();
+    definition_.erased_carry_over(fresh, resource);
+    if (definition_.erased_phase(fresh).empty()) definition_.erased_set_phase(fresh, step.phase);
+    definition_.erased_assign(resource, fresh);
   }
 }
 
@@ -267,7 +328,7 @@ Awaitable<> MachineCore::write(Step& step) {
     if (restarts) {
       definition_.erased_set_phase(resource, step.decision.phase);
       // A phase that is entered starts afresh, also for the second time.
-      definition_.erased_set_state(resource, step.decision.phase, State{});
+      definition_.erased_set_state(resource, step.decision.phase, entered_state(step.decision.phase));
     }
     const auto written = co_await persist(step);
     if (written.outcome == Written::Outcome::written) {

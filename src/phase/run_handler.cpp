@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
 
+#include "hubferry/async/clock.hpp"
+#include "hubferry/async/deadline.hpp"
 #include "hubferry/async/semaphore.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/phase/decision.hpp"
@@ -31,9 +33,10 @@ void begin(const HandlerRun& run, const HandlerNode& node, ReconcileState& resul
   result.cancelled = true;  // until it has ended by itself
 }
 
-void finish(const HandlerRun& run, ReconcileState& result) {
+void finish(const HandlerRun& run, const HandlerNode& node, ReconcileState& result) {
   result.cancelled = false;
   result.end_time = run.clock.wall_now();
+  run.metrics.observe(node, result);
   if (result.fatal && run.siblings != nullptr) run.siblings->stop();
 }
 
@@ -54,11 +57,12 @@ Awaitable<> run_leaf(const HandlerRun& run, const HandlerNode& node, const State
     result.error = Error::from_exception(thrown);
   }
   judge(run.definition, result);
-  finish(run, result);
+  if (node.metadata.retry.is_set()) apply_retry(node.metadata.retry, last, 1.0 + run.random.fraction() / 5, result);
+  finish(run, node, result);
 }
 
-/// Does finishing this node finish a step that asks for a checkpoint? The last step of a composite has no next one
-/// inside it: the next one is its parent's.
+/// True if a step that asks for a checkpoint ends with this node. The last step of a composite has no next one inside
+/// it: the next one is its parent's.
 bool ends_in_checkpoint(const HandlerNode& node) {
   if (node.metadata.checkpoint) return true;
   if (node.components.empty()) return false;
@@ -83,7 +87,7 @@ Awaitable<> run_serial(const HandlerRun& run, const HandlerNode& node, const Sta
     }
   }
   conclude(run.definition, node, last, result);
-  finish(run, result);
+  finish(run, node, result);
 }
 
 Awaitable<> run_when_permitted(const HandlerRun& run, const HandlerNode& component, const State& last,
@@ -116,24 +120,62 @@ Awaitable<> run_parallel(const HandlerRun& run, const HandlerNode& node, const S
   spawn_components(scope, inside, node, last, result, permits.get());
   co_await scope.join();
   conclude(run.definition, node, last, result);
-  finish(run, result);
+  finish(run, node, result);
 }
 
 Awaitable<> refuse_empty(const HandlerRun& run, const HandlerNode& node, ReconcileState& result) {
   begin(run, node, result);
   mark_unworkable(result, "invalid composite handler: '" + node.name() + "' has no components");
-  finish(run, result);
+  finish(run, node, result);
   co_return;
 }
 
-}  // namespace
-
 // No coroutine itself: every level of a tree that waits would keep one more frame.
-Awaitable<> run_handler(const HandlerRun& run, const HandlerNode& node, const State& last, ReconcileState& result) {
+Awaitable<> run_node(const HandlerRun& run, const HandlerNode& node, const State& last, ReconcileState& result) {
   if (node.kind == HandlerKind::leaf) return run_leaf(run, node, last, result);
   if (node.components.empty()) return refuse_empty(run, node, result);
   if (node.kind == HandlerKind::serial) return run_serial(run, node, last, result);
   return run_parallel(run, node, last, result);
+}
+
+/// When the handler's own timeout ends, counted from when its phase was entered or it first ran. A start in the future
+/// (somebody set a clock back) counts as now.
+async::TimePoint deadline_of(const HandlerRun& run, const HandlerNode& node, const State& last) {
+  const auto now = run.clock.wall_now();
+  auto started = last.start_time.value_or(now);
+  if (const auto* entered = last.extra.if_contains(entered_time_field); entered != nullptr && entered->is_string()) {
+    try {
+      started = async::parse_time(entered->get_string());
+    } catch (const std::invalid_argument&) {
+      // Edited by somebody: the first run counts.
+    }
+  }
+  // Times before 1970 come from an edited status; the span to the earliest would not fit a Duration.
+  const auto passed = std::max(async::Duration::zero(), async::Duration{now - std::max(started, async::WallTime{})});
+  return async::later(run.clock.now(), node.metadata.timeout - passed);
+}
+
+Awaitable<> run_with_timeout(const HandlerRun& run, const HandlerNode& node, const State& last,
+                             ReconcileState& result) {
+  const auto own = deadline_of(run, node, last);
+  HandlerRun inside = run;
+  inside.deadline = std::min(run.deadline, own);
+  if (co_await async::before_deadline(run.clock, own, run_node(inside, node, last, result))) co_return;
+  if (!result.start_time) begin(run, node, result);
+  if (node.is_composite()) conclude(run.definition, node, last, result);
+  result.error = Error{"timed out after " + async::format_duration(node.metadata.timeout), ErrorKind::timeout};
+  result.done = false;
+  result.next.clear();
+  judge(run.definition, result);
+  finish(run, node, result);
+}
+
+}  // namespace
+
+// No coroutine itself, either.
+Awaitable<> run_handler(const HandlerRun& run, const HandlerNode& node, const State& last, ReconcileState& result) {
+  if (node.metadata.timeout > async::Duration::zero()) return run_with_timeout(run, node, last, result);
+  return run_node(run, node, last, result);
 }
 
 }  // namespace hubferry::phase

@@ -2,7 +2,13 @@
 
 namespace hubferry::migration::test {
 
+phase::EdgeCoverage& edge_coverage() {
+  static phase::EdgeCoverage coverage;
+  return coverage;
+}
+
 MigrationTest::MigrationTest() {
+  options.on_transition = edge_coverage().recorder();
   auto install = [this]() -> Awaitable<> {
     co_await sim::install_crds(global.api(), env);
     for (const auto* name : {"hub1", "hub2", "other"}) {

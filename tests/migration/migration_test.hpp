@@ -13,6 +13,7 @@
 #include "hubferry/sim/crds.hpp"
 #include "hubferry/sim/server.hpp"
 #include "support/coroutine_test.hpp"
+#include "support/edge_coverage.hpp"
 
 namespace hubferry::migration::test {
 
@@ -86,5 +87,8 @@ class MigrationTest : public testing::Test {
   FakeHubs hubs{loop.clock()};
   ControllerOptions options;
 };
+
+/// The transitions that the tests of this program have taken: edges_test.cpp holds them against the definition.
+phase::EdgeCoverage& edge_coverage();
 
 }  // namespace hubferry::migration::test

@@ -106,6 +106,19 @@ TEST_F(ResumeTest, AWriteWithoutAnAnswerIsReportedOnceItIsFoundToHaveHappened) {
   EXPECT_THAT(taken, ElementsAre("failed -> migrate (resume)", "migrate -> success (normal)"));
 }
 
+// Else it would keep the loop, and the server, busy with nothing else.
+TEST_F(ResumeTest, OneThatEndsAgainAndIsStillAskedForPausesFirst) {
+  item().status.counter = 8;
+  handle("precheck", Handlers::leaf({}, [](TestContext&, Item&, const State&) -> Awaitable<ReconcileState> {
+           co_return go_to("failed");
+         }));
+  definition.forced = {{"precheck", "failed"}};
+  const auto result = run();
+  EXPECT_EQ(result.outcome, Reconciled::Outcome::again);
+  EXPECT_EQ(result.after, 5s);
+  EXPECT_THAT(taken, ElementsAre("failed -> precheck (resume)", "precheck -> failed (forced)"));
+}
+
 TEST_F(ResumeTest, AResourceThatIsGoneIsNotResumed) {
   item().status.counter = 7;
   world.store.before_write = [](Item&) { return Written::gone(); };

@@ -6,7 +6,8 @@
 #include "hubferry/hubs/hubs.hpp"
 #include "hubferry/kube/api.hpp"
 #include "hubferry/kube/env.hpp"
-#include "hubferry/phase/definition.hpp"
+#include "hubferry/obs/health.hpp"
+#include "hubferry/phase/machine.hpp"
 
 namespace hubferry::migration {
 
@@ -18,9 +19,16 @@ struct ControllerOptions {
   std::string instance = {};
   /// Counts that change while clusters arrive are written this often at most.
   async::Duration progress_interval = std::chrono::seconds{3};
+  /// Called for every transition of a migration, once it is written. Must not throw.
+  std::function<void(const phase::Transition&)> on_transition = {};
+  /// See phase::ControllerOptions.
+  obs::CheckState* readiness = nullptr;
 };
 
-/// Carries out the migrations of a global hub: watches them, and drives each through its phases.
+/// The phases of a migration, their transitions and handlers: for graphs and checklists. No machine runs on it.
+const phase::DefinitionBase& phase_definition();
+
+/// The migration controller: watches the migrations of a global hub and runs each through its phases.
 ///
 /// Everything that a successor needs is in the API when run() ends, wherever it was cancelled.
 /// Lifetime: `global`, `hubs` and the references in `env` outlive it. Executor: one loop, that of `hubs`.
@@ -34,11 +42,9 @@ class Controller {
   /// Works until cancelled. For the leader only: losing the lead must cancel it.
   async::Awaitable<> run();
 
-  /// Has it seen the migrations there are?
+  /// True once the migration cache is synced.
   [[nodiscard]] bool synced() const;
   async::Awaitable<> wait_synced();
-  /// Phases and handlers, for drawings and checklists.
-  [[nodiscard]] const phase::DefinitionBase& definition() const;
 
  private:
   struct State;

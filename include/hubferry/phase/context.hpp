@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "hubferry/async/clock.hpp"
+#include "hubferry/async/types.hpp"
 #include "hubferry/obs/log.hpp"
 #include "hubferry/phase/phase.hpp"
 
@@ -31,6 +32,15 @@ class RunInfo {
   /// Where the tables lead from this phase: when it is done, and when it has failed fatally.
   [[nodiscard]] const Phase& successor() const;
   [[nodiscard]] const Phase& error_successor() const;
+
+  /// When the handler will be cancelled by its own timeout or one of those around it; async::never: by none.
+  [[nodiscard]] async::TimePoint deadline() const;
+
+  /// Writes what the handler has changed in the resource's status so far: before long waits, and progress within them.
+  /// Conditional, as every status write: on a conflict the changes are re-applied to the latest version. A write that
+  /// fails is not repeated: the next one, at the latest that of the handler's result, includes its changes.
+  /// Components of a parallel composite may call it: one write at a time.
+  [[nodiscard]] async::Awaitable<> save() const;
 
   /// True once a sibling failed fatally or the machine is being stopped. The next co_await throws then; check it in
   /// long stretches without one.

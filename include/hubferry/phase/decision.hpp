@@ -20,6 +20,10 @@ std::vector<bool> completed_components(const HandlerNode& composite, const State
 /// Judges the error of a run: failed, fatal. A failure that is not fatal is not done either, whatever it claims.
 void judge(const DefinitionBase& definition, ReconcileState& result);
 
+/// Counts the failures in a row of a leaf with a retry policy: sets the pause before the next attempt (times `jitter`),
+/// or turns the last failure that the policy allows into a fatal one.
+void apply_retry(const RetryPolicy& policy, const State& last, double jitter, ReconcileState& result);
+
 /// The result of a composite from those of its components that ran.
 void conclude(const DefinitionBase& definition, const HandlerNode& composite, const State& last,
               ReconcileState& result);

@@ -15,6 +15,15 @@ concept HasStatusFields = requires(Resource resource, const Resource& constant) 
   resource.status.state[Phase{}] = State{};
 };
 
+/// A resource that has functions for them, as KubeResource.
+template <typename Resource>
+concept HasStatusFunctions = requires(Resource resource, const Resource& constant, const Phase& phase) {
+  { constant.phase() } -> std::convertible_to<Phase>;
+  { constant.state(phase) } -> std::convertible_to<State>;
+  resource.set_phase(phase);
+  resource.set_state(phase, State{});
+};
+
 /// How a machine that has ended is taken up again: declared with its condition and what it resets.
 template <typename Services, typename Resource>
 struct Resumption {
@@ -132,6 +141,14 @@ class DefaultDefinition final : public Definition<Services, Resource> {
   void fill_defaults() {
     if (!fetch_fresh) fetch_fresh = fetch_resource;
     if (!fatal) fatal = [](const Error& failure) { return failure.kind != ErrorKind::network; };
+    if constexpr (HasStatusFunctions<Resource>) {
+      if (!get_phase) get_phase = [](const Resource& resource) { return resource.phase(); };
+      if (!put_phase) put_phase = [](Resource& resource, const Phase& to) { resource.set_phase(to); };
+      if (!get_state) get_state = [](const Resource& resource, const Phase& of) { return resource.state(of); };
+      if (!put_state) {
+        put_state = [](Resource& resource, const Phase& of, const State& state) { resource.set_state(of, state); };
+      }
+    }
     if constexpr (HasStatusFields<Resource>) {
       if (!get_phase) get_phase = [](const Resource& resource) { return resource.status.phase; };
       if (!put_phase) put_phase = [](Resource& resource, const Phase& to) { resource.status.phase = to; };

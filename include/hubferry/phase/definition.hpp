@@ -70,6 +70,8 @@ class DefinitionBase {
   [[nodiscard]] virtual bool erased_is_modified(const void* resource) const = 0;
   [[nodiscard]] virtual bool erased_is_same(const void* one, const void* other) const = 0;
   virtual void erased_carry_over(void* fresh, const void* mine) = 0;
+  [[nodiscard]] virtual ErasedResource erased_copy(const void* resource) const = 0;
+  virtual void erased_assign(void* resource, void* from) = 0;
   [[nodiscard]] virtual std::optional<Phase> erased_resumption(const void* resource) const = 0;
   virtual void erased_prepare_resumption(void* services, void* resource, const Phase& to, async::WallTime now) = 0;
 
@@ -115,16 +117,20 @@ class Definition : public DefinitionBase {
   virtual void prepare_resumption(Services&, Resource&, const Phase&, async::WallTime) {}
 
  private:
+  static void destroy(void* resource) { delete static_cast<Resource*>(resource); }
   static Resource& cast(void* resource) { return *static_cast<Resource*>(resource); }
   static const Resource& cast(const void* resource) { return *static_cast<const Resource*>(resource); }
 
   Awaitable<Result<ErasedResource>> erased_fetch(void* services, Key key, bool fresh) final {
     auto fetched = co_await fetch(*static_cast<Services*>(services), std::move(key), fresh);
     if (!fetched) co_return std::move(fetched).error();
-    const auto destroy = [](void* resource) { delete static_cast<Resource*>(resource); };
     if (!*fetched) co_return ErasedResource{nullptr, destroy};
     co_return ErasedResource{new Resource(std::move(**fetched)), destroy};
   }
+  [[nodiscard]] ErasedResource erased_copy(const void* resource) const final {
+    return {new Resource(cast(resource)), destroy};
+  }
+  void erased_assign(void* resource, void* from) final { cast(resource) = std::move(cast(from)); }
   Awaitable<Written> erased_persist(void* services, void* resource) final {
     return persist(*static_cast<Services*>(services), cast(resource));
   }

@@ -12,17 +12,18 @@
 namespace hubferry::phase {
 
 enum class ErrorKind {
-  network,  // somebody could not be reached, or cannot answer now: it may work later
+  network,  // a server could not be reached, or cannot answer now: it may work later
+  timeout,  // the handler's declared timeout has passed
   other,    // everything else
 };
 
-/// Why a handler failed. Which errors end a phase is the definition's choice (is_fatal); unless told otherwise,
-/// network errors are tried again and all others are fatal.
+/// Why a handler failed. Which errors end a phase is the definition's choice (is_fatal); by default network errors are
+/// retried and all others are fatal.
 struct Error {
   Error() = default;
   explicit Error(std::string text, ErrorKind error_kind = ErrorKind::other)
       : kind(error_kind), message(std::move(text)) {}
-  /// unreachable, retry_later, ambiguous and conflict are passing troubles: network. The others are not.
+  /// unreachable, retry_later, ambiguous and conflict are transient: network. The others are not.
   explicit Error(const kube::Error& error);
 
   static Error network(std::string text) { return Error{std::move(text), ErrorKind::network}; }
@@ -34,7 +35,7 @@ struct Error {
 
   ErrorKind kind = ErrorKind::other;
   std::string message;                         // for people
-  std::optional<async::Duration> retry_after;  // when it is worth another attempt, where somebody said so
+  std::optional<async::Duration> retry_after;  // when the server wants to be asked again, if it said so
   std::exception_ptr exception;                // what was thrown, for is_fatal functions that want to look
   std::vector<Error> causes;                   // of a list
 };

@@ -17,9 +17,21 @@ using async::Awaitable;
 enum class View {
   none,           // not at all
   checklist,      // the components, with their marks
-  object_detail,  // the objects being treated, rendered by the handler's own function
+  object_detail,  // the objects being processed, rendered by the handler's own function
 };
 std::string_view to_string(View view);
+
+/// How a leaf's non-fatal failures are retried.
+struct RetryPolicy {
+  /// The pause after the first failure, twice as long after each further one, up to `most`, and up to a fifth longer by
+  /// chance. Zero: the definition's delay, always. A server's own wish (Error::retry_after) comes first.
+  async::Duration first{};
+  async::Duration most = std::chrono::minutes{5};
+  /// After so many failures in a row the last one is fatal. Zero: no limit.
+  unsigned attempts = 0;
+
+  [[nodiscard]] bool is_set() const { return first > async::Duration::zero() || attempts > 0; }
+};
 
 struct Metadata {
   std::string name = {};         // empty: for a root handler its phase's name
@@ -30,6 +42,10 @@ struct Metadata {
   /// repeated lightly after a crash, and before long waits. A serial composite inside a parallel one is written when
   /// the components beside it have come to rest. A component of a parallel composite itself has no next one: refused.
   bool checkpoint = false;
+  /// How long it may take, over all its runs, from the first one; for a root handler, from when its phase was entered,
+  /// also if the process was restarted since. Then it is cancelled and has failed fatally. Zero: no limit.
+  async::Duration timeout{};
+  RetryPolicy retry = {};
 };
 
 enum class HandlerKind { leaf, serial, parallel };
@@ -85,7 +101,7 @@ class Handler {
     return {HandlerKind::parallel, std::move(metadata), std::move(components)};
   }
 
-  /// The same handler, shown by `detail`.
+  /// The same handler, rendered by `detail`.
   Handler with_detail(Detail detail) && {
     node_.metadata.view = View::object_detail;
     node_.detail = [detail = std::move(detail)](const void* resource, const State& state) {

@@ -4,11 +4,12 @@
 #include <unordered_map>
 
 #include "hubferry/kube/api.hpp"
+#include "hubferry/kube/conditions.hpp"
 #include "hubferry/phase/default_definition.hpp"
 
 namespace hubferry::phase {
 
-/// A custom resource in the hands of its handlers: as it was read, and its status, which they may change.
+/// A custom resource as its handlers see it: as it was read, and its status, which they may change.
 struct KubeResource {
   KubeResource() = default;
   explicit KubeResource(kube::Object object);
@@ -19,9 +20,13 @@ struct KubeResource {
   [[nodiscard]] Phase phase() const;
   void set_phase(const Phase& phase) { status["phase"] = phase; }
   [[nodiscard]] State state(const Phase& phase) const;
-  /// An empty State takes the entry away.
+  /// An empty State removes the entry.
   void set_state(const Phase& phase, const State& state);
-  /// Has the status changed since it was read?
+  /// Sets a condition of the status: lastTransitionTime moves only when the condition's status changes,
+  /// observedGeneration is that of the object as read. Long messages are cut.
+  void set_condition(std::string_view type, kube::ConditionStatus status, std::string_view reason,
+                     std::string_view message, async::WallTime now);
+  /// True if the status has changed since it was read.
   [[nodiscard]] bool is_modified() const;
 };
 
@@ -35,6 +40,9 @@ struct KubeStoreOptions {
   std::function<std::optional<kube::Object>(const Key&)> cached;
   /// A resource with a deletionTimestamp counts as gone.
   bool skip_deleted = true;
+  /// Called with the resourceVersion of each write that was answered, and of each read that asked the server.
+  std::function<void(const Key&, std::string_view version)> on_written = {};
+  std::function<void(const Key&, std::string_view version)> on_read = {};
 };
 
 /// Reads and writes one kind of custom resource for a phase machine.
@@ -84,12 +92,6 @@ void keep_in(DefaultDefinition<Services, Resource>& definition, KubeStore& store
     co_return typed(co_await store.fetch_fresh(std::move(key)));
   };
   definition.persist_status = [&store](Services&, Resource& resource) { return store.persist(resource); };
-  definition.get_phase = [](const Resource& resource) { return resource.phase(); };
-  definition.put_phase = [](Resource& resource, const Phase& phase) { resource.set_phase(phase); };
-  definition.get_state = [](const Resource& resource, const Phase& phase) { return resource.state(phase); };
-  definition.put_state = [](Resource& resource, const Phase& phase, const State& state) {
-    resource.set_state(phase, state);
-  };
   definition.status_modified = [](const Resource& resource) { return resource.is_modified(); };
   definition.same_object = [](const Resource& one, const Resource& other) {
     return one.object.uid() == other.object.uid();

@@ -8,6 +8,7 @@
 
 namespace hubferry::phase {
 
+class HandlerMetrics;
 struct HandlerRun;
 
 /// A phase was left for another, and the status says so.
@@ -55,6 +56,9 @@ struct Reconciled {
 class MachineCore {
  public:
   MachineCore(DefinitionBase& definition, void* services, kube::Env env, MachineOptions options);
+  MachineCore(const MachineCore&) = delete;
+  MachineCore& operator=(const MachineCore&) = delete;
+  ~MachineCore();
 
   Awaitable<Reconciled> reconcile(Key key);
 
@@ -68,6 +72,8 @@ class MachineCore {
   Awaitable<> run_root(Step& step, const HandlerRun& run);
   Awaitable<> write(Step& step);
   Awaitable<> resume(Step& step, Phase to);
+  Awaitable<> save(Step& step);
+  [[nodiscard]] State entered_state(const Phase& phase) const;
   void report_transition(const Step& step);
   Awaitable<Written> persist(Step& step);
   static Awaitable<> pause_after(const Written& written, async::Backoff& backoff);
@@ -80,6 +86,7 @@ class MachineCore {
   MachineOptions options_;
   obs::Family<obs::Counter>& transitions_;
   obs::Family<obs::Counter>& writes_;
+  std::unique_ptr<HandlerMetrics> handler_metrics_;
 };
 
 /// The engine for one definition.

@@ -3,36 +3,12 @@
 #include <algorithm>
 #include <sstream>
 
+#include "hubferry/migration/controller.hpp"
 #include "hubferry/phase/render.hpp"
-#include "migration/definition.hpp"
 
 namespace hubferry::app {
 
 namespace {
-
-/// For a definition that is only looked at: nothing is ever asked of it.
-class NoServer final : public kube::Api {
- public:
-  kube::Awaitable<kube::Result<kube::Object>> call(kube::Request) override { co_return kube::Error{}; }
-  kube::Awaitable<kube::Result<kube::ListPage>> list(kube::Resource, kube::ListOptions, const kube::Decoder&) override {
-    co_return kube::Error{};
-  }
-  kube::Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource, kube::WatchOptions,
-                                                                          const kube::Decoder&) override {
-    co_return kube::Error{};
-  }
-  kube::Awaitable<kube::Result<kube::json::value>> get_path(std::string) override { co_return kube::Error{}; }
-  [[nodiscard]] std::string_view name() const override { return "none"; }
-};
-
-/// The controller's phases and steps.
-struct Steps {
-  NoServer server;
-  phase::KubeStore store{server, migration::managed_cluster_migrations};
-  migration::Definition definition;
-
-  Steps() { migration::define(definition, store); }
-};
 
 /// The status is written when a step has ended. The running step is the first unfinished one; of parallel steps, all of
 /// them.
@@ -46,7 +22,7 @@ void mark_running(const phase::HandlerNode& handler, phase::State& state) {
   }
 }
 
-phase::States states_with_running_step(const MigrationView& migration, const migration::Definition& definition) {
+phase::States states_with_running_step(const MigrationView& migration, const phase::DefinitionBase& definition) {
   auto states = migration.states;
   const auto* handler = definition.handler_for(migration.phase);
   if (handler == nullptr || migration.has_ended()) return states;
@@ -70,9 +46,9 @@ bool is_to_come(const std::string& line, const MigrationView& migration) {
 }  // namespace
 
 std::string migration_checklist(const MigrationView& migration, bool brief) {
-  static const Steps steps;
-  const auto states = states_with_running_step(migration, steps.definition);
-  std::istringstream lines{phase::render_checklist(steps.definition, {migration.phase, states})};
+  const auto& definition = migration::phase_definition();
+  const auto states = states_with_running_step(migration, definition);
+  std::istringstream lines{phase::render_checklist(definition, {migration.phase, states})};
   std::string text;
   bool unfolded = false;
   for (std::string line; std::getline(lines, line);) {

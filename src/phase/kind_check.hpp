@@ -1,0 +1,15 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "hubferry/kube/object.hpp"
+#include "hubferry/kube/resource.hpp"
+
+namespace hubferry::phase {
+
+/// Why a phase machine cannot keep its status in resources of this kind: a message; nullopt: it can. `definition` is
+/// its CustomResourceDefinition.
+std::optional<std::string> status_problem(const kube::Object& definition, const kube::Resource& kind);
+
+}  // namespace hubferry::phase
