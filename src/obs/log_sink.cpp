@@ -18,7 +18,7 @@ namespace {
 // Beyond the time that a silent descriptor is given: for a write that blocks although the descriptor polled writable.
 constexpr auto thread_exit_margin = std::chrono::milliseconds(500);
 
-/// Signals belong to the loops; and a SIGPIPE shall become an error of write().
+/// Signals are handled on the loops, and SIGPIPE becomes an error of write().
 void block_signals() {
   sigset_t all;
   sigfillset(&all);

@@ -133,7 +133,7 @@ std::unique_ptr<Process> manager_with_blocked_log(const FullPipe& pipe, std::uin
       std::vector<std::string>{hubferry_binary(), "manager", "--metrics-bind-address=0",
                                "--health-probe-bind-address=127.0.0.1:" + std::to_string(health_port)},
       Process::Options{.environment = {}, .error_fd = pipe.writer()});
-  const auto give_up = std::chrono::steady_clock::now() + Process::patience;
+  const auto give_up = std::chrono::steady_clock::now() + Process::timeout;
   for (;;) {
     try {
       TcpClient client{health_port};
@@ -202,7 +202,7 @@ TEST(ManagerProcess, TheEnvironmentConfiguresIt) {
 
 /// Waits until the file contains `text`, and returns all of it.
 std::string await_in_file(const std::string& path, const std::string& text) {
-  const auto give_up = std::chrono::steady_clock::now() + Process::patience;
+  const auto give_up = std::chrono::steady_clock::now() + Process::timeout;
   for (;;) {
     std::stringstream content;
     content << std::ifstream{path}.rdbuf();

@@ -68,7 +68,7 @@ class PrometheusProcess {
 TEST(Prometheus, ARealOneScrapesTheManager) {
   ManagerProcess manager;
   PrometheusProcess prometheus{manager.metrics_port()};
-  const auto give_up = std::chrono::steady_clock::now() + Process::patience;
+  const auto give_up = std::chrono::steady_clock::now() + Process::timeout;
   boost::json::array up;
   while (up.empty() && std::chrono::steady_clock::now() < give_up) {
     std::this_thread::sleep_for(100ms);

@@ -29,7 +29,7 @@ class Tmux {
   }
   /// Waits until the screen is as wanted, and returns it.
   std::string await(const std::function<bool(const std::string&)>& wanted) {
-    const auto give_up = std::chrono::steady_clock::now() + Process::patience;
+    const auto give_up = std::chrono::steady_clock::now() + Process::timeout;
     for (;;) {
       auto seen = screen();
       if (wanted(seen)) return seen;

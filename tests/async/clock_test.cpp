@@ -45,7 +45,7 @@ TEST(VirtualClock, RunForLetsExactlyThatMuchTimePass) {
   EXPECT_EQ(format_time(loop.clock().wall_now()), "2030-01-01T01:00:00Z");
 }
 
-TEST(VirtualClock, TheCalendarCanBeSetOffWithoutDisturbingDelays) {
+TEST(VirtualClock, WallTimeCanBeShiftedWithoutDisturbingDelays) {
   VirtualLoop loop;
   loop.clock().skew_wall(-1h);
   loop.run(loop.clock().sleep_for(1s));

@@ -92,7 +92,7 @@ TEST_F(DeadlineTest, CancellationFromOutsideIsNotATimeout) {
   EXPECT_EQ(clock_.now() - TimePoint{}, 1s);
 }
 
-TEST_F(DeadlineTest, AnInnerDeadlineIsToldApartFromAnOuterOne) {
+TEST_F(DeadlineTest, AnInnerTimeoutIsDistinctFromAnOuterOne) {
   auto inner = [&]() -> Awaitable<int> {
     try {
       co_await with_deadline(clock_, in(1s), clock_.sleep_for(1h));

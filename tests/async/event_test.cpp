@@ -93,7 +93,7 @@ TEST_F(EventTest, ACancelledWaiterLeavesNothingBehind) {
   loop_.run(test());
 }
 
-TEST_F(EventTest, WaitingForWhatCannotHappenIsReportedNotHung) {
+TEST_F(EventTest, ADeadlockIsReportedNotHung) {
   Event event;
   EXPECT_THROW(loop_.run(event.wait()), std::runtime_error);
 }

@@ -173,7 +173,7 @@ struct Counted {
   Counted& operator=(const Counted&) = delete;
 };
 
-// Whoever is cancelled, and whenever: nobody is left waiting for what is there.
+// Whichever waiter is cancelled, and whenever: no other is left waiting for what is there.
 TEST_F(LimitsTest, NothingIsLostWhateverIsCancelledWhen) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);

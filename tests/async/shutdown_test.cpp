@@ -36,7 +36,7 @@ TEST(RunMain, PassesOnWhatTheBodyThrows) {
   EXPECT_THROW(run_main(body, quick()), std::runtime_error);
 }
 
-TEST(RunMain, TheFirstSignalAsksTheBodyToEndInOrder) {
+TEST(RunMain, TheFirstSignalStartsAGracefulShutdown) {
   bool orderly = false;
   auto body = [&](Event& stop) -> Awaitable<int> {
     kill(getpid(), SIGTERM);
@@ -49,7 +49,7 @@ TEST(RunMain, TheFirstSignalAsksTheBodyToEndInOrder) {
 }
 
 // The terminal was closed.
-TEST(RunMain, AHangUpIsASignalToEndInOrder) {
+TEST(RunMain, AHangUpStartsAGracefulShutdown) {
   auto body = [](Event& stop) -> Awaitable<int> {
     kill(getpid(), SIGHUP);
     co_await stop.wait();
@@ -90,14 +90,14 @@ TEST(RunMainDeathTest, ASecondSignalEndsTheProcessAtOnce) {
       co_await real_clock.sleep_for(1h);
       co_return 0;
     };
-    ShutdownPolicy patient = quick();
-    patient.grace = 1h;
-    run_main(body, patient);
+    ShutdownPolicy long_grace = quick();
+    long_grace.grace = 1h;
+    run_main(body, long_grace);
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(128 + SIGINT), "exiting at once");
 }
 
-// Who wants the process to end at once most likely sees it hang.
+// A user who sends a second signal most likely sees the process hang.
 TEST(RunMainDeathTest, ASecondSignalEndsAProcessWhoseLoopHangs) {
   auto run = [] {
     auto body = [](Event&) -> Awaitable<int> {
@@ -106,9 +106,9 @@ TEST(RunMainDeathTest, ASecondSignalEndsAProcessWhoseLoopHangs) {
       hang();
       co_return 0;
     };
-    ShutdownPolicy patient = quick();
-    patient.grace = 1h;
-    run_main(body, patient);
+    ShutdownPolicy long_grace = quick();
+    long_grace.grace = 1h;
+    run_main(body, long_grace);
   };
   // The two may overtake each other.
   const auto by_signal = [](int status) {

@@ -121,7 +121,7 @@ TEST_F(TaskScopeTest, AChildMayStopItsScopeBeforeItsFirstSuspension) {
   });
 }
 
-TEST_F(TaskScopeTest, OneChildCanBeStoppedWhileTheOthersGoOn) {
+TEST_F(TaskScopeTest, OneChildCanBeStoppedWhileTheOthersContinue) {
   run([&]() -> Awaitable<> {
     TaskScope scope{co_await asio::this_coro::executor};
     bool first = false;
@@ -154,7 +154,7 @@ TEST_F(TaskScopeTest, AChildThatIsStoppedBeforeItsTurnNeverRuns) {
 }
 
 // Both in one turn: the order to stop must not reach somebody else's place in memory.
-TEST_F(TaskScopeTest, AChildMayEndInTheTurnInWhichItIsToldToStop) {
+TEST_F(TaskScopeTest, AChildMayEndInTheTurnInWhichItIsStopped) {
   run([&]() -> Awaitable<> {
     TaskScope scope{co_await asio::this_coro::executor};
     Event gate;
@@ -349,7 +349,7 @@ TEST_F(TaskScopeTest, TenThousandChildrenStopInOneTurn) {
   });
 }
 
-TEST(TaskScopeDeathTest, ForgettingToJoinAbortsWithASentence) {
+TEST(TaskScopeDeathTest, ForgettingToJoinAbortsWithAMessage) {
   auto forget = [] {
     VirtualLoop loop;
     auto task = [&]() -> Awaitable<> {

@@ -86,7 +86,7 @@ TEST(Queries, NameOnlyMetricsThatALeadingManagerServes) {
   const auto port = port_in(manager, "serving metrics");
   manager.await_error_text("the migrations there are have been seen");
   std::set<std::string> served;
-  const auto give_up = std::chrono::steady_clock::now() + Process::patience;
+  const auto give_up = std::chrono::steady_clock::now() + Process::timeout;
   // The hubs are looked at a moment later.
   while (!served.contains("hubferry_hub_reachable") && std::chrono::steady_clock::now() < give_up) {
     TcpClient client{port};

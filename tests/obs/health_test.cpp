@@ -43,7 +43,7 @@ TEST(Health, AVerboseAnswerListsTheChecks) {
   EXPECT_EQ(ask(health, "/readyz?verbose").body, "[+]ping ok\n[+]shutdown ok\n[+]caches ok\nreadyz check passed\n");
 }
 
-TEST(Health, OneFailureFailsTheWholeAndItsReasonIsForThoseWhoAskVerbosely) {
+TEST(Health, OneFailureFailsTheWholeAndItsReasonIsShownOnlyVerbosely) {
   Health health;
   health.add_readiness("caches", failing("hubs are not listed yet"));
   const auto brief = ask(health, "/readyz");
@@ -124,7 +124,7 @@ TEST(Health, NamesAreUniqueAndFitIntoAUrl) {
   health.add_readiness("loop", passing());
 }
 
-TEST(CheckState, CarriesAVerdict) {
+TEST(CheckState, CarriesAResultBetweenThreads) {
   Health health;
   CheckState caches{"not synced"};
   health.add_readiness("caches", caches.check());

@@ -99,7 +99,7 @@ TEST(HttpServer, BodiesAreRefused) {
   }
 }
 
-// Whoever sends much must get to see the refusal instead of a reset connection.
+// A client that sends much must get to see the refusal instead of a reset connection.
 TEST(HttpServer, AClientThatIsStillSendingItsBodySeesTheRefusal) {
   ServerOnThread server{ServerOnThread::on_loopback(), echo};
   TcpClient client{server.port()};
@@ -187,7 +187,7 @@ TEST(HttpServer, ALineThatNeverEndsIsCutOff) {
   EXPECT_TRUE(is_cut_off(client, std::string(1000, 'x')));
 }
 
-HttpServer::Options impatient() {
+HttpServer::Options short_timeouts() {
   auto options = ServerOnThread::on_loopback();
   options.header_time = 1s;
   options.write_time = 1s;
@@ -196,20 +196,20 @@ HttpServer::Options impatient() {
 }
 
 TEST(HttpServer, ASilentClientIsCutOff) {
-  ServerOnThread server{impatient(), echo};
+  ServerOnThread server{short_timeouts(), echo};
   TcpClient silent{server.port()};
   EXPECT_EQ(silent.receive_all(), "");
 }
 
 TEST(HttpServer, HalfARequestIsCutOff) {
-  ServerOnThread server{impatient(), echo};
+  ServerOnThread server{short_timeouts(), echo};
   TcpClient client{server.port()};
   client.send("GET /page HTTP/1.1\r\nHo");
   EXPECT_EQ(client.receive_all(), "");
 }
 
 TEST(HttpServer, AnIdleConnectionIsClosed) {
-  ServerOnThread server{impatient(), echo};
+  ServerOnThread server{short_timeouts(), echo};
   TcpClient client{server.port()};
   EXPECT_THAT(client.get("/page"), EndsWith("hello"));
   EXPECT_EQ(client.receive_all(), "");
@@ -217,7 +217,7 @@ TEST(HttpServer, AnIdleConnectionIsClosed) {
 
 // The limit is on the whole header: every byte would otherwise buy the next second.
 TEST(HttpServer, AClientThatDripsBytesIsCutOffAndDisturbsNobody) {
-  auto options = impatient();
+  auto options = short_timeouts();
   options.header_time = 3s;  // for the well-behaved clients, on a machine that is busy otherwise
   ServerOnThread server{options, echo};
   TcpClient dripping{server.port()};
@@ -233,7 +233,7 @@ TEST(HttpServer, AClientThatDripsBytesIsCutOffAndDisturbsNobody) {
 }
 
 TEST(HttpServer, AClientThatDoesNotReadItsAnswerIsCutOff) {
-  ServerOnThread server{impatient(), echo};
+  ServerOnThread server{short_timeouts(), echo};
   TcpClient client{server.port()};
   client.send("GET /large HTTP/1.1\r\nHost: test\r\n\r\n");
   EXPECT_TRUE(server.await_connections([](std::size_t count) { return count > 0; }));

@@ -113,7 +113,7 @@ TEST(LogSink, FlushEndsWhenTheReaderDoesNotRead) {
   EXPECT_FALSE(sink.flush(1ms));
 }
 
-TEST(LogSink, WhenFullItDropsAndLaterSaysHowMany) {
+TEST(LogSink, WhenFullItDropsAndLaterReportsHowMany) {
   SmallPipe pipe;
   constexpr std::uint64_t logged = 1000;
   LogSink sink{{.fd = pipe.writer(), .queue_bytes = 8192, .exit_wait = 60s}};

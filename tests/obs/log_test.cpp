@@ -198,7 +198,7 @@ TEST(Logger, LevelsBelowTheSinksAreNotEvenRendered) {
   EXPECT_TRUE(log.enabled(Level::debug)) << "a level change reaches loggers that exist already";
 }
 
-TEST(Logger, DefaultMadeItDiscardsEverything) {
+TEST(Logger, DefaultConstructedItDiscardsEverything) {
   const Logger nothing;
   EXPECT_FALSE(nothing.enabled(Level::error));
   nothing.with("key", 1).named("name").error("nobody reads this");

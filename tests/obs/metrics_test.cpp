@@ -245,7 +245,7 @@ TEST(Metrics, ThreadsMayCountCreateAndScrapeAtOnce) {
   EXPECT_EQ(metrics.gauge("c", "Cs.").value(), threads * each);
 }
 
-TEST(ProcessMetrics, TellOfThisProcess) {
+TEST(ProcessMetrics, DescribeThisProcess) {
   Metrics metrics;
   add_process_metrics(metrics);
   add_build_info(metrics);

@@ -66,7 +66,7 @@ class ServerOnThread {
   }
 
   std::size_t connections() {
-    // Shared: whoever loses patience leaves it behind.
+    // Shared: a client that gives up leaves it behind.
     auto answer = std::make_shared<std::promise<std::size_t>>();
     async::asio::post(loop_, [this, answer] { answer->set_value(server_.connections()); });
     return soon(answer->get_future());

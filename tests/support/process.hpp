@@ -26,7 +26,7 @@ namespace hubferry::test {
 class Process {
  public:
   /// Long enough never to matter on a busy machine: a test that waits this long has failed.
-  static constexpr auto patience = std::chrono::seconds(60);
+  static constexpr auto timeout = std::chrono::seconds(60);
 
   struct Options {
     std::vector<std::string> environment = {};  // "NAME=value"
@@ -165,7 +165,7 @@ class Process {
 
   template <typename Condition>
   void read_while(Condition condition, std::string_view goal) {
-    const auto give_up = std::chrono::steady_clock::now() + patience;
+    const auto give_up = std::chrono::steady_clock::now() + timeout;
     while (condition()) {
       if (std::chrono::steady_clock::now() > give_up)
         throw std::runtime_error("waited in vain for " + std::string(goal) + "; its output:\n" + out_.text + err_.text);

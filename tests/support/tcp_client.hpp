@@ -17,11 +17,11 @@
 
 namespace hubferry::test {
 
-/// A blocking client on the loopback interface that can misbehave: it sends what it is told, when it is told.
+/// A blocking client on the loopback interface that can misbehave: it sends exactly what and when the test says.
 class TcpClient {
  public:
   /// Long enough never to matter on a busy machine.
-  static constexpr auto patience = std::chrono::seconds(60);
+  static constexpr auto timeout = std::chrono::seconds(60);
 
   explicit TcpClient(std::uint16_t port) {
     fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -34,7 +34,7 @@ class TcpClient {
       ::close(fd_);
       throw std::runtime_error("cannot connect: " + why);
     }
-    const timeval limit{patience.count(), 0};
+    const timeval limit{timeout.count(), 0};
     setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   }
   TcpClient(const TcpClient&) = delete;
@@ -96,7 +96,7 @@ class TcpClient {
  private:
   bool receive_some() {
     pollfd entry{.fd = fd_, .events = POLLIN, .revents = 0};
-    const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
+    const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
     if (poll(&entry, 1, static_cast<int>(limit)) <= 0)
       throw std::runtime_error("the server neither answers nor closes");
     char buffer[16384];

@@ -72,7 +72,7 @@ class WaitList {
     return asio::async_initiate<const asio::deferred_t, void(error_code)>(Initiation{this}, asio::deferred);
   }
 
-  /// Returns false when nobody waits.
+  /// Returns false when there are no waiters.
   bool wake_one();
   std::size_t wake_all();
   [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }

@@ -130,7 +130,7 @@ class Api {
                                   std::string subresource = {});
   Awaitable<Result<Object>> remove(const Resource& resource, Key key,
                                    Propagation propagation = Propagation::background);
-  /// All pages as one list, from one consistent snapshot; starts afresh when the snapshot expires between pages.
+  /// All pages as one list, from one consistent snapshot; starts over when the snapshot expires between pages.
   Awaitable<Result<std::vector<Object>>> list_all(const Resource& resource, ListOptions options);
 
   /// True if the server serves that kind. From discovery, which is read once per group and version, and again while the

@@ -63,12 +63,11 @@ enum class Replay {
 /// whatever was there before visible until then. It may lag behind the server; see wait_until_seen().
 /// Objects are immutable; readers may keep them as long as they like.
 /// Handlers run after the whole change is visible, once per object that differs (by resourceVersion): a list that
-/// brings nothing new notifies nobody, one that lacks an object reports its deletion. They are called in turn, must not
-/// block, and end run() with what they throw.
-/// Executor: everything on one loop; the API's work is done on the API's own.
-/// Cancellation: terminal, at every await. run() may be called again afterwards and resumes from what is known.
-/// Errors: run() never ends by itself; failures are logged, counted and retried.
-/// Lifetime: outlives run() and all waiters.
+/// brings nothing new causes no notification, one that lacks an object reports its deletion. They are called in turn,
+/// must not block, and end run() with what they throw. Executor: everything on one loop; the API's work is done on the
+/// API's own. Cancellation: terminal, at every await. run() may be called again afterwards and resumes from what is
+/// known. Errors: run() never returns on its own; failures are logged, counted and retried. Lifetime: outlives run()
+/// and all waiters.
 class CacheCore {
  public:
   using Pointer = std::shared_ptr<const void>;

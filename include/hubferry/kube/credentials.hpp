@@ -21,7 +21,7 @@ struct ClientCertificate {
 
 class CredentialSource;
 
-/// Who we are at one API server, asked anew for each request: tokens are rotated under a running process.
+/// Our credential for one API server, determined for each request: tokens are rotated under a running process.
 ///
 /// A configuration's own token, password or certificate wins over its exec plugin, and a token file over a token, as
 /// in client-go. A token file is looked at no more than once a second and read again when it has changed; while it

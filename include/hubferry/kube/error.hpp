@@ -16,7 +16,7 @@ enum class ErrorKind {
   already_exists,  // 409 AlreadyExists: an object of that name exists
   conflict,        // 409 Conflict: our resourceVersion or precondition is out of date. Read again, decide again
   invalid,         // 400, 415, 422: the request can never succeed as it is
-  gone,            // 410: the resourceVersion or continue token is too old. List afresh
+  gone,            // 410: the resourceVersion or continue token is too old. List again
   forbidden,       // 403: RBAC denies it
   unauthorized,    // 401: expired or wrong credential
   retry_later,   // 429, 503 with Retry-After; a read also 5xx: the server cannot now. Nothing happened: safe to repeat

@@ -67,7 +67,7 @@ class LeaderElector {
   Awaitable<> run(std::function<Awaitable<>(LeaderEpoch)> lead);
 
   [[nodiscard]] bool is_leader() const;
-  /// The identity that held the Lease when we last looked; empty when nobody did.
+  /// The holder of the Lease as last read; empty if there was none.
   [[nodiscard]] std::string leader() const;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace hubferry::kube {
 
-/// Asked about an object as it is now; null: there is none.
+/// Called with the object's current state; null if it does not exist.
 using ObjectPredicate = std::function<bool(const Object* object)>;
 
 /// Lists and watches one object until `predicate` holds for it; false if the deadline came first. Of changes that come

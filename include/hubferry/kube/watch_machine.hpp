@@ -70,7 +70,7 @@ struct WatchPolicy {
   int page_size = 500;
   /// Ask for the initial objects as a stream; servers that cannot are asked for a list.
   bool stream_initial = true;
-  /// A stream of initial events that is silent for this long is no such stream: a server may ignore the wish.
+  /// A stream of initial events that is silent for this long is no such stream: a server may ignore sendInitialEvents.
   async::Duration silence_while_filling = std::chrono::seconds{15};
 };
 
@@ -99,7 +99,7 @@ using WatchAction = std::variant<ListNext, OpenWatch, ReadWatch, Pause>;
 
 struct WatchStep {
   WatchAction action;
-  /// What the collection holds is about to come anew: objects are collected aside until `complete`.
+  /// A new list begins: objects are collected aside until `complete`.
   bool begin = false;
   /// All of it is there: swap it in, before the action.
   bool complete = false;

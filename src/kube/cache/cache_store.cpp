@@ -160,7 +160,7 @@ void CacheCore::swap_in(const std::string& resource_version) {
   std::vector<Decoded>{}.swap(collected_);
   for (auto at = objects_.begin(); at != objects_.end();) {
     const auto next = std::next(at);
-    // Gone while nobody looked.
+    // Deleted while the watch was down.
     if (at->second.generation != generation_) changes.push_back(take_out(at));
     at = next;
   }

@@ -12,7 +12,7 @@ namespace hubferry::kube::detail {
 
 Error bad_response_at(std::string_view what, std::size_t position);
 
-/// Steps over JSON text level by level: what nobody asks for is skipped without being parsed.
+/// Steps over JSON text level by level: what is not needed is skipped without being parsed.
 /// The first error sticks; after it every step does nothing and loops end. Lifetime: the text outlives the cursor.
 class JsonCursor {
  public:

@@ -31,7 +31,7 @@ constexpr WatchMachine::Transition table[] = {
     {streaming, failed, list_pause},
     {streaming, garbled, list_pause},
     {filling, events, filling},
-    {filling, events, listing},  // a plain bookmark before the end: the wish was ignored
+    {filling, events, listing},  // a plain bookmark before the end: sendInitialEvents was ignored
     {filling, filled, reading},
     {filling, closed, listing},
     {filling, refused, listing},

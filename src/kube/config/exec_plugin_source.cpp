@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Long enough for somebody's single sign-on, short enough for a controller to notice.
+/// Long enough for a single sign-on, short enough for a controller to notice.
 constexpr auto run_limit = 60s;
 /// The credential must not expire while a request is in flight; clocks differ a little, too.
 constexpr auto expiry_margin = 10s;

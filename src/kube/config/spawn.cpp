@@ -105,7 +105,7 @@ Spawned spawn(const ProcessRequest& request) {
   Spawned spawned;
   check(::posix_spawnp(&spawned.pid, request.command.c_str(), &actions.raw, &attributes.raw, pointers(arguments).data(),
                        pointers(variables).data()));
-  // Nobody but us reaps this child, so its number cannot have gone to another process yet.
+  // Only we reap this child, so its pid cannot have been reused yet.
   // The bare call, since glibc 2.36 declares its pidfd_open() in a way that C++ cannot link.
   if (request.use_pidfd) spawned.pidfd = static_cast<int>(::syscall(SYS_pidfd_open, spawned.pid, 0));
   spawned.output = output.release_reading();

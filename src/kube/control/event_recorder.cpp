@@ -76,7 +76,7 @@ struct EventRecorder::State {
       const EventSeries copy = *correlator.find(id);
       auto answer = co_await write(copy);
       auto& series = *correlator.find(id);
-      // A repeated create that meets its own first try has succeeded, with the count of then.
+      // AlreadyExists on a retry: our own first attempt succeeded, with the count at that time.
       const bool there = !answer && copy.written == 0 && answer.error().kind == ErrorKind::already_exists;
       if (answer || there) {
         series.written = there ? 1 : copy.count;

@@ -45,7 +45,7 @@ class LeaseMachine {
   void on_read(std::optional<Object> lease, TimePoint now);
   /// `started`: when the request was sent. The renewal counts from there, as others may have seen it that early.
   void on_written(Object lease, TimePoint started, TimePoint now);
-  /// A read or a write failed. After a write that may have happened, or that met another state, the Lease is read.
+  /// A read or a write failed. After an ambiguous write or a conflict the Lease is read.
   void on_failure(const Error& error, TimePoint now);
 
   [[nodiscard]] LeaseState state() const { return state_; }
@@ -53,7 +53,7 @@ class LeaseMachine {
   /// Until when we may act as leader.
   [[nodiscard]] TimePoint leads_until() const { return leads_until_; }
   [[nodiscard]] std::int64_t epoch() const { return epoch_; }
-  /// The highest number of a term seen so far; -1: none. A Lease that somebody deleted comes back with a higher one:
+  /// The highest number of a term seen so far; -1: none. A deleted Lease comes back with a higher one:
   /// terms whose numbers start over could not be distinguished.
   [[nodiscard]] std::int64_t transitions() const { return transitions_; }
   [[nodiscard]] std::string holder() const;

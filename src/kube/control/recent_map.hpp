@@ -6,7 +6,7 @@
 
 namespace hubferry::kube {
 
-/// A map that knows which of its entries were used least recently, so that its size can be bounded by giving those up.
+/// An LRU map: its size can be bounded by evicting the least recently used entries.
 template <typename Key, typename Value>
 class RecentMap {
  public:
@@ -37,7 +37,7 @@ class RecentMap {
     index_.erase(found);
   }
 
-  /// Gives up the entry that was used least recently among those that `may_go(value)`; false where there is none.
+  /// Evicts the least recently used entry among those that `may_go(value)`; false if there is none.
   template <typename Predicate>
   bool give_up_one(Predicate may_go) {
     for (auto entry = order_.begin(); entry != order_.end(); ++entry) {

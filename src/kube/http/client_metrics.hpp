@@ -38,7 +38,7 @@ class ClientMetrics {
   obs::Family<obs::Histogram>& response_sizes_;
   obs::Family<obs::Histogram>& rate_limiter_;
   obs::Histogram* lookups_;
-  // The series in use, so that a request need not look for them among everybody's. The keys are literals.
+  // The series in use, so that a request need not look them up in the families. The keys are literals.
   std::map<std::string_view, OfVerb> verbs_;
   std::map<std::pair<int, std::string_view>, obs::Counter*> counted_;
 };

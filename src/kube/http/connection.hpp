@@ -12,7 +12,7 @@
 
 namespace hubferry::kube::http {
 
-/// What a server said, as far as it was read.
+/// A server's response, as far as it was read.
 struct Answer {
   int status = 0;
   std::string content_type;
@@ -21,7 +21,7 @@ struct Answer {
   std::string body;
 };
 
-/// Why an exchange did not come to its end.
+/// Why an exchange failed.
 struct Loss {
   Stage stage = Stage::waiting;
   std::string why;
@@ -43,16 +43,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Sends `request` (head and body) and reads the head of the answer into `answer`. `body_limit` 0: none.
   Awaitable<std::optional<Loss>> begin(std::string_view request, std::size_t body_limit, TimePoint deadline,
                                        Answer& answer);
-  /// Reads what is there of the body and puts it in place of `chunk`, waiting for at least one byte. Empty at the end.
+  /// Replaces `chunk` with the available part of the body, waiting for at least one byte. Empty at the end.
   Awaitable<std::optional<Loss>> read_body(TimePoint deadline, std::string& chunk);
   /// Reads all the rest of the body into `body`.
   Awaitable<std::optional<Loss>> finish(TimePoint deadline, std::string& body);
 
   /// True after a whole answer when the server keeps the connection.
   [[nodiscard]] bool reusable() const;
-  /// Puts it to rest between requests. `on_expired` is called once if nobody needed it until `deadline`.
+  /// Parks it between requests. `on_expired` is called once if it is still unused at `deadline`.
   void park(TimePoint deadline, std::function<void()> on_expired);
-  /// Wakes it up; false when the server has closed it meanwhile.
+  /// Takes it into use again; false when the server has closed it meanwhile.
   bool unpark();
   void close() noexcept;
 
@@ -68,8 +68,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::unique_ptr<Transport> transport_;
   async::Clock& clock_;
-  /// Guards whatever is under way. It is seldom touched: a deadline that moves into the future leaves it as it is,
-  /// and it looks again when it fires.
+  /// The timeout of the operation in flight. It is seldom touched: a deadline that moves into the future leaves it as
+  /// it is, and it looks again when it fires.
   asio::steady_timer timer_;
   TimePoint deadline_ = async::never;
   TimePoint timer_fires_ = async::never;

@@ -33,7 +33,7 @@ class Transport {
   /// Ends operations in flight with operation_aborted. Sends no close_notify: that would have to be waited for.
   void close() noexcept;
 
-  /// False when the peer is known to have closed its side, or to have sent what nobody asked for.
+  /// False when the peer is known to have closed its side, or to have sent unexpected data.
   [[nodiscard]] bool still_good();
 
  protected:

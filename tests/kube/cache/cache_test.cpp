@@ -292,7 +292,7 @@ TEST_F(CacheTest, IndexesFollowEveryChange) {
   with_cache(body);
 }
 
-TEST_F(CacheTest, FailuresAreLoggedByTheirWeightAndCounted) {
+TEST_F(CacheTest, FailuresAreLoggedBySeverityAndCounted) {
   api_.will_list(error_of(ErrorKind::forbidden, 403));
   api_.will_list("10", {widget("a", 1)});
   auto feed = api_.will_watch();
@@ -330,7 +330,7 @@ TEST_F(CacheTest, TheServersRetryAfterIsWaitedFor) {
   EXPECT_GE(api_.calls()[1].at - api_.calls()[0].at, 40s);
 }
 
-// Whatever it is doing when it is told to stop, nothing is left behind, and a second run goes on.
+// Whatever it is doing when it is cancelled, nothing is left behind, and a second run resumes.
 TEST_F(CacheTest, CancellationAtEachAwaitLeavesACacheThatCanRunAgain) {
   for (auto when = 0ms; when < 1500ms; when += 5ms) {
     ScriptedApi api{clock_};
@@ -404,7 +404,7 @@ TEST_F(StreamedCacheTest, AServerThatCannotStreamIsListed) {
   with_cache(body);
 }
 
-TEST_F(StreamedCacheTest, AServerThatIgnoresTheWishIsListedAfterAWhile) {
+TEST_F(StreamedCacheTest, AServerThatIgnoresSendInitialEventsIsListedAfterAWhile) {
   auto feed = api_.will_watch();
   api_.will_list("10", {widget("a", 1)});
   api_.will_watch();

@@ -59,7 +59,7 @@ TEST_F(CacheWaitTest, BeforeTheFirstListNothingIsKnownToBeAbsent) {
   with_cache(body);
 }
 
-TEST_F(CacheWaitTest, AnEventWakesWhoeverWaitsForThatObjectOnly) {
+TEST_F(CacheWaitTest, AnEventWakesOnlyWaitersForThatObject) {
   int asked = 0;
   auto counted = [&](const Object* object) {
     ++asked;

@@ -130,7 +130,7 @@ TEST_F(WatchMachineTest, AListAfterAFailureMustNotBeOlderThanWhatWasSeen) {
   EXPECT_EQ(as<ListNext>(again).resource_version, "12");
 }
 
-TEST_F(WatchMachineTest, ARunThatGoesOnDoesNotListAnythingOlder) {
+TEST_F(WatchMachineTest, AResumedRunDoesNotListAnythingOlder) {
   machine_ = WatchMachine{listing_policy(), "33"};
   EXPECT_EQ(as<ListNext>(feed(start)).resource_version, "33");
 }
@@ -253,7 +253,7 @@ TEST_F(WatchListTest, AServerThatCannotIsAskedForAListFromThenOn) {
   EXPECT_TRUE(std::holds_alternative<ListNext>(feed(gone).action));
 }
 
-TEST_F(WatchListTest, AServerThatIgnoresTheWishIsAskedForAList) {
+TEST_F(WatchListTest, AServerThatIgnoresSendInitialEventsIsListed) {
   for (const auto input : {events, closed, refused, gone}) {
     use(WatchPolicy{});
     feed(start);

@@ -21,18 +21,18 @@ class CredentialsTest : public testing::Test {
 
   Credentials with_token_file(const std::string& fallback = {}) {
     ClientConfig config;
-    config.token_file = folder_.path() / "token";
+    config.token_file = directory_.path() / "token";
     config.token = fallback;
     return Credentials{config, loop_.clock()};
   }
 
   /// As the kubelet does it: a new file takes the old one's name.
   void replace_token(const std::string& token) {
-    folder_.write("token.new", token);
-    std::filesystem::rename(folder_.path() / "token.new", folder_.path() / "token");
+    directory_.write("token.new", token);
+    std::filesystem::rename(directory_.path() / "token.new", directory_.path() / "token");
   }
 
-  test::TemporaryDirectory folder_;
+  test::TemporaryDirectory directory_;
   async::VirtualLoop loop_;
 };
 
@@ -94,11 +94,11 @@ TEST_F(CredentialsTest, ARefusedTokenIsReadAgainAtOnce) {
 }
 
 // A volume is remounted, a file is being rewritten: the old token is still good.
-TEST_F(CredentialsTest, WhileTheFileIsUnreadableTheLastTokenServesOn) {
+TEST_F(CredentialsTest, WhileTheFileIsUnreadableTheLastTokenStaysInUse) {
   replace_token("one");
   auto credentials = with_token_file();
   EXPECT_EQ(header(credentials), "Bearer one");
-  std::filesystem::remove(folder_.path() / "token");
+  std::filesystem::remove(directory_.path() / "token");
   loop_.run_for(2s);
   EXPECT_EQ(header(credentials), "Bearer one");
   replace_token("");
@@ -120,7 +120,7 @@ TEST_F(CredentialsTest, AMissingFileLeavesTheInlineTokenOrAnError) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::unauthorized);
   EXPECT_EQ(result.error().message,
-            "token file " + (folder_.path() / "token").string() + ": cannot be read: No such file or directory");
+            "token file " + (directory_.path() / "token").string() + ": cannot be read: No such file or directory");
   replace_token("one");
   loop_.run_for(1s);
   EXPECT_EQ(header(lost), "Bearer one");
@@ -129,11 +129,11 @@ TEST_F(CredentialsTest, AMissingFileLeavesTheInlineTokenOrAnError) {
 
 // A change of equal size within the file system's time resolution cannot be seen from outside.
 TEST_F(CredentialsTest, TheFileIsReadOnceAMinuteWhateverItsStampSays) {
-  const auto file = folder_.write("token", "one");
+  const auto file = directory_.write("token", "one");
   const auto stamp = std::filesystem::last_write_time(file);
   auto credentials = with_token_file();
   EXPECT_EQ(header(credentials), "Bearer one");
-  folder_.write("token", "two");
+  directory_.write("token", "two");
   std::filesystem::last_write_time(file, stamp);
   loop_.run_for(59s);
   EXPECT_EQ(header(credentials), "Bearer one");

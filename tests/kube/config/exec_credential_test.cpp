@@ -70,7 +70,7 @@ TEST(ExecCredential, RefusesEverythingElseWithoutQuotingIt) {
             "status.expirationTimestamp is not an RFC 3339 time");
 }
 
-TEST(ExecCredential, TheInfoForThePluginSaysThatNobodyCanBeAsked) {
+TEST(ExecCredential, TheInfoForThePluginSaysThatThereIsNoTerminal) {
   ClientConfig config;
   config.server = "https://a";
   config.ca_pem = "ca";
@@ -83,7 +83,7 @@ TEST(ExecCredential, TheInfoForThePluginSaysThatNobodyCanBeAsked) {
               testing::HasSubstr(R"("cluster":{"server":"https://a","certificate-authority-data":"Y2E="})"));
 }
 
-TEST(LastWords, AreTheLastLineThatSaysSomething) {
+TEST(LastErrorLine, IsTheLastLineWithText) {
   EXPECT_EQ(last_error_line("", {}), "");
   EXPECT_EQ(last_error_line("\n \n", {}), "");
   EXPECT_EQ(last_error_line("first\nNo credentials: run 'aws sso login'.\r\n\n", {}),
@@ -92,7 +92,7 @@ TEST(LastWords, AreTheLastLineThatSaysSomething) {
   EXPECT_EQ(last_error_line(std::string(1000, '.'), {}).size(), 203u);
 }
 
-TEST(LastWords, HoldNoSecrets) {
+TEST(LastErrorLine, HoldsNoSecrets) {
   EXPECT_EQ(last_error_line("bad token: hunter2", {}), "bad token: [hidden]");
   EXPECT_EQ(last_error_line("CLIENT_SECRET=hunter2 refused", {}), "CLIENT_SECRET=[hidden] refused");
   EXPECT_EQ(last_error_line(R"({"access_token": "hunter2"})", {}), R"({"access_token": "[hidden]"})");
@@ -102,7 +102,7 @@ TEST(LastWords, HoldNoSecrets) {
   EXPECT_EQ(last_error_line("login as hunter2hunter2 failed", {{"PW", "hunter2"}}), "login as [hidden][hidden] failed");
 }
 
-TEST(LastWords, KeepWhatHelps) {
+TEST(LastErrorLine, KeepsWhatHelps) {
   for (const auto* line : {"the token has expired", "dial tcp: lookup sts.eu-central-1.amazonaws.com: no such host",
                            "open /home/someone/.config/gcloud/application_default_credentials.json: no such file"})
     EXPECT_EQ(last_error_line(line, {}), line);

@@ -24,8 +24,8 @@ class ExecPluginTest : public testing::Test {
  protected:
   /// A plugin that notes each run in a file and then does what `body` says, with the run's number in $n.
   Credentials plugin(const std::string& body) {
-    const auto script = folder_.write_script(
-        "login", "cd \"" + folder_.path().string() + "\"\necho run >> runs\nn=$(wc -l < runs)\n" + body);
+    const auto script = directory_.write_script(
+        "login", "cd \"" + directory_.path().string() + "\"\necho run >> runs\nn=$(wc -l < runs)\n" + body);
     config_.source = "F";
     config_.server = "https://a";
     config_.exec.emplace();
@@ -48,7 +48,7 @@ class ExecPluginTest : public testing::Test {
   std::string header(Credentials& credentials) { return text_of(loop_.run(credentials.authorization_header())); }
 
   std::size_t runs() {
-    const auto text = folder_.read("runs");
+    const auto text = directory_.read("runs");
     return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
   }
 
@@ -61,7 +61,7 @@ class ExecPluginTest : public testing::Test {
     answers.push_back(text_of(result));
   }
 
-  test::TemporaryDirectory folder_;
+  test::TemporaryDirectory directory_;
   ClientConfig config_;
   async::RealClock real_clock_;
   test::ManualClock clock_;
@@ -103,13 +103,13 @@ TEST_F(ExecPluginTest, ACertificateComesWithoutAHeader) {
   EXPECT_EQ(credentials.client_certificate(), (ClientCertificate{"cert 2\n", "key 2\n"}));
 }
 
-TEST_F(ExecPluginTest, ThePluginLearnsWhatIsAskedOfIt) {
+TEST_F(ExecPluginTest, ThePluginGetsItsExecInfo) {
   auto credentials =
       plugin("echo \"$KUBERNETES_EXEC_INFO\" > info; echo \"$PLUGIN_SETTING\" > setting\n" + answer("\"token\":\"t\""));
   EXPECT_EQ(header(credentials), "Bearer t");
-  EXPECT_EQ(folder_.read("info"),
+  EXPECT_EQ(directory_.read("info"),
             R"({"apiVersion":")" + exec_v1 + R"(","kind":"ExecCredential","spec":{"interactive":false}})" + "\n");
-  EXPECT_EQ(folder_.read("setting"), "s3cr3t-setting\n");
+  EXPECT_EQ(directory_.read("setting"), "s3cr3t-setting\n");
 }
 
 TEST_F(ExecPluginTest, ManyCallersShareOneRun) {
@@ -118,7 +118,7 @@ TEST_F(ExecPluginTest, ManyCallersShareOneRun) {
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
     for (int i = 0; i < 20; ++i) scope.spawn(ask(credentials, answers));
     co_await until_runs(1);
-    folder_.write("go", "");
+    directory_.write("go", "");
   };
   loop_.run(async::with_scope(body));
   EXPECT_EQ(answers, std::vector<std::string>(20, "Bearer t1"));
@@ -128,7 +128,7 @@ TEST_F(ExecPluginTest, ManyCallersShareOneRun) {
 // A failure is shared, too: otherwise each of many waiting requests would start the broken plugin in turn.
 TEST_F(ExecPluginTest, AFailureIsTheAnswerForASecond) {
   auto credentials = plugin("[ $n -ge 2 ] || { echo 'no network' >&2; exit 1; }\n" + answer("\"token\":\"t$n\""));
-  const std::string failure = "error: F: exec plugin " + (folder_.path() / "login").string() +
+  const std::string failure = "error: F: exec plugin " + (directory_.path() / "login").string() +
                               " ended with exit code 1: no network (ask the admins)";
   std::vector<std::string> answers;
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
@@ -186,7 +186,7 @@ TEST_F(ExecPluginTest, AHangingPluginIsKilledAfterAMinute) {
     clock_.advance(60s);
   };
   loop_.run(async::with_scope(body));
-  const auto message = "error: F: exec plugin " + (folder_.path() / "login").string() +
+  const auto message = "error: F: exec plugin " + (directory_.path() / "login").string() +
                        " did not answer within 1m and was killed (ask the admins)";
   EXPECT_EQ(answers, std::vector<std::string>(2, message));
   EXPECT_EQ(runs(), 1u);
@@ -223,7 +223,7 @@ TEST_F(ExecPluginTest, AWaitingCallerCanBeCancelledAlone) {
     co_await until_runs(1);
     second.stop();
     co_await second.join();
-    folder_.write("go", "");
+    directory_.write("go", "");
     co_await first.join();
   };
   loop_.run(body());

@@ -33,7 +33,7 @@ std::string about_user(const std::string& fields) {
   return complaint(kubeconfig_with("server: https://a", fields));
 }
 
-TEST(KubeconfigErrors, NameTheFileAndThePlaceOfBrokenYaml) {
+TEST(KubeconfigErrors, NameTheFileAndTheLineOfBrokenYaml) {
   EXPECT_EQ(complaint(""), "F: is empty");
   EXPECT_EQ(complaint("# nothing\n"), "F: is empty");
   EXPECT_EQ(complaint("just a text"), "F: must be a mapping");
@@ -149,7 +149,7 @@ TEST(KubeconfigErrors, OfOtherUsersDoNotMatter) {
 }
 
 TEST(KubeconfigErrors, SayWhyAFileCannotBeRead) {
-  TemporaryDirectory folder;
+  TemporaryDirectory directory;
   const auto message = [](const std::filesystem::path& file) {
     try {
       load_kubeconfig(file);
@@ -158,8 +158,8 @@ TEST(KubeconfigErrors, SayWhyAFileCannotBeRead) {
     }
     return std::string{"accepted"};
   };
-  EXPECT_EQ(message(folder.path() / "gone"), (folder.path() / "gone").string() + ": no such file");
-  EXPECT_EQ(message(folder.path()), folder.path().string() + ": cannot be read: Is a directory");
+  EXPECT_EQ(message(directory.path() / "gone"), (directory.path() / "gone").string() + ": no such file");
+  EXPECT_EQ(message(directory.path()), directory.path().string() + ": cannot be read: Is a directory");
   EXPECT_THAT(message("/dev/zero"), testing::StartsWith("/dev/zero: cannot be read: File too large"));
 }
 

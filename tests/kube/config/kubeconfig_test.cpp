@@ -25,19 +25,19 @@ std::string error_of(const std::function<void()>& action) {
 }
 
 TEST(Kubeconfig, ReadsEveryFieldThatItKnows) {
-  TemporaryDirectory folder;
+  TemporaryDirectory directory;
   const auto file =
-      folder.write("config", kubeconfig_with("server: https://api:6443/prefix\n"
-                                             "tls-server-name: inner\n"
-                                             "certificate-authority-data: " +
-                                                 encode_base64(certificate_pem),
-                                             "client-certificate-data: " + encode_base64(certificate_pem) +
-                                                 "\n"
-                                                 "client-key-data: " +
-                                                 encode_base64(key_pem) +
-                                                 "\n"
-                                                 "token: abc",
-                                             "namespace: team-a"));
+      directory.write("config", kubeconfig_with("server: https://api:6443/prefix\n"
+                                                "tls-server-name: inner\n"
+                                                "certificate-authority-data: " +
+                                                    encode_base64(certificate_pem),
+                                                "client-certificate-data: " + encode_base64(certificate_pem) +
+                                                    "\n"
+                                                    "client-key-data: " +
+                                                    encode_base64(key_pem) +
+                                                    "\n"
+                                                    "token: abc",
+                                                "namespace: team-a"));
   const auto config = load_kubeconfig(file);
   EXPECT_EQ(config.name, "main");
   EXPECT_EQ(config.source, file.string());
@@ -52,38 +52,38 @@ TEST(Kubeconfig, ReadsEveryFieldThatItKnows) {
   EXPECT_EQ(config.token, "abc");
 }
 
-TEST(Kubeconfig, ResolvesRelativeFilesAgainstItsOwnFolder) {
-  TemporaryDirectory folder;
-  folder.write("pki/ca.crt", certificate_pem);
-  folder.write("pki/me.crt", certificate_pem);
-  folder.write("pki/me.key", key_pem);
-  folder.write("token", "t");
+TEST(Kubeconfig, ResolvesRelativeFilesAgainstItsOwnDirectory) {
+  TemporaryDirectory directory;
+  directory.write("pki/ca.crt", certificate_pem);
+  directory.write("pki/me.crt", certificate_pem);
+  directory.write("pki/me.key", key_pem);
+  directory.write("token", "t");
   const auto file =
-      folder.write("config", kubeconfig_with("server: https://api\ncertificate-authority: pki/ca.crt",
-                                             "client-certificate: ./pki/me.crt\nclient-key: " +
-                                                 (folder.path() / "pki/me.key").string() + "\ntokenFile: token"));
+      directory.write("config", kubeconfig_with("server: https://api\ncertificate-authority: pki/ca.crt",
+                                                "client-certificate: ./pki/me.crt\nclient-key: " +
+                                                    (directory.path() / "pki/me.key").string() + "\ntokenFile: token"));
   const auto config = load_kubeconfig(file);
   EXPECT_EQ(config.ca_pem, certificate_pem);
   EXPECT_EQ(config.client_key_pem, key_pem);
-  EXPECT_EQ(config.token_file, folder.path() / "token");
-  EXPECT_EQ(config.ca_file, folder.path() / "pki/ca.crt");
-  EXPECT_EQ(config.client_certificate_file, folder.path() / "pki/me.crt");
-  EXPECT_EQ(config.client_key_file, folder.path() / "pki/me.key");
+  EXPECT_EQ(config.token_file, directory.path() / "token");
+  EXPECT_EQ(config.ca_file, directory.path() / "pki/ca.crt");
+  EXPECT_EQ(config.client_certificate_file, directory.path() / "pki/me.crt");
+  EXPECT_EQ(config.client_key_file, directory.path() / "pki/me.key");
 }
 
 TEST(Kubeconfig, ItsFilesCanBeReadAgainAndNonsenseInThemChangesNothing) {
-  TemporaryDirectory folder;
-  folder.write("ca.crt", certificate_pem);
+  TemporaryDirectory directory;
+  directory.write("ca.crt", certificate_pem);
   auto config = load_kubeconfig(
-      folder.write("config", kubeconfig_with("server: https://api\ncertificate-authority: ca.crt", "token: t")));
+      directory.write("config", kubeconfig_with("server: https://api\ncertificate-authority: ca.crt", "token: t")));
   EXPECT_FALSE(reread_files(config));
-  folder.write("ca.crt", "half-writ");
+  directory.write("ca.crt", "half-writ");
   EXPECT_FALSE(reread_files(config));
-  std::filesystem::remove(folder.path() / "ca.crt");
+  std::filesystem::remove(directory.path() / "ca.crt");
   EXPECT_FALSE(reread_files(config));
   EXPECT_EQ(config.ca_pem, certificate_pem);
   const auto renewed = "# renewed\n" + std::string{certificate_pem};
-  folder.write("ca.crt", renewed);
+  directory.write("ca.crt", renewed);
   EXPECT_TRUE(reread_files(config));
   EXPECT_EQ(config.ca_pem, renewed);
   // Somebody who took the authority out wants it to stay out.
@@ -112,19 +112,19 @@ TEST(Kubeconfig, TheAskedForContextWinsOverTheCurrentOne) {
 }
 
 TEST(Kubeconfig, ReadsAnExecPluginAndFindsItsCommandBesideTheFile) {
-  TemporaryDirectory folder;
-  const auto file = folder.write("config", kubeconfig_with("server: https://api",
-                                                           "exec:\n"
-                                                           "  apiVersion: client.authentication.k8s.io/v1\n"
-                                                           "  command: bin/login\n"
-                                                           "  args: [--cluster, prod]\n"
-                                                           "  env:\n"
-                                                           "  - {name: PROFILE, value: p}\n"
-                                                           "  installHint: get it\n"
-                                                           "  provideClusterInfo: true\n"
-                                                           "  interactiveMode: IfAvailable"));
+  TemporaryDirectory directory;
+  const auto file = directory.write("config", kubeconfig_with("server: https://api",
+                                                              "exec:\n"
+                                                              "  apiVersion: client.authentication.k8s.io/v1\n"
+                                                              "  command: bin/login\n"
+                                                              "  args: [--cluster, prod]\n"
+                                                              "  env:\n"
+                                                              "  - {name: PROFILE, value: p}\n"
+                                                              "  installHint: get it\n"
+                                                              "  provideClusterInfo: true\n"
+                                                              "  interactiveMode: IfAvailable"));
   const auto exec = load_kubeconfig(file).exec.value();
-  EXPECT_EQ(exec.command, (folder.path() / "bin/login").string());
+  EXPECT_EQ(exec.command, (directory.path() / "bin/login").string());
   EXPECT_EQ(exec.arguments, (std::vector<std::string>{"--cluster", "prod"}));
   EXPECT_EQ(exec.environment, (std::map<std::string, std::string>{{"PROFILE", "p"}}));
   EXPECT_EQ(exec.install_hint, "get it");
@@ -133,10 +133,10 @@ TEST(Kubeconfig, ReadsAnExecPluginAndFindsItsCommandBesideTheFile) {
 
 // client-go's rule: the file is the truth, the inline token bridges the time until it can be read.
 TEST(Kubeconfig, ATokenFileThatIsMissingIsFineBesideAnInlineToken) {
-  TemporaryDirectory folder;
-  const auto both = folder.write("both", kubeconfig_with("server: https://api", "token: t\ntokenFile: later"));
-  EXPECT_EQ(load_kubeconfig(both).token_file, folder.path() / "later");
-  const auto alone = folder.write("alone", kubeconfig_with("server: https://api", "tokenFile: later"));
+  TemporaryDirectory directory;
+  const auto both = directory.write("both", kubeconfig_with("server: https://api", "token: t\ntokenFile: later"));
+  EXPECT_EQ(load_kubeconfig(both).token_file, directory.path() / "later");
+  const auto alone = directory.write("alone", kubeconfig_with("server: https://api", "tokenFile: later"));
   EXPECT_THAT(error_of([&] { load_kubeconfig(alone); }), HasSubstr("users[alice].tokenFile: "));
 }
 

@@ -27,7 +27,7 @@ std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator{"/proc/self/fd"}, {}));
 }
 
-/// Neither running nor about to: gone, or waiting for whoever inherited it to notice.
+/// Neither running nor about to: gone, or waiting to be reaped by the process that inherited it.
 bool is_dead(const std::string& pid) {
   std::ifstream in{"/proc/" + pid + "/stat"};
   const std::string text{std::istreambuf_iterator<char>{in}, {}};
@@ -47,7 +47,7 @@ class Process : public testing::Test {
 
   /// Waits, on real time, for a program to have written this file.
   Awaitable<> until_written(std::string name) {
-    while (folder_.read(name).find('\n') == std::string::npos) co_await real_clock_.sleep_for(1ms);
+    while (directory_.read(name).find('\n') == std::string::npos) co_await real_clock_.sleep_for(1ms);
   }
 
   Awaitable<> until_dead(std::string pid) {
@@ -56,15 +56,15 @@ class Process : public testing::Test {
 
   /// A script that starts a sleeper, writes both numbers, and waits forever.
   ProcessRequest hanging() {
-    return shell("cd " + folder_.path().string() + "; sleep 1000 & echo $! > child; echo $$ > self; wait");
+    return shell("cd " + directory_.path().string() + "; sleep 1000 & echo $! > child; echo $$ > self; wait");
   }
 
   std::string pid_in(const std::string& name) {
-    auto text = folder_.read(name);
+    auto text = directory_.read(name);
     return text.substr(0, text.find('\n'));
   }
 
-  test::TemporaryDirectory folder_;
+  test::TemporaryDirectory directory_;
   async::RealClock real_clock_;
   test::ManualClock clock_;
   test::RealLoop loop_;
@@ -78,7 +78,7 @@ TEST_F(Process, CollectsOutputErrorsAndExitCode) {
   EXPECT_EQ(result.signal, 0);
 }
 
-TEST_F(Process, TellsTheSignalThatEndedIt) {
+TEST_F(Process, ReportsTheSignalThatEndedIt) {
   EXPECT_EQ(run(shell("kill -TERM $$")).signal, SIGTERM);
 }
 
@@ -109,7 +109,7 @@ TEST_F(Process, SaysWhyItCannotStart) {
   };
   EXPECT_EQ(code_of("hubferry-no-such-program"), ENOENT);
   EXPECT_EQ(code_of("/no/such/program"), ENOENT);
-  EXPECT_EQ(code_of(folder_.write("plain", "text").string()), EACCES);
+  EXPECT_EQ(code_of(directory_.write("plain", "text").string()), EACCES);
 }
 
 TEST_F(Process, HasNoInputAndOnlyItsOwnEnvironmentOnTop) {

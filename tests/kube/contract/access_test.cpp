@@ -1,10 +1,10 @@
-// Who may what, who one is, and what the server serves.
+// Authorization, authentication, and what the server serves.
 #include "kube/contract/contract.hpp"
 
 namespace hubferry::contract {
 namespace {
 
-TEST_P(KubeContract, WhoHasNoRightsIsForbiddenEveryVerb) {
+TEST_P(KubeContract, AnAccountWithoutRightsIsForbiddenEveryVerb) {
   run([&]() -> Awaitable<> {
     co_await make_config_map("a");
     auto& nobody = world().nobody();
@@ -139,7 +139,7 @@ TEST_P(KubeContract, AVerbThatAKindDoesNotHaveIsUnsupported) {
   });
 }
 
-TEST_P(KubeContract, TheServerTellsItsVersion) {
+TEST_P(KubeContract, TheServerReportsItsVersion) {
   run([&]() -> Awaitable<> {
     auto version = co_await api().get_path("/version");
     CO_ASSERT_TRUE(version.has_value());
@@ -191,7 +191,7 @@ TEST_P(KubeContract, ACertificateRequestIsApprovedByItsSubresource) {
     auto made = co_await api().create(resources::certificate_signing_requests, body);
     CO_ASSERT_TRUE(made.has_value());
     at_end(resources::certificate_signing_requests, name);
-    EXPECT_FALSE(made->string_at({"spec", "username"}).empty()) << "the server notes who asked";
+    EXPECT_FALSE(made->string_at({"spec", "username"}).empty()) << "the server records the requester";
     json::object approval = made->json();
     json::object condition{{"type", "Approved"}, {"status", "True"}, {"reason", "Contract"}, {"message", "yes"}};
     approval["status"] = json::object{{"conditions", json::array{condition}}};

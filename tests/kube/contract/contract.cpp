@@ -9,7 +9,7 @@ namespace hubferry::contract {
 namespace {
 
 /// How long a case waits for something that should happen soon.
-constexpr Duration patience = std::chrono::seconds{20};
+constexpr Duration timeout = std::chrono::seconds{20};
 
 }  // namespace
 
@@ -43,7 +43,7 @@ std::string to_text(const WatchEvent& event) {
 Awaitable<Result<std::optional<WatchEvent>>> Watching::next_of_any_type() {
   if (taken_ == pending_.size()) {
     taken_ = 0;
-    const auto limit = async::later(clock_.now(), patience);
+    const auto limit = async::later(clock_.now(), timeout);
     auto events = co_await async::with_deadline(clock_, limit, stream_->next());
     if (!events) co_return events.error();
     pending_ = std::move(*events);
@@ -164,7 +164,7 @@ Awaitable<std::optional<Error>> KubeContract::watch_error(const Resource& resour
 }
 
 Awaitable<bool> KubeContract::eventually(std::function<Awaitable<bool>()> done) {
-  const auto limit = async::later(clock().now(), patience);
+  const auto limit = async::later(clock().now(), timeout);
   while (clock().now() < limit) {
     const bool is_done = co_await done();
     if (is_done) co_return true;

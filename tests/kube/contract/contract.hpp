@@ -28,7 +28,7 @@ enum class Difference {
   /// The simulator keeps built-in kinds as JSON, and checks only their names and metadata: controllers under test send
   /// what clients of a typed API would, and schemas of all kinds would double its size.
   untyped_built_in_kinds,
-  /// The simulator lets dependents go in the same step, where a real server leaves a finalizer for the garbage
+  /// The simulator deletes dependents in the same step, where a real server leaves a finalizer for the garbage
   /// collector: what controllers see in the end is the same.
   orphans_at_once,
 };

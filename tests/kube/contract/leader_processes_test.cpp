@@ -14,7 +14,7 @@ extern char** environ;
 namespace hubferry::contract {
 namespace {
 
-constexpr int patience_ms = 60'000;
+constexpr int timeout_ms = 60'000;
 
 /// A process of candidate.cpp. Killed with this object.
 class Candidate {
@@ -52,7 +52,7 @@ class Candidate {
   std::string next_line() {
     while (text_.find('\n') == std::string::npos) {
       pollfd waiting{output_, POLLIN, 0};
-      if (::poll(&waiting, 1, patience_ms) <= 0) return "<nothing>";
+      if (::poll(&waiting, 1, timeout_ms) <= 0) return "<nothing>";
       char buffer[256];
       const auto got = ::read(output_, buffer, sizeof buffer);
       if (got <= 0) return "<end>";
@@ -73,7 +73,7 @@ class Candidate {
   int wait_for_exit() {
     int status = 0;
     for (int waited_ms = 0; ::waitpid(pid_, &status, WNOHANG) == 0; waited_ms += 10) {
-      if (waited_ms > patience_ms) {
+      if (waited_ms > timeout_ms) {
         ADD_FAILURE() << "the candidate does not end";
         ::kill(pid_, SIGKILL);
         ::waitpid(pid_, &status, 0);
@@ -130,7 +130,7 @@ TEST_F(LeaderProcesses, WhenTheLeaderIsKilledTheOtherTakesOver) {
   EXPECT_EQ(holder(), "second");
 }
 
-// Stopped, it cannot even notice that time passes; let go, its first act must be to end its work.
+// Stopped, it cannot even notice that time passes; once continued, it must first end its work.
 TEST_F(LeaderProcesses, AFrozenLeaderFindsItselfDeposedAndStops) {
   Candidate first{ns_, "first"};
   ASSERT_EQ(first.next_line(), "waiting");
@@ -144,10 +144,10 @@ TEST_F(LeaderProcesses, AFrozenLeaderFindsItselfDeposedAndStops) {
   EXPECT_EQ(first.next_line(), "lost");
   EXPECT_EQ(first.wait_for_exit(), 3);
   EXPECT_EQ(holder(), "second") << "the deposed one must not have touched the Lease";
-  EXPECT_TRUE(second.is_silent()) << "the new leader goes on";
+  EXPECT_TRUE(second.is_silent()) << "the new leader keeps leading";
 }
 
-TEST_F(LeaderProcesses, ALeaderToldToEndStopsItsWorkThenReleases) {
+TEST_F(LeaderProcesses, ALeaderThatIsTerminatedStopsItsWorkThenReleases) {
   Candidate first{ns_, "first"};
   ASSERT_EQ(first.next_line(), "waiting");
   ASSERT_EQ(first.next_line(), "leads 0");

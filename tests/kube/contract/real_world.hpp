@@ -7,7 +7,7 @@
 
 namespace hubferry::contract {
 
-/// The real kube-apiserver of tests/real-kube/run, through our HTTP client. Throws a sentence when there is none.
+/// The real kube-apiserver of tests/real-kube/run, through our HTTP client. Throws when there is none.
 std::unique_ptr<ContractWorld> make_real_world();
 
 /// The admin's kubeconfig of that server.

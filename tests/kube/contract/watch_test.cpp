@@ -7,7 +7,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST_P(KubeContract, AWatchTellsOfEveryChangeInOrder) {
+TEST_P(KubeContract, AWatchReportsEveryChangeInOrder) {
   run([&]() -> Awaitable<> {
     auto events = co_await watch();
     co_await make_config_map("a");
@@ -25,7 +25,7 @@ TEST_P(KubeContract, AWatchTellsOfEveryChangeInOrder) {
   });
 }
 
-TEST_P(KubeContract, AWatchFromAVersionTellsWhatHappenedSince) {
+TEST_P(KubeContract, AWatchFromAVersionReportsWhatHappenedSince) {
   run([&]() -> Awaitable<> {
     auto first = co_await make_config_map("a");
     co_await make_config_map("b");
@@ -243,7 +243,7 @@ TEST_P(KubeContract, NobodyGetsBookmarksWithoutAsking) {
   });
 }
 
-/// Events, as a real server keeps no cache of them: their watches go to etcd, which forgets when it is told to.
+/// Events, as a real server keeps no cache of them: their watches go to etcd, which forgets when it is compacted.
 json::object event_about(const std::string& ns, const std::string& name) {
   return {{"metadata", json::object{{"namespace", ns}, {"name", name}}},
           {"eventTime", "2030-01-01T00:00:00.000000Z"},

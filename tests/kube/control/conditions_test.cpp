@@ -11,7 +11,7 @@ namespace {
 const async::WallTime noon = async::parse_time("2030-06-01T12:00:00Z");
 
 Condition ready(ConditionStatus status, std::string reason) {
-  return {"Ready", status, std::move(reason), "a sentence", 3};
+  return {"Ready", status, std::move(reason), "a message", 3};
 }
 
 TEST(Conditions, ANewConditionCarriesAllFields) {
@@ -20,8 +20,8 @@ TEST(Conditions, ANewConditionCarriesAllFields) {
   const auto* condition = find_condition_in_status(status, "Ready");
   ASSERT_NE(condition, nullptr);
   const json::object expected{
-      {"type", "Ready"},  {"status", "True"},        {"lastTransitionTime", "2030-06-01T12:00:00Z"},
-      {"reason", "Done"}, {"message", "a sentence"}, {"observedGeneration", 3}};
+      {"type", "Ready"},  {"status", "True"},       {"lastTransitionTime", "2030-06-01T12:00:00Z"},
+      {"reason", "Done"}, {"message", "a message"}, {"observedGeneration", 3}};
   EXPECT_EQ(*condition, expected);
 }
 
@@ -45,7 +45,7 @@ TEST(Conditions, SettingTheSameAgainChangesNothing) {
   EXPECT_EQ(status, before);
 }
 
-TEST(Conditions, TheyKeepTheirPlacesAndForeignFields) {
+TEST(Conditions, TheyKeepTheirOrderAndForeignFields) {
   json::object status{{"conditions", json::array{json::object{{"type", "A"}, {"status", "True"}, {"extra", 1}},
                                                  json::object{{"type", "B"}, {"status", "False"}}}}};
   set_condition(status, {"A", ConditionStatus::no, "R", "m", 0}, noon);

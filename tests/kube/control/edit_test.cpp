@@ -87,7 +87,7 @@ TEST_F(EditTest, GivesUpAfterItsAttempts) {
   });
 }
 
-TEST_F(EditTest, ErrorsThatAnotherLookCannotCureAreReturned) {
+TEST_F(EditTest, ErrorsThatAnotherReadCannotFixAreReturned) {
   run([&](async::TaskScope&) -> Awaitable<> {
     auto missing = co_await edit(api_, resources::config_maps, a, set_data("new"));
     EXPECT_EQ(missing.error().kind, ErrorKind::not_found);
@@ -99,7 +99,7 @@ TEST_F(EditTest, ErrorsThatAnotherLookCannotCureAreReturned) {
   });
 }
 
-TEST_F(EditTest, AnAnswerThatDoesNotTellWhetherItHappenedIsFollowedByALookButNotByAnotherWrite) {
+TEST_F(EditTest, AnAmbiguousServerErrorIsFollowedByAReadButNotByAnotherWrite) {
   api_.put(resources::config_maps, config_map("old"));
   run([&](async::TaskScope&) -> Awaitable<> {
     api_.fail_next(Verb::update, ErrorKind::ambiguous, true, 500);

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(KubeError, AServersWishForAPauseIsBounded) {
+TEST(KubeError, RetryAfterIsBounded) {
   const auto asked = [](const std::string& seconds) {
     return error_from_status(429, R"({"kind":"Status","details":{"retryAfterSeconds":)" + seconds + "}}").retry_after;
   };
@@ -18,7 +18,7 @@ TEST(KubeError, AServersWishForAPauseIsBounded) {
   EXPECT_EQ(asked("9223372036854775807"), longest_retry_after);
 }
 
-TEST(KubeError, OnlyAServerThatSaysWhenToComeAgainHasNotTouchedAWrite) {
+TEST(KubeError, OnlyRetryAfterMeansThatAWriteDidNotHappen) {
   for (const int status : {500, 502, 503, 504, 599}) {
     const auto error = error_from_status(status, "{}");
     EXPECT_EQ(error.kind, ErrorKind::retry_later) << status;
@@ -31,7 +31,7 @@ TEST(KubeError, OnlyAServerThatSaysWhenToComeAgainHasNotTouchedAWrite) {
   EXPECT_EQ(as_answer_to_write(error_from_status(409, "{}")).kind, ErrorKind::conflict);
 }
 
-TEST(KubeError, WhatARetryCanHopeForDependsOnlyOnTheKind) {
+TEST(KubeError, WhetherARetryMaySucceedDependsOnlyOnTheKind) {
   struct Row {
     ErrorKind kind;
     bool retryable, transient, recoverable;

@@ -45,7 +45,7 @@ TEST_F(EventCorrelatorTest, WhateverHappensItRemembersABoundedNumberOfThings) {
   }
 }
 
-TEST_F(EventCorrelatorTest, WhatWasHeardOfLeastRecentlyIsForgottenFirst) {
+TEST_F(EventCorrelatorTest, TheLeastRecentlyUsedIsForgottenFirst) {
   for (int object = 0; object < 10; ++object) take_and_write(object);
   take_and_write(0);
   take_and_write(10);
@@ -53,7 +53,7 @@ TEST_F(EventCorrelatorTest, WhatWasHeardOfLeastRecentlyIsForgottenFirst) {
   const auto again = take(1);
   EXPECT_EQ(again.verdict, Verdict::write);
   EXPECT_EQ(correlator_.find(again.id)->count, 1) << "a new series: the first one was forgotten";
-  EXPECT_EQ(correlator_.find(take(0).id)->count, 4) << "used again and again, so it goes on";
+  EXPECT_EQ(correlator_.find(take(0).id)->count, 4) << "used again and again, so it is kept";
 }
 
 TEST_F(EventCorrelatorTest, ASeriesWithSomethingLeftToWriteIsNotForgotten) {

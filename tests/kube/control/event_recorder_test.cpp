@@ -24,7 +24,7 @@ ObjectReference about(std::string name, std::string ns = "ns") {
 
 class EventRecorderTest : public ControlTest {
  protected:
-  void tell(EventRecorder& recorder, const std::string& note, const std::string& name = "a") {
+  void record(EventRecorder& recorder, const std::string& note, const std::string& name = "a") {
     recorder.event(about(name), EventType::warning, "Failed", "Move", note);
   }
   [[nodiscard]] std::vector<Object> events() const { return api_.all(resources::events); }
@@ -43,7 +43,7 @@ TEST_F(EventRecorderTest, AnEventCarriesEverythingThatTheServerWants) {
   EventRecorder recorder{api_, reporter(), env()};
   run([&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(recorder.run());
-    tell(recorder, "it broke");
+    record(recorder, "it broke");
     EXPECT_EQ(api_.log.size(), 0U) << "event() itself sends nothing";
     co_await recorder.flushed();
     CO_ASSERT_EQ(events().size(), 1U);
@@ -79,14 +79,14 @@ TEST_F(EventRecorderTest, ARepetitionRaisesTheCountOfTheSeries) {
   run([&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(recorder.run());
     for (int i = 0; i < 3; ++i) {
-      tell(recorder, "again");
+      record(recorder, "again");
       co_await clock_.sleep_for(5min);
     }
     CO_ASSERT_EQ(events().size(), 1U);
     EXPECT_EQ(count(events()[0]), 3);
     EXPECT_EQ(events()[0].string_at({"series", "lastObservedTime"}), "2030-01-01T00:10:00.000000Z");
     co_await clock_.sleep_for(7min);
-    tell(recorder, "again");
+    record(recorder, "again");
     co_await recorder.flushed();
     EXPECT_EQ(events().size(), 2U) << "after six quiet minutes it is a new event";
   });
@@ -98,7 +98,7 @@ TEST_F(EventRecorderTest, AFloodOfRepetitionsIsCountedWithFewWrites) {
   run([&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(recorder.run());
     for (int i = 0; i < 1000; ++i) {
-      tell(recorder, "again");
+      record(recorder, "again");
       co_await clock_.sleep_for(100ms);
     }
     co_await clock_.sleep_for(15min);
@@ -114,7 +114,7 @@ TEST_F(EventRecorderTest, EventsThatDifferInTheirNotesOnlyBecomeOneAboveALimit) 
   run([&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(recorder.run());
     for (int i = 0; i < 20; ++i) {
-      tell(recorder, "try " + std::to_string(i));
+      record(recorder, "try " + std::to_string(i));
       co_await recorder.flushed();
     }
     CO_ASSERT_EQ(events().size(), 11U);
@@ -131,13 +131,13 @@ TEST_F(EventRecorderTest, AnObjectThatIsTooLoudIsLimitedAndOthersAreNot) {
   EventRecorder recorder{api_, options, env()};
   run([&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(recorder.run());
-    for (int i = 0; i < 40; ++i) tell(recorder, "note " + std::to_string(i));
-    tell(recorder, "hello", "quiet");
+    for (int i = 0; i < 40; ++i) record(recorder, "note " + std::to_string(i));
+    record(recorder, "hello", "quiet");
     co_await recorder.flushed();
     EXPECT_EQ(events().size(), 26U);
     EXPECT_EQ(dropped("rate"), 15);
     co_await clock_.sleep_for(5min);
-    tell(recorder, "one more token");
+    record(recorder, "one more token");
     co_await recorder.flushed();
     EXPECT_EQ(events().size(), 27U);
   });
@@ -147,7 +147,7 @@ TEST_F(EventRecorderTest, AFullBufferDropsAndCounts) {
   auto options = reporter();
   options.most_waiting = 3;
   EventRecorder recorder{api_, options, env()};
-  for (int i = 0; i < 5; ++i) tell(recorder, "n", "object-" + std::to_string(i));
+  for (int i = 0; i < 5; ++i) record(recorder, "n", "object-" + std::to_string(i));
   EXPECT_EQ(recorder.waiting(), 3U);
   EXPECT_EQ(dropped("full"), 2);
 }
@@ -158,7 +158,7 @@ TEST_F(EventRecorderTest, ANoteIsCutBetweenCharacters) {
     scope.spawn(recorder.run());
     std::string note = "x";
     while (note.size() < 1100) note += "ü";
-    tell(recorder, note);
+    record(recorder, note);
     co_await recorder.flushed();
     CO_ASSERT_EQ(events().size(), 1U);
     EXPECT_EQ(events()[0].string_at({"note"}).size(), 1023U);
@@ -183,7 +183,7 @@ TEST_F(EventRecorderTest, ATroubledServerGetsTheEventLater) {
   api_.fail_next(Verb::create, ErrorKind::ambiguous, true);
   run([&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(recorder.run());
-    tell(recorder, "it broke");
+    record(recorder, "it broke");
     co_await recorder.flushed();
     EXPECT_EQ(events().size(), 1U);
     EXPECT_EQ(api_.requests(Verb::create), 4U);
@@ -192,13 +192,13 @@ TEST_F(EventRecorderTest, ATroubledServerGetsTheEventLater) {
   });
 }
 
-TEST_F(EventRecorderTest, AServerThatStaysAwayCostsTheEventNotTheRecorder) {
+TEST_F(EventRecorderTest, AnUnreachableServerCostsTheEventNotTheRecorder) {
   EventRecorder recorder{api_, reporter(), env()};
   for (int i = 0; i < 8; ++i) api_.fail_next(Verb::create, ErrorKind::unreachable);
   run([&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(recorder.run());
-    tell(recorder, "lost");
-    tell(recorder, "kept", "b");
+    record(recorder, "lost");
+    record(recorder, "kept", "b");
     co_await recorder.flushed();
     EXPECT_EQ(dropped("unreachable"), 1);
     CO_ASSERT_EQ(events().size(), 1U);
@@ -211,7 +211,7 @@ TEST_F(EventRecorderTest, ARefusedEventIsDroppedAtOnce) {
   api_.fail_next(Verb::create, ErrorKind::forbidden);
   run([&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(recorder.run());
-    tell(recorder, "lost");
+    record(recorder, "lost");
     co_await recorder.flushed();
     EXPECT_EQ(api_.log.size(), 1U);
     EXPECT_EQ(dropped("rejected"), 1);
@@ -219,14 +219,14 @@ TEST_F(EventRecorderTest, ARefusedEventIsDroppedAtOnce) {
   });
 }
 
-TEST_F(EventRecorderTest, AnEventThatExpiredOnTheServerIsToldAnew) {
+TEST_F(EventRecorderTest, AnEventThatExpiredOnTheServerIsCreatedAgain) {
   EventRecorder recorder{api_, reporter(), env()};
   run([&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(recorder.run());
-    tell(recorder, "again");
+    record(recorder, "again");
     co_await recorder.flushed();
     api_.erase(resources::events, events()[0].key());
-    tell(recorder, "again");
+    record(recorder, "again");
     co_await recorder.flushed();
     CO_ASSERT_EQ(events().size(), 1U);
     EXPECT_EQ(count(events()[0]), 2);

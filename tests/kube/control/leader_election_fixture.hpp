@@ -47,7 +47,7 @@ class LeaderElectionTest : public ControlTest {
   [[nodiscard]] std::string_view holder() const {
     return api_.find(resources::leases, lease_key)->string_at({"spec", "holderIdentity"});
   }
-  /// Runs a candidate until it ends; keeps the sentence of a lost leadership.
+  /// Runs a candidate until it ends; keeps the message of a lost leadership.
   Awaitable<> compete(LeaderElector& elector, std::string& lost) {
     try {
       co_await elector.run(work());

@@ -13,7 +13,7 @@ std::string complaint(const LeaderElectionOptions& options) {
   return "";
 }
 
-TEST(LeaderElectionOptions, ValuesThatCannotWorkAreRefusedWithASentence) {
+TEST(LeaderElectionOptions, ValuesThatCannotWorkAreRefusedWithAMessage) {
   EXPECT_EQ(complaint(candidate("a")), "");
   auto options = candidate("a");
   options.renew_deadline = options.lease_duration;
@@ -182,7 +182,7 @@ TEST_F(LeaderElectionTest, AReleaseThatHangsIsGivenUp) {
   });
 }
 
-TEST_F(LeaderElectionTest, MetricsLogsAndAnEventTellWhoLeads) {
+TEST_F(LeaderElectionTest, MetricsLogsAndAnEventReportWhoLeads) {
   EventRecorderOptions reporter;
   reporter.controller = "example.io/test";
   reporter.instance = "pod";

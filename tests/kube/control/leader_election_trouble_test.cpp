@@ -5,7 +5,7 @@ namespace hubferry::kube {
 namespace {
 
 // Numbers that start over would let a write of an old term pass for one of the present.
-TEST_F(LeaderElectionTest, ALeaseThatSomebodyDeletedGoesOnCountingItsTerms) {
+TEST_F(LeaderElectionTest, ADeletedLeaseKeepsCountingItsTerms) {
   api_.put(resources::leases,
            json::object{{"metadata", json::object{{"namespace", lease_key.ns}, {"name", lease_key.name}}},
                         {"spec", json::object{{"holderIdentity", ""}, {"leaseTransitions", 7}}}});
@@ -38,7 +38,7 @@ TEST_F(LeaderElectionTest, ALeaseThatSomebodyDeletedGoesOnCountingItsTerms) {
 }
 
 // A server in trouble is not helped by a candidate that asks it without a pause.
-TEST_F(LeaderElectionTest, AnswersThatDoNotTellWhetherAWriteHappenedAreNotAnsweredInACircle) {
+TEST_F(LeaderElectionTest, AmbiguousWritesDoNotCauseABusyLoop) {
   for (int i = 0; i < 1000; ++i) api_.fail_next(Verb::create, ErrorKind::ambiguous);
   LeaderElector elector{api_, candidate("me"), env()};
   run([&](async::TaskScope& scope) -> Awaitable<> {
@@ -50,11 +50,12 @@ TEST_F(LeaderElectionTest, AnswersThatDoNotTellWhetherAWriteHappenedAreNotAnswer
 }
 
 TEST_F(LeaderElectionTest, ALeaderThatCannotRenewStopsItsWorkBeforeAnotherStarts) {
-  // Each has its own way to the server; the first one's is cut.
+  // Each has its own connection to the server; the first one's is cut.
   bool first_is_cut = false;
-  class Door final : public Api {
+  class Connection final : public Api {
    public:
-    Door(test::StoreApi& server, const bool& cut, async::Clock& clock) : server_(server), cut_(cut), clock_(clock) {}
+    Connection(test::StoreApi& server, const bool& cut, async::Clock& clock)
+        : server_(server), cut_(cut), clock_(clock) {}
     Awaitable<Result<Object>> call(Request request) override {
       if (cut_) co_await clock_.sleep_until(async::never);
       co_return co_await server_.call(std::move(request));
@@ -66,15 +67,15 @@ TEST_F(LeaderElectionTest, ALeaderThatCannotRenewStopsItsWorkBeforeAnotherStarts
       return server_.watch(std::move(r), std::move(o), d);
     }
     Awaitable<Result<json::value>> get_path(std::string path) override { return server_.get_path(std::move(path)); }
-    [[nodiscard]] std::string_view name() const override { return "door"; }
+    [[nodiscard]] std::string_view name() const override { return "connection"; }
 
    private:
     test::StoreApi& server_;
     const bool& cut_;
     async::Clock& clock_;
   };
-  Door door{api_, first_is_cut, clock_};
-  LeaderElector isolated{door, candidate("isolated"), env()};
+  Connection connection{api_, first_is_cut, clock_};
+  LeaderElector isolated{connection, candidate("isolated"), env()};
   LeaderElector other{api_, candidate("other"), env()};
   std::string lost;
   run([&](async::TaskScope& scope) -> Awaitable<> {
@@ -159,7 +160,7 @@ TEST_F(LeaderElectionTest, ALeaseTakenByAnotherEndsTheTermAtOnce) {
   });
 }
 
-TEST_F(LeaderElectionTest, ADeletedLeaseIsMadeAgainByItsLeader) {
+TEST_F(LeaderElectionTest, ADeletedLeaseIsCreatedAgainByItsLeader) {
   LeaderElector elector{api_, candidate("me"), env()};
   run([&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(elector.run(work()));
@@ -194,7 +195,7 @@ TEST_F(LeaderElectionTest, TimesWrittenByOtherMachinesAreNotTrusted) {
   }
 }
 
-TEST_F(LeaderElectionTest, ACalendarSetBackOrForthDisturbsNobody) {
+TEST_F(LeaderElectionTest, WallClockJumpsDoNotMatter) {
   LeaderElector leader{api_, candidate("leader"), env()};
   LeaderElector follower{api_, candidate("follower"), env()};
   run([&](async::TaskScope& scope) -> Awaitable<> {

@@ -208,7 +208,7 @@ TEST_F(HttpConnections, AWatchIsCancellableBeforeAndAfterItsHead) {
 }
 
 // A watch on a machine that lost its power would wait for an hour.
-TEST_F(HttpConnections, TheKernelIsToldToLookForAPeerThatHasVanished) {
+TEST_F(HttpConnections, TheKernelProbesForAPeerThatHasVanished) {
   asio::io_context loop;
   asio::ip::tcp::socket socket{loop, asio::ip::tcp::v4()};
   kube::http::notice_vanished_peer(socket);

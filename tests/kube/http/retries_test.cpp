@@ -41,7 +41,7 @@ TEST_F(HttpRetries, ARetryAfterBeyondTheDeadlineIsHandedToTheCaller) {
 }
 
 // Who fails on the way, and who cannot reach the server behind, does not know what became of a write.
-TEST_F(HttpRetries, AnAnswerThatDoesNotTellWhetherAWriteHappenedLeavesItAmbiguousAndIsNotRepeated) {
+TEST_F(HttpRetries, AServerErrorOnAWriteIsAmbiguousAndNotRetried) {
   const std::string status = R"({"kind":"Status","reason":"InternalError","code":500,"message":"etcd timed out"})";
   const std::pair<int, std::string> answers[] = {
       {500, "{}"}, {500, status}, {502, "no"}, {503, "upstream"}, {504, "{}"}};
@@ -62,7 +62,7 @@ TEST_F(HttpRetries, AnAnswerThatDoesNotTellWhetherAWriteHappenedLeavesItAmbiguou
   }
 }
 
-TEST_F(HttpRetries, ARetryAfterOfZeroIsNotTakenForAnInvitationToHurry) {
+TEST_F(HttpRetries, ARetryAfterOfZeroStillBacksOff) {
   ScriptedServer server{[](Session& session) {
     while (true) {
       session.read_request();

@@ -92,7 +92,7 @@ TEST_F(HttpTls, TheSystemsAuthoritiesDoNotKnowOurs) {
   expect_refused(server, {}, "unknown authority");
 }
 
-TEST_F(HttpTls, WhoeverWantsNoVerificationGetsNone) {
+TEST_F(HttpTls, WithoutVerificationAnyCertificateIsAccepted) {
   ScriptedServer server{authority_.issue({"DNS:wrong"}, -1), answer_all};
   kube::ClientConfig config;
   config.insecure_skip_tls_verify = true;
@@ -144,7 +144,7 @@ TEST_F(HttpTls, AServerThatSpeaksNoTlsIsUnreachable) {
 }
 
 // Without close_notify anybody could have cut the answer short.
-TEST_F(HttpTls, AnAnswerThatEndsWithoutFarewellIsLost) {
+TEST_F(HttpTls, AnAnswerThatEndsWithoutCloseNotifyIsLost) {
   ScriptedServer server{authority_.issue({"IP:127.0.0.1"}), [](Session& session) {
                           session.read_request();
                           session.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n" + object_a);
@@ -158,14 +158,14 @@ TEST_F(HttpTls, AnAnswerThatEndsWithoutFarewellIsLost) {
   EXPECT_EQ(object.error().kind, ErrorKind::unreachable);
 }
 
-// Whoever renews certificates writes new files; a controller should not have to be restarted for that.
+// Certificates are renewed by writing new files; a controller should not have to be restarted for that.
 TEST_F(HttpTls, ARefusedClientCertificateIsReadAgainAndShownOnANewConnection) {
-  TemporaryDirectory folder;
+  TemporaryDirectory directory;
   const auto old_one = authority_.issue({});
   const auto new_one = authority_.issue({});
   const auto write = [&](const Identity& identity) {
-    folder.write("tls.crt", identity.certificate_pem);
-    folder.write("tls.key", identity.key_pem);
+    directory.write("tls.crt", identity.certificate_pem);
+    directory.write("tls.key", identity.key_pem);
   };
   write(old_one);
   ScriptedServer server{authority_.issue({"IP:127.0.0.1"}), [&](Session& session) {
@@ -178,14 +178,14 @@ TEST_F(HttpTls, ARefusedClientCertificateIsReadAgainAndShownOnANewConnection) {
   auto config = trusting(authority_);
   config.client_certificate_pem = old_one.certificate_pem;
   config.client_key_pem = old_one.key_pem;
-  config.client_certificate_file = folder.path() / "tls.crt";
-  config.client_key_file = folder.path() / "tls.key";
+  config.client_certificate_file = directory.path() / "tls.crt";
+  config.client_key_file = directory.path() / "tls.key";
   auto api = connect(server, config);
   EXPECT_EQ(get(*api).error().kind, ErrorKind::unauthorized) << "nobody has renewed it yet";
   EXPECT_EQ(server.accepted(), 1);
 
   // Half of a renewal cannot be used, and does no harm.
-  folder.write("tls.crt", new_one.certificate_pem);
+  directory.write("tls.crt", new_one.certificate_pem);
   EXPECT_EQ(get(*api).error().kind, ErrorKind::unauthorized);
   write(new_one);
   const auto object = create(*api);
@@ -194,14 +194,14 @@ TEST_F(HttpTls, ARefusedClientCertificateIsReadAgainAndShownOnANewConnection) {
 }
 
 TEST_F(HttpTls, AnAuthorityThatWasReplacedIsReadAgain) {
-  TemporaryDirectory folder;
+  TemporaryDirectory directory;
   const Authority successor{"the next authority"};
   ScriptedServer server{successor.issue({"IP:127.0.0.1"}), answer_all};
   auto config = trusting(authority_);
-  config.ca_file = folder.write("ca.crt", authority_.certificate_pem());
+  config.ca_file = directory.write("ca.crt", authority_.certificate_pem());
   auto api = connect(server, config);
   EXPECT_THAT(get(*api).error().message, HasSubstr("unknown authority"));
-  folder.write("ca.crt", authority_.certificate_pem() + successor.certificate_pem());
+  directory.write("ca.crt", authority_.certificate_pem() + successor.certificate_pem());
   const auto object = get(*api);
   EXPECT_TRUE(object) << object.error();
 }

@@ -10,13 +10,13 @@
 #include "hubferry/sim/fleet_agents.hpp"
 #include "sim/ocm/request_pem.hpp"
 #include "sim/sim_test.hpp"
-#include "support/told_world.hpp"
+#include "support/traced_world.hpp"
 
 namespace hubferry::sim {
 namespace {
 
 namespace resources = kube::resources;
-using test::ToldWorld;
+using test::TracedWorld;
 using testing::HasSubstr;
 
 WorldOptions small(std::uint64_t seed = 1, std::size_t clusters = 3) {
@@ -32,7 +32,7 @@ bool is_available(Server& server, const std::string& cluster) {
 }
 
 TEST(WorldTest, HubsAreRegisteredOnTheGlobalHubAndReachedByTheirSecrets) {
-  ToldWorld world{small()};
+  TracedWorld world{small()};
   for (const std::string hub : {"hub1", "hub2"}) {
     const auto cluster = world.global().object(ocm::managed_clusters, {"", hub});
     ASSERT_TRUE(cluster) << hub;
@@ -58,12 +58,12 @@ TEST(WorldTest, HubsAreRegisteredOnTheGlobalHubAndReachedByTheirSecrets) {
 
 // Leader election needs it, and a manager is told no namespace when it runs outside of a cluster.
 TEST(WorldTest, TheGlobalHubHasTheManagersNamespace) {
-  ToldWorld world{small()};
+  TracedWorld world{small()};
   EXPECT_TRUE(world.global().object(resources::namespaces, {"", "hubferry-system"}));
 }
 
 TEST(WorldTest, AHubThatCannotBeReachedIsUnknownAfterAWhileAndComesBack) {
-  ToldWorld world{small()};
+  TracedWorld world{small()};
   world.run_for(1h);
   EXPECT_TRUE(is_available(world.global(), "hub1"));
   EXPECT_TRUE(is_available(world.global(), "hub2"));
@@ -80,7 +80,7 @@ TEST(WorldTest, ManagedServiceAccountsAreServedIfEnabled) {
   const auto asks = [](bool wanted) {
     auto options = small();
     options.managed_service_accounts = wanted;
-    ToldWorld world{options};
+    TracedWorld world{options};
     const auto served = world.run(world.api("global").serves(ocm::managed_service_accounts)).value();
     if (wanted) {
       json::object account{{"metadata", json::object{{"name", "m"}, {"namespace", "hub2"}}},
@@ -96,7 +96,7 @@ TEST(WorldTest, ManagedServiceAccountsAreServedIfEnabled) {
 }
 
 TEST(WorldTest, TheFirstHubHasTheFleetAndItsControllersHaveProcessedIt) {
-  ToldWorld world{small(5, 20)};
+  TracedWorld world{small(5, 20)};
   auto& hub = world.server("hub1");
   EXPECT_EQ(world.world().clusters().size(), 20U);
   EXPECT_EQ(hub.count(ocm::managed_clusters), 20U);
@@ -116,7 +116,7 @@ TEST(WorldTest, TheFirstHubHasTheFleetAndItsControllersHaveProcessedIt) {
 }
 
 TEST(WorldTest, AgentsKeepTheFleetAvailable) {
-  ToldWorld world{small(2, 10)};
+  TracedWorld world{small(2, 10)};
   world.run_for(2h);
   for (const auto& name : world.world().clusters()) EXPECT_TRUE(is_available(world.server("hub1"), name)) << name;
   EXPECT_EQ(world.world().agents().available_at("https://hub1.sim"), 10U);
@@ -124,7 +124,7 @@ TEST(WorldTest, AgentsKeepTheFleetAvailable) {
 
 // What a migration does, by hand: the whole way from a KlusterletConfig to a cluster that lives on the other hub.
 TEST(WorldTest, AnAgentSwitchesToTheHubThatItsHubSentWhenDenied) {
-  ToldWorld world{small(2, 2)};
+  TracedWorld world{small(2, 2)};
   const auto name = world.world().clusters().front();
   auto& source = world.api("hub1");
   const auto must = [&](Awaitable<kube::Result<kube::Object>> call) {
@@ -165,7 +165,7 @@ TEST(WorldTest, TheSameSeedGivesTheSameTimelineAndAnotherSeedAnother) {
     auto options = small(seed, 8);
     options.faults =
         FaultScript::parse("- {verb: write, rate: 0.05, fail: 500}\n- {rate: 0.02, reset: after}", "faults");
-    ToldWorld world{options};
+    TracedWorld world{options};
     for (int i = 0; i < 5; ++i) {
       json::object cluster{{"metadata", json::object{{"generateName", "extra-"}}}};
       (void)world.run(world.api("hub2").create(ocm::managed_clusters, cluster));
@@ -237,7 +237,7 @@ TEST(FleetTest, AboutATenthIsInstalledAndATenthOnBareMetal) {
 }
 
 TEST(FleetTest, CreatingTwiceChangesNothing) {
-  ToldWorld world{small(1, 10)};
+  TracedWorld world{small(1, 10)};
   const auto version = world.server("hub1").resource_version();
   FleetPlan plan;
   plan.clusters = 10;

@@ -8,11 +8,11 @@
 
 namespace hubferry::test {
 
-/// A world that tells its story when the test has failed: the seed, and all requests to all servers.
-class ToldWorld : public sim::VirtualWorld {
+/// A world that prints its timeline when the test has failed: the seed, and all requests to all servers.
+class TracedWorld : public sim::VirtualWorld {
  public:
   using sim::VirtualWorld::VirtualWorld;
-  ~ToldWorld() {
+  ~TracedWorld() {
     if (testing::Test::HasFailure()) std::cerr << timeline();
   }
 };
