@@ -7,7 +7,7 @@ using namespace ocm::names;
 
 class ArrivalTest : public HubTest {
  protected:
-  /// Plain Open Cluster Management: works are there for some clusters only.
+  /// Plain Open Cluster Management: only some clusters have a klusterlet work.
   ArrivalTest() { loop_.run(hub2_->server.api().remove(kube::resources::cluster_roles, {{}, acm_bootstrap_role})); }
 
   /// Our ManagedCluster on the target, as deploy leaves it.
@@ -23,7 +23,7 @@ class ArrivalTest : public HubTest {
     auto outcome = co_await hub2_->target->deploy(migration_, std::move(bundle));
     EXPECT_TRUE(outcome && outcome->failed.empty());
   }
-  /// What the cluster's agent writes when it comes.
+  /// What the cluster's agent writes when it joins.
   Awaitable<> report(std::string name, std::string is_available, async::WallTime since) {
     json::object status;
     status["conditions"] = json::array{condition(joined, "True", async::format_time(since)),
@@ -60,7 +60,7 @@ class ArrivalTest : public HubTest {
   std::vector<std::string> arrivals_;
 };
 
-TEST_F(ArrivalTest, ClustersAreSeenTheMomentTheyAreAvailable) {
+TEST_F(ArrivalTest, ClustersArriveTheMomentTheyAreAvailable) {
   run([&]() -> Awaitable<> {
     for (const char* name : {"c1", "c2"}) co_await deploy(name);
     auto agents = [&]() -> Awaitable<> {
@@ -83,8 +83,8 @@ TEST_F(ArrivalTest, ClustersAreSeenTheMomentTheyAreAvailable) {
   });
 }
 
-// A cluster of that name that is not the one we sent is none of ours, however Available it is.
-TEST_F(ArrivalTest, OnlyOurOwnCounts) {
+// A cluster of that name that we did not create has not arrived, even if it is Available.
+TEST_F(ArrivalTest, OnlyTheClusterThatWeCreatedCounts) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub2_, "c1");
     co_await report("c1", "True", clock_.wall_now());
@@ -94,7 +94,7 @@ TEST_F(ArrivalTest, OnlyOurOwnCounts) {
   });
 }
 
-TEST_F(ArrivalTest, ASignOfLifeAfterTheCutOverIsWanted) {
+TEST_F(ArrivalTest, ASignOfLifeAfterTheCutOverIsRequired) {
   run([&]() -> Awaitable<> {
     co_await deploy("c1");
     co_await report("c1", "True", since_ - 1h);
@@ -104,7 +104,7 @@ TEST_F(ArrivalTest, ASignOfLifeAfterTheCutOverIsWanted) {
     auto wake = [&]() -> Awaitable<> {
       co_await clock_.sleep_for(10s);
       co_await beat("c1");
-      // The hub notices the beat, as it does when the condition was Unknown.
+      // The hub updates the cluster on a renewed lease, as it does when the condition was Unknown.
       co_await patch(*hub2_, ocm::managed_clusters, {{}, "c1"}, R"({"metadata": {"annotations": {"a": "b"}}})");
     };
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {
@@ -119,8 +119,8 @@ TEST_F(ArrivalTest, ASignOfLifeAfterTheCutOverIsWanted) {
   });
 }
 
-// It makes the work after the cluster has joined: none yet means not ready yet.
-TEST_F(ArrivalTest, OnAHubWithAcmTheKlusterletWorkIsWaitedFor) {
+// ACM creates the work after the cluster has joined: no work means not ready yet.
+TEST_F(ArrivalTest, OnAHubWithAcmTheKlusterletWorkMustBeApplied) {
   run([&]() -> Awaitable<> {
     json::object role{{"metadata", json::object{{"name", acm_bootstrap_role}}}};
     co_await put(*hub2_, kube::resources::cluster_roles, role);
@@ -142,7 +142,7 @@ TEST_F(ArrivalTest, OnAHubWithAcmTheKlusterletWorkIsWaitedFor) {
   });
 }
 
-TEST_F(ArrivalTest, WhereThereIsAKlusterletWorkItMustHaveBeenApplied) {
+TEST_F(ArrivalTest, AnExistingKlusterletWorkMustBeApplied) {
   run([&]() -> Awaitable<> {
     co_await deploy("c1");
     co_await put_work("c1", "False");
@@ -166,8 +166,8 @@ TEST_F(ArrivalTest, WhereThereIsAKlusterletWorkItMustHaveBeenApplied) {
   });
 }
 
-// More than there are slots on the hub, and all of them need a second look.
-TEST_F(ArrivalTest, ManyAtOnceDoNotWaitForEachOther) {
+// More clusters than slots on the hub, and each needs a read of its lease.
+TEST_F(ArrivalTest, ManyClustersDoNotWaitForEachOther) {
   run([&]() -> Awaitable<> {
     ClusterNames names;
     for (int i = 100; i < 250; ++i) {
@@ -200,7 +200,7 @@ TEST_F(ArrivalTest, WaitingCanBeCancelledAndCostsNoRequests) {
   });
 }
 
-TEST_F(ArrivalTest, AHubThatIsGoneIsAnError) {
+TEST_F(ArrivalTest, AnUnreachableHubIsAnError) {
   run([&]() -> Awaitable<> {
     co_await deploy("c1");
     hub2_->server.outage(true);

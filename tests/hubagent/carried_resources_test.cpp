@@ -53,7 +53,7 @@ TEST(CarriedResources, AnEntryForAKnownKindAddsItsRules) {
   EXPECT_EQ(secrets->names.size(), 5U);
 }
 
-TEST(CarriedResources, MistakesAreNamed) {
+TEST(CarriedResources, AnErrorNamesTheField) {
   EXPECT_THAT(complaint(""), HasSubstr("is empty"));
   EXPECT_THAT(complaint("carriedResources: [{version: v1}]"), HasSubstr("carriedResources[0].resource: is missing"));
   EXPECT_THAT(complaint("carriedResources: [{version: v1, resource: a, kind: A}]"), HasSubstr("selects nothing"));
@@ -63,8 +63,8 @@ TEST(CarriedResources, MistakesAreNamed) {
               HasSubstr("only be selected by the name {cluster}"));
 }
 
-// Rights do not travel, whatever somebody writes into a ConfigMap.
-TEST(CarriedResources, RightsAndNamespacesNeverTravel) {
+// RBAC is not copied, whatever the configuration says.
+TEST(CarriedResources, RbacAndNamespacesAreNeverCopied) {
   EXPECT_THAT(complaint("carriedResources: [{group: rbac.authorization.k8s.io, version: v1, resource: roles, kind: "
                         "Role, all: true}]"),
               HasSubstr("cannot be copied"));

@@ -17,7 +17,7 @@ class CleanTest : public HubTest {
   }
 };
 
-TEST_F(CleanTest, TheSourceForgetsAClusterWithoutAnythingBeingDeprovisioned) {
+TEST_F(CleanTest, TheSourceDeletesAClusterWithoutDeprovisioningAnything) {
   run([&]() -> Awaitable<> {
     for (const char* name : {"c1", "c2"}) {
       co_await put_cluster(*hub1_, name);
@@ -58,8 +58,8 @@ TEST_F(CleanTest, TheSourceForgetsAClusterWithoutAnythingBeingDeprovisioned) {
   });
 }
 
-// No proof that it is ours means it is not deleted.
-TEST_F(CleanTest, AClusterThatIsNotInOurHandsIsNotDeleted) {
+// A cluster is not deleted without proof that it is ours.
+TEST_F(CleanTest, AClusterThatIsNotClaimedIsNotDeleted) {
   run([&]() -> Awaitable<> {
     for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
     auto theirs = co_await hub1_->source->initialize(other_, {"c2"}, kubeconfig_);
@@ -72,7 +72,7 @@ TEST_F(CleanTest, AClusterThatIsNotInOurHandsIsNotDeleted) {
   });
 }
 
-TEST_F(CleanTest, HelpersGoAndNothingElse) {
+TEST_F(CleanTest, OnlyTheMigrationsOwnObjectsAreDeleted) {
   const auto before = content_of(hub1_->server);
   run([&]() -> Awaitable<> {
     auto begun = co_await hub1_->source->initialize(migration_, {}, kubeconfig_);
@@ -90,7 +90,7 @@ TEST_F(CleanTest, HelpersGoAndNothingElse) {
   EXPECT_THAT(differences(before, content_of(hub1_->server)), IsEmpty());
 }
 
-TEST_F(CleanTest, TheTargetTakesTheMarksOffAndLeavesTheUsersOwn) {
+TEST_F(CleanTest, TheTargetRemovesOurAnnotationsAndKeepsTheUsersOwn) {
   run([&]() -> Awaitable<> {
     for (const char* name : {"c1", "c2"}) {
       co_await put_cluster(*hub1_, name);

@@ -18,7 +18,7 @@ class CollectTest : public HubTest {
   }
 };
 
-TEST_F(CollectTest, WhatOthersReferToComesFirstAndOnce) {
+TEST_F(CollectTest, ReferencedObjectsComeFirstAndOnce) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub1_, "c1");
     co_await put_machinery(*hub1_, "c1");
@@ -41,7 +41,7 @@ TEST_F(CollectTest, WhatOthersReferToComesFirstAndOnce) {
   });
 }
 
-TEST_F(CollectTest, SecretsAndConfigMapsAreChosenByTheirMarks) {
+TEST_F(CollectTest, SecretsAndConfigMapsAreSelectedByLabelAndAnnotation) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub1_, "c1");
     for (const char* name : {"waved", "kept", "plain", "c1-admin-kubeconfig", "c1-seed-reconfiguration"})
@@ -65,9 +65,9 @@ TEST_F(CollectTest, SecretsAndConfigMapsAreChosenByTheirMarks) {
   });
 }
 
-// Cleaned of what belongs to its hub; and the same before and after a migration has laid hands on it, since what was
+// Without what belongs to the hub; and the same before and after a migration has claimed the cluster, since what was
 // sent is compared with what is collected again later.
-TEST_F(CollectTest, ObjectsAreCleanedTheSameWayAtAnyTime) {
+TEST_F(CollectTest, ObjectsAreCleanedTheSameAtAnyStage) {
   run([&]() -> Awaitable<> {
     auto rich = managed_cluster("c1");
     auto& metadata = rich["metadata"].as_object();
@@ -86,7 +86,7 @@ TEST_F(CollectTest, ObjectsAreCleanedTheSameWayAtAnyTime) {
     auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
     auto detached = co_await hub1_->source->detach(migration_, {"c1"});
     CO_ASSERT_TRUE(begun && detached);
-    // As the hub does when the cluster stays away.
+    // As the hub does when the cluster is unreachable.
     co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"},
                    R"({"spec": {"taints": [{"key": "mine", "effect": "NoSelect"},
                       {"key": "cluster.open-cluster-management.io/unreachable", "effect": "NoSelect"}]}})");
@@ -100,10 +100,11 @@ TEST_F(CollectTest, ObjectsAreCleanedTheSameWayAtAnyTime) {
       for (const auto& field : sent.object.at("metadata").as_object())
         EXPECT_THAT((std::vector<std::string>{"name", "namespace", "labels", "annotations"}),
                     testing::Contains(std::string{field.key()}));
-      const bool travels = sent.object.at("kind") == "BareMetalHost" || sent.object.at("kind") == "ClusterDeployment" ||
-                           sent.object.at("kind") == "ImageClusterInstall";
-      EXPECT_EQ(sent.object.contains("status"), travels);
-      EXPECT_EQ(sent.with_status, travels);
+      const bool with_status = sent.object.at("kind") == "BareMetalHost" ||
+                               sent.object.at("kind") == "ClusterDeployment" ||
+                               sent.object.at("kind") == "ImageClusterInstall";
+      EXPECT_EQ(sent.object.contains("status"), with_status);
+      EXPECT_EQ(sent.with_status, with_status);
     }
     const auto& sent = before.clusters[0].objects[4].object;
     CO_ASSERT_EQ(sent.at("kind"), "ManagedCluster");
@@ -115,8 +116,8 @@ TEST_F(CollectTest, ObjectsAreCleanedTheSameWayAtAnyTime) {
   });
 }
 
-// Who holds a host still, or keeps import off, wants it so on the other hub as well.
-TEST_F(CollectTest, TheUsersOwnPausesTravel) {
+// A host that the user paused, or an import that the user disabled, stays so on the target.
+TEST_F(CollectTest, TheUsersOwnPausesAreCopied) {
   run([&]() -> Awaitable<> {
     auto held = managed_cluster("c1");
     held["metadata"].as_object()["annotations"] = json::object{{disable_auto_import_annotation, ""}};
@@ -183,7 +184,7 @@ TEST_F(CollectTest, AMissingClusterFailsAloneAndUnservedKindsAreSkipped) {
   });
 }
 
-TEST_F(CollectTest, AnOutageInTheMiddleIsTheOrdersError) {
+TEST_F(CollectTest, AnOutageInTheMiddleFailsTheOperation) {
   run([&]() -> Awaitable<> {
     for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
     hub1_->server.faults().on({"list", "secrets"}).always().reset_before();

@@ -10,7 +10,7 @@
 
 namespace hubferry::hubagent {
 
-/// All that a server holds, by kind and name; without what differs between two histories that came to the same end.
+/// All objects of a server, by kind and name; without the fields that differ between two runs with the same result.
 using Content = std::map<std::string, std::string>;
 
 inline const std::vector<kube::Resource>& all_kinds() {

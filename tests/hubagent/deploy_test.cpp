@@ -7,7 +7,7 @@ using namespace ocm::names;
 
 class DeployTest : public HubTest {
  protected:
-  /// What hub1 sends of a cluster with everything.
+  /// What hub1 sends for clusters with all carried kinds.
   Awaitable<Bundle> full_bundle(ClusterNames names) {
     for (const auto& name : names) {
       co_await put_cluster(*hub1_, name);
@@ -23,7 +23,7 @@ class DeployTest : public HubTest {
   }
 };
 
-TEST_F(DeployTest, EverythingArrivesMarkedAcceptedAndHeldStill) {
+TEST_F(DeployTest, CopiesAreLabelledAcceptedAndPaused) {
   run([&]() -> Awaitable<> {
     auto bundle = co_await full_bundle({"c1"});
     auto outcome = co_await hub2_->target->deploy(migration_, bundle);
@@ -47,7 +47,7 @@ TEST_F(DeployTest, EverythingArrivesMarkedAcceptedAndHeldStill) {
   EXPECT_FALSE(exists(*hub2_, kube::resources::secrets, {"c1", "unrelated"}));
 }
 
-TEST_F(DeployTest, ASecondTimeWritesNothingAndRepairsWhatWasOurs) {
+TEST_F(DeployTest, ARepeatedDeployOnlyRepairsOurObjects) {
   run([&]() -> Awaitable<> {
     auto bundle = co_await full_bundle({"c1"});
     co_await hub2_->target->deploy(migration_, bundle);
@@ -69,7 +69,7 @@ TEST_F(DeployTest, ASecondTimeWritesNothingAndRepairsWhatWasOurs) {
   });
 }
 
-TEST_F(DeployTest, WhatExistedBeforeIsNeverTouchedAndFailsItsClusterOnly) {
+TEST_F(DeployTest, AnExistingObjectIsNotChangedAndFailsOnlyItsCluster) {
   run([&]() -> Awaitable<> {
     auto bundle = co_await full_bundle({"c1", "c2", "c3"});
     co_await put_namespace(*hub2_, "c1");
@@ -83,7 +83,7 @@ TEST_F(DeployTest, WhatExistedBeforeIsNeverTouchedAndFailsItsClusterOnly) {
     EXPECT_THAT(reasons_of(*outcome), UnorderedElementsAre("c1: ClusterConflict", "c2: ClusterConflict"));
     EXPECT_EQ(object(*hub2_, kube::resources::secrets, {"c1", "pull"}).resource_version(), secret.resource_version());
     EXPECT_EQ(cluster(*hub2_, "c2").resource_version(), taken.resource_version());
-    // And another migration's objects are others' as well.
+    // The same holds for objects of another migration.
     auto stranger = co_await hub2_->target->deploy(other_, bundle);
     CO_ASSERT_TRUE(stranger);
     EXPECT_THAT(stranger->done, IsEmpty());
@@ -97,7 +97,7 @@ TEST_F(DeployTest, WhatExistedBeforeIsNeverTouchedAndFailsItsClusterOnly) {
   });
 }
 
-TEST_F(DeployTest, OnlyTheClustersOwnObjectsOfTheRightKindsMayArrive) {
+TEST_F(DeployTest, OnlyTheClustersOwnObjectsOfCarriedKindsAreAccepted) {
   const std::vector<std::string> refused{
       R"({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "c1"}})",
       R"({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "a", "namespace": "c1"}})",
@@ -120,7 +120,7 @@ TEST_F(DeployTest, OnlyTheClustersOwnObjectsOfTheRightKindsMayArrive) {
   EXPECT_THAT(differences(before, content_of(hub2_->server)), IsEmpty());
 }
 
-TEST_F(DeployTest, AnObjectThatTheHubRefusesFailsItsClusterWithAClearMessage) {
+TEST_F(DeployTest, AnInvalidObjectFailsItsClusterWithAClearMessage) {
   run([&]() -> Awaitable<> {
     auto bundle = co_await full_bundle({"c1", "c2"});
     sim::FaultTarget invalid{.verb = "create", .resource = "clusterdeployments", .ns = "c1"};
@@ -154,7 +154,7 @@ TEST_F(DeployTest, WritesWithoutAnAnswerAreReadBack) {
   });
 }
 
-TEST_F(DeployTest, RightsOnTheHubAreTheHubsMatterAndAWebhooksNoTheClusters) {
+TEST_F(DeployTest, MissingPermissionsFailTheOperationAndADeniedObjectItsCluster) {
   run([&]() -> Awaitable<> {
     auto bundle = co_await full_bundle({"c1"});
     hub2_->server.faults().on({"create", "managedclusters"}).always().fail(403);
@@ -164,8 +164,8 @@ TEST_F(DeployTest, RightsOnTheHubAreTheHubsMatterAndAWebhooksNoTheClusters) {
   });
 }
 
-// What controllers of the target own by then does not count as a difference.
-TEST_F(DeployTest, VerifyAllowsForWhatTheTargetItselfAdds) {
+// Fields that controllers of the target own do not count as a difference.
+TEST_F(DeployTest, VerifyIgnoresWhatTheTargetItselfAdds) {
   run([&]() -> Awaitable<> {
     auto bundle = co_await full_bundle({"c1"});
     co_await hub2_->target->deploy(migration_, bundle);
@@ -183,7 +183,7 @@ TEST_F(DeployTest, VerifyAllowsForWhatTheTargetItselfAdds) {
   });
 }
 
-TEST_F(DeployTest, OrdersOfTwoMigrationsShareTheHubInTurn) {
+TEST_F(DeployTest, OperationsOfTwoMigrationsShareTheHubFairly) {
   run([&]() -> Awaitable<> {
     ClusterNames first;
     ClusterNames second;
@@ -198,14 +198,14 @@ TEST_F(DeployTest, OrdersOfTwoMigrationsShareTheHubInTurn) {
     hub1_->server.faults().on({"update", "managedclusters"}).always().delay(sim::Latency::fixed(1s));
     async::TimePoint first_end;
     async::TimePoint second_end;
-    auto order = [&](MigrationRef migration, ClusterNames names, async::TimePoint& end) -> Awaitable<> {
+    auto operation = [&](MigrationRef migration, ClusterNames names, async::TimePoint& end) -> Awaitable<> {
       auto outcome = co_await hub1_->source->initialize(migration, names, kubeconfig_);
       EXPECT_TRUE(outcome && outcome->failed.empty());
       end = clock_.now();
     };
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {
-      scope.spawn(order(migration_, first, first_end));
-      scope.spawn(order(other_, second, second_end));
+      scope.spawn(operation(migration_, first, first_end));
+      scope.spawn(operation(other_, second, second_end));
       co_return;
     };
     co_await async::with_scope(both);

@@ -32,7 +32,7 @@ inline json::object parsed(std::string_view text) {
   return json::parse(text).as_object();
 }
 
-/// A hub with its agents, on a simulated server.
+/// A hub and its operations, on a simulated server.
 struct TestHub {
   TestHub(const std::string& name, const kube::Env& env)
       : server(sim::Options{.name = name, .seed = 1, .latency = {}}, env),
@@ -48,12 +48,12 @@ struct TestHub {
   std::shared_ptr<TargetHub> target;
 };
 
-/// Two hubs on virtual time, without anybody who does anything on them but the agents under test.
+/// Two hubs on virtual time, without controllers: only the operations under test write to them.
 class HubTest : public testing::Test {
  protected:
   HubTest() { reset(); }
 
-  /// Two fresh hubs.
+  /// Creates two new hubs.
   void reset() {
     hub1_ = std::make_unique<TestHub>("hub1", env_);
     hub2_ = std::make_unique<TestHub>("hub2", env_);
@@ -131,7 +131,7 @@ class HubTest : public testing::Test {
     co_await put(hub, kube::resources::secrets, object);
   }
 
-  /// What a bare-metal cluster has on its hub: hosts, an install, a deployment, and what they refer to.
+  /// What a bare-metal cluster has on its hub: hosts, an install, a deployment, and the objects they reference.
   Awaitable<> put_machinery(TestHub& hub, std::string cluster) {
     auto host = parsed(R"({"spec": {"online": true, "bmc": {"address": "a", "credentialsName": "bmc"}},
                            "status": {"provisioning": {"state": "provisioned"}}})");

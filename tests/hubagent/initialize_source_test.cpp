@@ -7,7 +7,7 @@ using namespace ocm::names;
 
 class InitializeSourceTest : public HubTest {};
 
-TEST_F(InitializeSourceTest, LaysTheWayOutAndKeepsWhatIsThere) {
+TEST_F(InitializeSourceTest, PreparesTheBootstrapAndKeepsExistingValues) {
   run([&]() -> Awaitable<> {
     auto annotated = managed_cluster("c1");
     annotated["metadata"].as_object()["annotations"] = json::object{{"mine", "kept"}};
@@ -32,7 +32,7 @@ TEST_F(InitializeSourceTest, LaysTheWayOutAndKeepsWhatIsThere) {
 }
 
 // All hosts of the namespace, not only one that is named like the cluster; and a user's own pause is not ours.
-TEST_F(InitializeSourceTest, PausesWhatActsOnItsOwnAndRemembersWhatItPaused) {
+TEST_F(InitializeSourceTest, PausesControllersAndRecordsWhatItPaused) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub1_, "c1");
     co_await put_machinery(*hub1_, "c1");
@@ -51,7 +51,7 @@ TEST_F(InitializeSourceTest, PausesWhatActsOnItsOwnAndRemembersWhatItPaused) {
   EXPECT_EQ(object(*hub1_, ocm::bare_metal_hosts, {"c1", "held"}).annotation("hubferry.io/paused-by"), "");
 }
 
-TEST_F(InitializeSourceTest, AnotherMigrationsObjectsAreLeftAloneAndNamed) {
+TEST_F(InitializeSourceTest, AnotherMigrationsObjectsAreNotChangedAndTheirOwnerIsNamed) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub1_, "c1");
     const MigrationRef same_name{"elsewhere", "move", "uid-9"};
@@ -67,7 +67,7 @@ TEST_F(InitializeSourceTest, AnotherMigrationsObjectsAreLeftAloneAndNamed) {
   EXPECT_EQ(cluster(*hub1_, "c1").annotation(migrating_annotation), "");
 }
 
-TEST_F(InitializeSourceTest, AClusterInOtherHandsOrGoneFailsAloneAndIsNotTouched) {
+TEST_F(InitializeSourceTest, AClusterClaimedByAnotherOrGoneFailsAloneAndIsNotChanged) {
   run([&]() -> Awaitable<> {
     for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
     auto taken = co_await hub1_->source->initialize(other_, {"c2"}, kubeconfig_);
@@ -84,14 +84,14 @@ TEST_F(InitializeSourceTest, AClusterInOtherHandsOrGoneFailsAloneAndIsNotTouched
     const auto version = hub1_->server.resource_version();
     auto again = co_await hub1_->source->detach(migration_, {"c1"});
     EXPECT_TRUE(again && again->failed.empty());
-    EXPECT_EQ(hub1_->server.resource_version(), version) << "let go once is enough";
+    EXPECT_EQ(hub1_->server.resource_version(), version) << "detached only once";
   });
   EXPECT_EQ(cluster(*hub1_, "c1")->at("spec").at("hubAcceptsClient"), false);
   EXPECT_EQ(cluster(*hub1_, "c2")->at("spec").at("hubAcceptsClient"), true);
 }
 
-// Let go before it knows where to, it could be told nothing any more.
-TEST_F(InitializeSourceTest, AClusterWhoseAgentDoesNotKnowTheWayYetIsNotLetGo) {
+// Once detached, the agent no longer reads from this hub.
+TEST_F(InitializeSourceTest, AClusterIsNotDetachedBeforeItsAgentHasTheTargetBootstrap) {
   run([&]() -> Awaitable<> {
     for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
     auto begun = co_await hub1_->source->initialize(migration_, {"c1", "c2"}, kubeconfig_);
@@ -108,8 +108,8 @@ TEST_F(InitializeSourceTest, AClusterWhoseAgentDoesNotKnowTheWayYetIsNotLetGo) {
   EXPECT_EQ(cluster(*hub1_, "c1")->at("spec").at("hubAcceptsClient"), true);
 }
 
-// Servers before MCE 2.8 know another shape, and drop what they do not know.
-TEST_F(InitializeSourceTest, AnOlderServersKlusterletConfigIsWrittenInItsShape) {
+// Servers before MCE 2.8 have another format, and drop unknown fields.
+TEST_F(InitializeSourceTest, AnOlderServerGetsTheOlderKlusterletConfigFormat) {
   run([&]() -> Awaitable<> {
     const Key name{{}, "klusterletconfigs.config.open-cluster-management.io"};
     auto definition = object(*hub1_, kube::resources::custom_resource_definitions, name).json();
@@ -136,7 +136,7 @@ TEST_F(InitializeSourceTest, NoKubeconfigIsAnError) {
   });
 }
 
-TEST_F(InitializeSourceTest, ASecondTimeWritesNothing) {
+TEST_F(InitializeSourceTest, ARepeatedInitializeWritesNothing) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub1_, "c1");
     co_await put_machinery(*hub1_, "c1");
@@ -150,8 +150,8 @@ TEST_F(InitializeSourceTest, ASecondTimeWritesNothing) {
   });
 }
 
-// A namespace that was made for helpers goes with the last migration that used it, and not before.
-TEST_F(InitializeSourceTest, AMissingEngineNamespaceIsMadeAndGoesWithItsLastUser) {
+// A namespace that we created is deleted with the last migration that uses it, and not before.
+TEST_F(InitializeSourceTest, AMissingEngineNamespaceIsCreatedAndDeletedAfterItsLastUser) {
   run([&]() -> Awaitable<> {
     auto removed = co_await hub1_->server.api().remove(kube::resources::namespaces, {{}, engine_namespace});
     CO_ASSERT_TRUE(removed);
@@ -171,7 +171,7 @@ TEST_F(InitializeSourceTest, AMissingEngineNamespaceIsMadeAndGoesWithItsLastUser
   });
 }
 
-TEST_F(InitializeSourceTest, BusyServersAreAskedAgainAndAmbiguousWritesAreReadBack) {
+TEST_F(InitializeSourceTest, RequestsToABusyServerAreRetriedAndAmbiguousWritesReadBack) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub1_, "c1");
     auto& faults = hub1_->server.faults();
@@ -186,8 +186,8 @@ TEST_F(InitializeSourceTest, BusyServersAreAskedAgainAndAmbiguousWritesAreReadBa
   });
 }
 
-// One sick webhook must not hold everybody up until the stage's time is over.
-TEST_F(InitializeSourceTest, WhatStaysBusyForOneClusterFailsThatCluster) {
+// One broken webhook must not block the other clusters until the phase times out.
+TEST_F(InitializeSourceTest, APersistentErrorForOneClusterFailsOnlyThatCluster) {
   run([&]() -> Awaitable<> {
     for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
     sim::FaultTarget sick{.verb = "update", .resource = "managedclusters", .name = "c2"};

@@ -27,7 +27,7 @@ class InitializeTargetTest : public HubTest {
   }
 };
 
-TEST_F(InitializeTargetTest, GrantsWhatRegistrationNeedsAndTakesItAwayAgain) {
+TEST_F(InitializeTargetTest, GrantsWhatRegistrationNeedsAndRevokesItAgain) {
   const auto before = content_of(hub2_->server);
   run([&]() -> Awaitable<> {
     auto begun = co_await hub2_->target->initialize(migration_, identity_);
@@ -52,11 +52,11 @@ TEST_F(InitializeTargetTest, GrantsWhatRegistrationNeedsAndTakesItAwayAgain) {
   EXPECT_THAT(differences(before, content_of(hub2_->server)), IsEmpty());
 }
 
-TEST_F(InitializeTargetTest, TheGateGoesBackToWhatItWasWithTheLastUser) {
+TEST_F(InitializeTargetTest, TheFeatureGateIsRestoredAfterTheLastUser) {
   for (const std::string configured :
        {"", R"({"featureGates": [{"feature": "ManagedClusterAutoApproval", "mode": "Disable"}]})",
         R"({"featureGates": [{"feature": "Other", "mode": "Enable"}]})",
-        // Somebody else's user, who was not approved before us, is not approved for good after us.
+        // Another owner's user, who was not approved before, is not approved afterwards.
         R"({"featureGates": [{"feature": "ManagedClusterAutoApproval", "mode": "Disable"}],
             "autoApproveUsers": ["system:serviceaccount:theirs:user"]})",
         R"({"featureGates": [{"feature": "ManagedClusterAutoApproval", "mode": "Enable"}]})"}) {
@@ -96,7 +96,7 @@ TEST_F(InitializeTargetTest, PlainOpenClusterManagementHasAnotherRole) {
   });
 }
 
-TEST_F(InitializeTargetTest, OwnObjectsThatDifferAreCorrectedAndOthersAreLeft) {
+TEST_F(InitializeTargetTest, OwnObjectsThatDifferAreCorrectedAndOthersAreNotChanged) {
   run([&]() -> Awaitable<> {
     auto begun = co_await hub2_->target->initialize(migration_, identity_);
     CO_ASSERT_TRUE(begun);
@@ -123,7 +123,7 @@ TEST_F(InitializeTargetTest, OwnObjectsThatDifferAreCorrectedAndOthersAreLeft) {
   });
 }
 
-TEST_F(InitializeTargetTest, ATokenIsOfTheAccountAndGoesWithIt) {
+TEST_F(InitializeTargetTest, ATokenIsIssuedForTheAccountWhichIsDeletedLater) {
   const auto before = content_of(hub2_->server);
   run([&]() -> Awaitable<> {
     auto token = co_await hub2_->target->issue_token(migration_, identity_);
@@ -138,7 +138,7 @@ TEST_F(InitializeTargetTest, ATokenIsOfTheAccountAndGoesWithIt) {
   EXPECT_THAT(differences(before, content_of(hub2_->server)), IsEmpty());
 }
 
-TEST_F(InitializeTargetTest, AnAccountOfOthersIsNeitherUsedNorRemoved) {
+TEST_F(InitializeTargetTest, AnotherOwnersAccountIsNeitherUsedNorDeleted) {
   run([&]() -> Awaitable<> {
     json::object account;
     account["metadata"] = json::object{{"name", "move"}, {"namespace", identity_.ns}};

@@ -8,13 +8,13 @@
 
 namespace hubferry::hubagent {
 
-/// Another Api, with a moment at which its user is interrupted: before the n-th request goes out, or after it took
-/// effect and before its answer comes back.
+/// An Api that interrupts its caller: before the n-th request is sent, or after it took effect and before its answer
+/// arrives.
 class InterruptingApi final : public kube::Api {
  public:
   explicit InterruptingApi(kube::Api& inner) : inner_(inner) {}
 
-  /// `interrupt` is called in that moment; the request never comes back then.
+  /// `interrupt` is called at that request, which then never returns.
   void interrupt_at(std::size_t number, bool after_effect, std::function<void()> interrupt) {
     calls_ = 0;
     moment_ = number;

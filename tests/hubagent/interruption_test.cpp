@@ -3,15 +3,16 @@
 namespace hubferry::hubagent {
 namespace {
 
-/// Tries every moment at which an order can be cut off, and repeats the order then: the end must be the same as that of
-/// an order that nobody cut off.
+/// Interrupts an operation at every request, and repeats it: the result must be the same as that of an operation that
+/// was not interrupted.
 class InterruptionTest : public HubTest {
  protected:
-  /// Runs `order` beside whatever else; cuts it off at its n-th request. True when it came to its end before.
-  Awaitable<bool> cut_off(TestHub& hub, std::size_t number, bool after_effect, std::function<Awaitable<bool>()> order) {
+  /// Runs `operation`, interrupting it at its n-th request. True if it completed before.
+  Awaitable<bool> interrupted(TestHub& hub, std::size_t number, bool after_effect,
+                              std::function<Awaitable<bool>()> operation) {
     bool ended = false;
     auto task = [&]() -> Awaitable<> {
-      const bool good = co_await order();
+      const bool good = co_await operation();
       EXPECT_TRUE(good);
       ended = true;
     };
@@ -25,9 +26,10 @@ class InterruptionTest : public HubTest {
     co_return ended;
   }
 
-  /// For each moment: a fresh world, `prepare`, the order cut off, the order again, and a look at both hubs.
-  void try_every_moment(TestHub& (*which)(InterruptionTest&), std::function<Awaitable<>()> prepare,
-                        std::function<Awaitable<bool>()> order) {
+  /// For each request: new hubs, `prepare`, the interrupted operation, the operation again, and a comparison of both
+  /// hubs.
+  void interrupt_at_every_request(TestHub& (*which)(InterruptionTest&), std::function<Awaitable<>()> prepare,
+                                  std::function<Awaitable<bool>()> operation) {
     std::optional<std::pair<Content, Content>> expected;
     for (const bool after_effect : {false, true}) {
       bool ended = false;
@@ -38,9 +40,9 @@ class InterruptionTest : public HubTest {
         run([&]() -> Awaitable<> {
           co_await prepare();
           co_await clock_.sleep_for(1s);
-          // The first of all rounds is not cut off: it says how the end should be.
-          if (expected) ended = co_await cut_off(which(*this), number, after_effect, order);
-          const bool good = co_await order();
+          // The first round is not interrupted: it produces the expected result.
+          if (expected) ended = co_await interrupted(which(*this), number, after_effect, operation);
+          const bool good = co_await operation();
           EXPECT_TRUE(good);
           co_await clock_.sleep_for(1s);
         });
@@ -50,8 +52,8 @@ class InterruptionTest : public HubTest {
           number = 0;
           continue;
         }
-        EXPECT_THAT(differences(expected->first, end.first), IsEmpty()) << "hub1, cut off at request " << number;
-        EXPECT_THAT(differences(expected->second, end.second), IsEmpty()) << "hub2, cut off at request " << number;
+        EXPECT_THAT(differences(expected->first, end.first), IsEmpty()) << "hub1, interrupted at request " << number;
+        EXPECT_THAT(differences(expected->second, end.second), IsEmpty()) << "hub2, interrupted at request " << number;
         if (HasFailure() || number > 300) return;
       }
       EXPECT_GT(number, 2U);
@@ -69,7 +71,7 @@ class InterruptionTest : public HubTest {
     }
   }
 
-  /// A hub that makes leases, and clusters that renew them.
+  /// A hub that creates leases, and clusters that renew them.
   Awaitable<> keep_alive() {
     auto& api = hub1_->server.api();
     while (true) {
@@ -89,7 +91,7 @@ class InterruptionTest : public HubTest {
 };
 
 TEST_F(InterruptionTest, InitializingOnTheSource) {
-  try_every_moment(
+  interrupt_at_every_request(
       source, [&] { return two_clusters(); },
       [&]() -> Awaitable<bool> {
         auto outcome = co_await hub1_->source->initialize(migration_, names_, kubeconfig_);
@@ -98,7 +100,7 @@ TEST_F(InterruptionTest, InitializingOnTheSource) {
 }
 
 TEST_F(InterruptionTest, CleaningOnTheSource) {
-  try_every_moment(
+  interrupt_at_every_request(
       source,
       [&]() -> Awaitable<> {
         co_await two_clusters();
@@ -106,13 +108,13 @@ TEST_F(InterruptionTest, CleaningOnTheSource) {
       },
       [&]() -> Awaitable<bool> {
         auto outcome = co_await hub1_->source->clean(migration_, names_);
-        auto helpers = co_await hub1_->source->delete_migration_objects(migration_);
-        co_return all_done(outcome) && helpers.has_value();
+        auto deleted = co_await hub1_->source->delete_migration_objects(migration_);
+        co_return all_done(outcome) && deleted.has_value();
       });
 }
 
 TEST_F(InterruptionTest, RollingBackOnTheSource) {
-  try_every_moment(
+  interrupt_at_every_request(
       source,
       [&]() -> Awaitable<> {
         co_await two_clusters();
@@ -120,13 +122,13 @@ TEST_F(InterruptionTest, RollingBackOnTheSource) {
       },
       [&]() -> Awaitable<bool> {
         auto outcome = co_await hub1_->source->roll_back(migration_, Stage::deploying, names_);
-        auto helpers = co_await hub1_->source->delete_migration_objects(migration_);
-        co_return all_done(outcome) && helpers.has_value();
+        auto deleted = co_await hub1_->source->delete_migration_objects(migration_);
+        co_return all_done(outcome) && deleted.has_value();
       });
 }
 
-TEST_F(InterruptionTest, BringingReleasedClustersBack) {
-  try_every_moment(
+TEST_F(InterruptionTest, RollingBackDetachedClusters) {
+  interrupt_at_every_request(
       source,
       [&]() -> Awaitable<> {
         co_await two_clusters();
@@ -148,15 +150,15 @@ TEST_F(InterruptionTest, BringingReleasedClustersBack) {
       });
 }
 
-TEST_F(InterruptionTest, InitializingAndUndoingOnTheTarget) {
-  try_every_moment(
+TEST_F(InterruptionTest, InitializingAndDeletingObjectsOnTheTarget) {
+  interrupt_at_every_request(
       target, []() -> Awaitable<> { co_return; },
       [&]() -> Awaitable<bool> {
         auto token = co_await hub2_->target->issue_token(migration_, identity_);
         auto begun = co_await hub2_->target->initialize(migration_, identity_);
         co_return token.has_value() && begun.has_value();
       });
-  try_every_moment(
+  interrupt_at_every_request(
       target,
       [&]() -> Awaitable<> {
         co_await hub2_->target->issue_token(migration_, identity_);
@@ -169,7 +171,7 @@ TEST_F(InterruptionTest, InitializingAndUndoingOnTheTarget) {
 }
 
 TEST_F(InterruptionTest, DeployingOnTheTarget) {
-  try_every_moment(
+  interrupt_at_every_request(
       target,
       [&]() -> Awaitable<> {
         co_await two_clusters();
@@ -182,7 +184,7 @@ TEST_F(InterruptionTest, DeployingOnTheTarget) {
 }
 
 TEST_F(InterruptionTest, RollingBackOnTheTarget) {
-  try_every_moment(
+  interrupt_at_every_request(
       target,
       [&]() -> Awaitable<> {
         co_await two_clusters();
@@ -196,7 +198,7 @@ TEST_F(InterruptionTest, RollingBackOnTheTarget) {
 }
 
 TEST_F(InterruptionTest, CleaningOnTheTarget) {
-  try_every_moment(
+  interrupt_at_every_request(
       target,
       [&]() -> Awaitable<> {
         co_await two_clusters();

@@ -21,7 +21,7 @@ class RollBackTest : public HubTest {
   }
 };
 
-TEST_F(RollBackTest, TheSourceIsAsBefore) {
+TEST_F(RollBackTest, TheSourceIsRestored) {
   for (const auto stage : {Stage::initializing, Stage::deploying}) {
     reset();
     run([&]() -> Awaitable<> {
@@ -40,7 +40,7 @@ TEST_F(RollBackTest, TheSourceIsAsBefore) {
       EXPECT_EQ(cluster(*hub1_, "c2").annotation(klusterlet_config_annotation), "migration-move");
       auto undone = co_await hub1_->source->roll_back(migration_, stage, {"c1", "c2", "gone"});
       CO_ASSERT_TRUE(undone);
-      EXPECT_TRUE(undone->failed.empty()) << "one that is gone needs no way back";
+      EXPECT_TRUE(undone->failed.empty()) << "a missing cluster needs no rollback";
       auto removed = co_await hub1_->source->delete_migration_objects(migration_);
       CO_ASSERT_TRUE(removed);
       EXPECT_THAT(differences(before, content_of(hub1_->server)), IsEmpty());
@@ -53,7 +53,7 @@ TEST_F(RollBackTest, TheSourceIsAsBefore) {
 }
 
 // Available is still True from before the cut-over: only a new heartbeat proves that the cluster is back.
-TEST_F(RollBackTest, AReleasedClusterIsBackWhenItsHeartBeatsAgain) {
+TEST_F(RollBackTest, ADetachedClusterIsBackWhenItRenewsItsLease) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub1_, "c1");
     co_await put_lease("c1");
@@ -72,7 +72,7 @@ TEST_F(RollBackTest, AReleasedClusterIsBackWhenItsHeartBeatsAgain) {
       EXPECT_FALSE(exists(*hub1_, kube::resources::leases, {"c1", cluster_lease})) << "the stale lease is gone";
       EXPECT_EQ(cluster(*hub1_, "c1")->at("spec").at("hubAcceptsClient"), true);
       EXPECT_EQ(cluster(*hub1_, "c1").find({"metadata", "annotations"}), nullptr);
-      // The hub makes a new one, which says nothing about the cluster.
+      // The hub creates a new one, which is no sign of life of the cluster.
       co_await put_lease("c1");
       co_await clock_.sleep_for(1min);
       EXPECT_FALSE(back);
@@ -85,7 +85,7 @@ TEST_F(RollBackTest, AReleasedClusterIsBackWhenItsHeartBeatsAgain) {
   });
 }
 
-TEST_F(RollBackTest, AReleasedClusterMustAlsoBeAvailableAndMayBeGone) {
+TEST_F(RollBackTest, ADetachedClusterMustAlsoBeAvailableAndAMissingOneFails) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub1_, "c1");
     co_await put_lease("c1");
@@ -123,7 +123,7 @@ TEST_F(RollBackTest, AReleasedClusterMustAlsoBeAvailableAndMayBeGone) {
   });
 }
 
-TEST_F(RollBackTest, AnotherMigrationsClusterIsLeftInItsHands) {
+TEST_F(RollBackTest, AnotherMigrationsClaimIsKept) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub1_, "c1");
     co_await put_machinery(*hub1_, "c1");
@@ -137,7 +137,7 @@ TEST_F(RollBackTest, AnotherMigrationsClusterIsLeftInItsHands) {
   });
 }
 
-TEST_F(RollBackTest, TheTargetLosesWhatWasCreatedForTheClustersAndNothingElse) {
+TEST_F(RollBackTest, OnlyTheCopiesAreDeletedFromTheTarget) {
   for (const auto stage : {Stage::deploying, Stage::registering}) {
     reset();
     run([&]() -> Awaitable<> {
@@ -151,7 +151,7 @@ TEST_F(RollBackTest, TheTargetLosesWhatWasCreatedForTheClustersAndNothingElse) {
       const auto before = content_of(hub2_->server);
       auto deployed = co_await hub2_->target->deploy(migration_, bundle);
       CO_ASSERT_TRUE(deployed);
-      // As Hive and metal3 do when they see them.
+      // As Hive and metal3 do when they reconcile them.
       co_await patch(*hub2_, ocm::cluster_deployments, {"c1", "c1"},
                      R"({"metadata": {"finalizers": ["hive.openshift.io/deprovision"]}})");
       co_await patch(*hub2_, ocm::bare_metal_hosts, {"c1", "host"},
@@ -168,7 +168,7 @@ TEST_F(RollBackTest, TheTargetLosesWhatWasCreatedForTheClustersAndNothingElse) {
   }
 }
 
-TEST_F(RollBackTest, AnAgentThatHasComeIsTurnedAwayFirstAndTheEndIsAwaited) {
+TEST_F(RollBackTest, AnArrivedAgentIsDeniedFirstAndTheDeletionIsAwaited) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub1_, "c1");
     auto bundle = co_await collected(*hub1_, {"c1"});
@@ -208,8 +208,8 @@ TEST_F(RollBackTest, BeforeDeployingThereIsNothingToUndoPerCluster) {
   });
 }
 
-// The whole way there and back: both hubs are as before.
-TEST_F(RollBackTest, AWholeMigrationThereAndBackLeavesNoTrace) {
+// A whole migration and its rollback: both hubs are as before.
+TEST_F(RollBackTest, AMigrationAndItsRollbackLeaveNoTrace) {
   run([&]() -> Awaitable<> {
     for (const char* name : {"c1", "c2"}) {
       co_await put_cluster(*hub1_, name);
@@ -244,9 +244,9 @@ TEST_F(RollBackTest, AWholeMigrationThereAndBackLeavesNoTrace) {
       EXPECT_TRUE(undone && undone->failed.empty());
     };
     co_await async::with_scope(both);
-    auto helpers = co_await hub1_->source->delete_migration_objects(migration_);
+    auto deleted = co_await hub1_->source->delete_migration_objects(migration_);
     auto grants = co_await hub2_->target->delete_migration_objects(migration_, identity_);
-    CO_ASSERT_TRUE(helpers && grants);
+    CO_ASSERT_TRUE(deleted && grants);
     EXPECT_THAT(differences(source_before, content_of(hub1_->server)),
                 UnorderedElementsAre("~Lease c1/managed-cluster-lease", "~Lease c2/managed-cluster-lease"));
     EXPECT_THAT(differences(target_before, content_of(hub2_->server)), IsEmpty());

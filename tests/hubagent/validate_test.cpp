@@ -5,7 +5,7 @@ namespace {
 
 class ValidateTest : public HubTest {};
 
-TEST_F(ValidateTest, EveryObjectionIsToldAtOncePerCluster) {
+TEST_F(ValidateTest, EveryClusterFailsWithItsOwnReason) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub1_, "good");
     co_await put(*hub1_, ocm::managed_clusters, managed_cluster("away", "Unknown"));
@@ -43,7 +43,7 @@ TEST_F(ValidateTest, EveryObjectionIsToldAtOncePerCluster) {
   });
 }
 
-TEST_F(ValidateTest, TheTargetRefusesNamesThatItHas) {
+TEST_F(ValidateTest, TheTargetRejectsNamesThatExistThere) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub2_, "taken");
     co_await put_namespace(*hub2_, "empty-space");
@@ -60,7 +60,7 @@ TEST_F(ValidateTest, TheTargetRefusesNamesThatItHas) {
   });
 }
 
-TEST_F(ValidateTest, NoClustersAreFine) {
+TEST_F(ValidateTest, AnEmptyListIsValid) {
   run([&]() -> Awaitable<> {
     auto source = co_await hub1_->source->validate(migration_, {});
     auto target = co_await hub2_->target->validate(migration_, {});
@@ -70,7 +70,7 @@ TEST_F(ValidateTest, NoClustersAreFine) {
   });
 }
 
-TEST_F(ValidateTest, AHubThatCannotBeAskedIsAnErrorNotAVerdict) {
+TEST_F(ValidateTest, AnUnreachableHubIsAnErrorNotAClusterFailure) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub1_, "c1");
     hub1_->server.outage(true);

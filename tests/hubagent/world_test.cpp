@@ -15,7 +15,7 @@ using async::Awaitable;
 using testing::IsEmpty;
 using namespace std::chrono_literals;
 
-/// Hubs that behave as hubs do, with clusters that have everything a cluster can have.
+/// Hubs with their OCM controllers, and clusters with all carried kinds.
 class WorldTest : public testing::Test {
  protected:
   explicit WorldTest(bool agents = false) : world_(options_of(agents)) {
@@ -35,7 +35,7 @@ class WorldTest : public testing::Test {
     auto api = world_.network().connect(world_.world().admin_config(name));
     return std::make_shared<Hub>(name, std::move(api), HubOptions{}, world_.env());
   }
-  /// Without what hubs and clusters write on their own as time goes by.
+  /// Without what hubs and clusters write periodically.
   Content content(const std::string& hub) {
     auto all = content_of(world_.server(hub));
     std::erase_if(all, [](const auto& entry) { return entry.first.starts_with("Lease "); });
@@ -52,8 +52,8 @@ class WorldTest : public testing::Test {
   std::shared_ptr<TargetHub> target_ = make_target_hub(hub2_);
 };
 
-// Initialize, deploy and roll back, on hubs whose own controllers are at work all the time: both are as before.
-TEST_F(WorldTest, ThereAndBackLeavesNothingBehind) {
+// Initialize, deploy and roll back, on hubs whose own controllers are running: both are as before.
+TEST_F(WorldTest, ARollbackLeavesNothingBehind) {
   const auto source_before = content("hub1");
   const auto target_before = content("hub2");
   auto test = [&]() -> Awaitable<> {
@@ -94,9 +94,9 @@ TEST_F(WorldTest, ThereAndBackLeavesNothingBehind) {
     auto back = co_await source_->roll_back(migration_, Stage::deploying, names);
     CO_ASSERT_TRUE(back);
     EXPECT_TRUE(back->failed.empty());
-    auto source_helpers = co_await source_->delete_migration_objects(migration_);
-    auto target_helpers = co_await target_->delete_migration_objects(migration_, identity_);
-    CO_ASSERT_TRUE(source_helpers && target_helpers);
+    auto source_deleted = co_await source_->delete_migration_objects(migration_);
+    auto target_deleted = co_await target_->delete_migration_objects(migration_, identity_);
+    CO_ASSERT_TRUE(source_deleted && target_deleted);
     co_await world_.world().wait_settled();
   };
   world_.run(test());
@@ -104,8 +104,9 @@ TEST_F(WorldTest, ThereAndBackLeavesNothingBehind) {
   EXPECT_THAT(differences(target_before, content("hub2")), IsEmpty());
 }
 
-// The hub's own controllers clear up behind a ManagedCluster, its namespace included; our order ends when that is done.
-TEST_F(WorldTest, CleaningTheSourceEndsWhenTheHubHasForgottenTheCluster) {
+// The hub's own controllers clean up after a ManagedCluster, its namespace included; our operation ends when it is
+// gone.
+TEST_F(WorldTest, CleaningTheSourceEndsWhenTheClusterIsGone) {
   auto test = [&]() -> Awaitable<> {
     const ClusterNames names = world_.world().clusters();
     auto begun = co_await source_->initialize(migration_, names, obs::Secret{"kubeconfig"});
@@ -121,15 +122,15 @@ TEST_F(WorldTest, CleaningTheSourceEndsWhenTheHubHasForgottenTheCluster) {
   world_.run(test());
 }
 
-/// The same with the clusters' own agents at work.
+/// The same with the clusters' agents running.
 class LivingWorldTest : public WorldTest {
  protected:
   LivingWorldTest() : WorldTest(true) {
-    // All have been heard of, and wait for what comes.
+    // All clusters have joined and are Available.
     world_.run_for(2min);
   }
 
-  /// A kubeconfig that leads to hub2, as the manager makes it.
+  /// A bootstrap kubeconfig for hub2, as the manager creates it.
   Awaitable<obs::Secret> bootstrap_kubeconfig() {
     auto token = co_await target_->issue_token(migration_, identity_);
     EXPECT_TRUE(token);
@@ -138,7 +139,7 @@ class LivingWorldTest : public WorldTest {
     co_return obs::Secret{kube::to_kubeconfig(config)};
   }
 
-  /// Up to the moment before the clusters are let go.
+  /// Everything up to the moment before the clusters are detached.
   Awaitable<> prepare(ClusterNames names) {
     auto granted = co_await target_->initialize(migration_, identity_);
     auto kubeconfig = co_await bootstrap_kubeconfig();
@@ -155,7 +156,7 @@ class LivingWorldTest : public WorldTest {
   }
 };
 
-TEST_F(LivingWorldTest, ClustersMoveAndTheSourceForgetsThem) {
+TEST_F(LivingWorldTest, ClustersMoveAndAreDeletedFromTheSource) {
   auto test = [&]() -> Awaitable<> {
     const ClusterNames names = world_.world().clusters();
     co_await prepare(names);
@@ -190,8 +191,8 @@ TEST_F(LivingWorldTest, ClustersMoveAndTheSourceForgetsThem) {
   world_.run(test());
 }
 
-// The target cannot be reached by the clusters: they come back, and that is seen by their heartbeats.
-TEST_F(LivingWorldTest, ClustersThatWereLetGoComeBack) {
+// The clusters cannot register on the target: they come back, which their renewed leases prove.
+TEST_F(LivingWorldTest, DetachedClustersComeBack) {
   auto test = [&]() -> Awaitable<> {
     const ClusterNames names = world_.world().clusters();
     co_await prepare(names);
@@ -210,8 +211,8 @@ TEST_F(LivingWorldTest, ClustersThatWereLetGoComeBack) {
       EXPECT_TRUE(back && back->failed.empty());
     };
     co_await async::with_scope(both);
-    auto helpers = co_await source_->delete_migration_objects(migration_);
-    EXPECT_TRUE(helpers);
+    auto deleted = co_await source_->delete_migration_objects(migration_);
+    EXPECT_TRUE(deleted);
     EXPECT_EQ(world_.world().agents().joined_at(world_.world().admin_config("hub1").server), 30U);
     EXPECT_EQ(world_.server("hub2").count(ocm::managed_clusters), 0U);
     auto valid = co_await source_->validate(migration_, names);

@@ -170,7 +170,7 @@ TEST_F(HubDirectoryTest, ARunningOperationSurvivesAChangeOfTheSecret) {
   world_.run(test());
 }
 
-TEST_F(HubDirectoryTest, WhetherAHubAnswersIsAMetric) {
+TEST_F(HubDirectoryTest, ReachabilityOfAHubIsAMetric) {
   auto reachable = [&] {
     return world_.env()
         .metrics.gauge_family("hubferry_hub_reachable", "Whether a hub answered the last operation.", {"hub"})
