@@ -5,18 +5,6 @@
 
 namespace hubferry::hubagent {
 
-namespace {
-
-/// True if admission refused this one object: that is no matter of our permissions. The server answers 403 Forbidden to
-/// both, and metav1.Status has no field that tells them apart; the server's own fixed phrases do.
-bool is_denied_by_admission(const kube::Error& error) {
-  return error.message.find("admission webhook") != std::string::npos ||
-         error.message.find("ValidatingAdmissionPolicy") != std::string::npos ||
-         error.message.find("being terminated") != std::string::npos;
-}
-
-}  // namespace
-
 std::string_view to_string(FailureReason reason) {
   switch (reason) {
     case FailureReason::cluster_not_found:
@@ -89,7 +77,7 @@ bool may_recover(const Error& error) {
 }
 
 bool concerns_hub(const Error& error) {
-  if (error.is(kube::ErrorKind::forbidden)) return !is_denied_by_admission(*error.request());
+  if (error.is(kube::ErrorKind::forbidden)) return !error.request()->denied_by_admission;
   return error.is(kube::ErrorKind::unreachable) || error.is(kube::ErrorKind::unauthorized);
 }
 

@@ -39,6 +39,17 @@ ErrorKind classify(int status, std::string_view reason) {
   }
 }
 
+/// Whether admission, not authorization, answered 403. metav1.Status has no field for that: a terminating namespace is
+/// named as a cause, webhooks and policies only by the API server's own phrases.
+bool is_denied_by_admission(const json::object& status, std::string_view message) {
+  const auto* causes = find(status, {"details", "causes"});
+  if (causes != nullptr && causes->is_array())
+    for (const auto& cause : causes->get_array())
+      if (cause.is_object() && string_at(cause.get_object(), {"reason"}) == "NamespaceTerminating") return true;
+  const auto says = [&](std::string_view phrase) { return message.find(phrase) != std::string_view::npos; };
+  return says("admission webhook") || says("ValidatingAdmissionPolicy") || says("being terminated");
+}
+
 /// An answer that is not a Status may be a whole HTML page of some proxy: its beginning says enough.
 std::string excerpt(std::string_view body) {
   constexpr std::size_t most = 200;
@@ -156,6 +167,7 @@ Error error_from_status(int status, std::string_view body) {
     }
     const auto* code = content.if_contains("code");
     if (status == 0 && code != nullptr && code->is_int64()) error.status = static_cast<int>(code->get_int64());
+    error.denied_by_admission = error.status == 403 && is_denied_by_admission(content, error.message);
   } else {
     error.message = excerpt(body);
   }

@@ -161,6 +161,9 @@ TEST_F(DeployTest, MissingPermissionsFailTheOperationAndADeniedObjectItsCluster)
     auto outcome = co_await hub2_->target->deploy(migration_, bundle);
     CO_ASSERT_TRUE(!outcome);
     EXPECT_TRUE(outcome.error().is(ErrorKind::forbidden)) << outcome.error();
+    EXPECT_TRUE(concerns_hub(outcome.error()));
+    kube::Error denied{ErrorKind::forbidden, 403, "Forbidden", "denied by a webhook", std::nullopt, true};
+    EXPECT_FALSE(concerns_hub(denied));
   });
 }
 

@@ -35,6 +35,7 @@ struct Error {
   std::string reason;                          // metav1.Status.reason, such as "AlreadyExists"
   std::string message;                         // for people: never holds a secret
   std::optional<async::Duration> retry_after;  // what the server asked for
+  bool denied_by_admission = false;            // with `forbidden`: this object is refused; our permissions suffice
 
   /// "GET …/widgets/a: not found (404 NotFound): widgets \"a\" not found"
   [[nodiscard]] std::string describe() const;

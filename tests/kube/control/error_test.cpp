@@ -31,6 +31,17 @@ TEST(KubeError, OnlyRetryAfterMeansThatAWriteDidNotHappen) {
   EXPECT_EQ(as_answer_to_write(error_from_status(409, "{}")).kind, ErrorKind::conflict);
 }
 
+TEST(KubeError, ADenialByAdmissionIsDistinguishedFromMissingPermissions) {
+  const auto denied = [](int status, const std::string& rest) {
+    return error_from_status(status, R"({"kind":"Status","reason":"Forbidden",)" + rest + "}").denied_by_admission;
+  };
+  EXPECT_TRUE(denied(403, R"("message":"admission webhook \"a.example\" denied the request: no")"));
+  EXPECT_TRUE(denied(403, R"("message":"secrets \"a\" is forbidden: ValidatingAdmissionPolicy 'p' denied request")"));
+  EXPECT_TRUE(denied(403, R"("message":"no","details":{"causes":[{"reason":"NamespaceTerminating"}]})"));
+  EXPECT_FALSE(denied(403, R"("message":"secrets is forbidden: User \"u\" cannot create resource")"));
+  EXPECT_FALSE(denied(422, R"("message":"admission webhook \"a.example\" denied the request: no")"));
+}
+
 TEST(KubeError, WhetherARetryMaySucceedDependsOnlyOnTheKind) {
   struct Row {
     ErrorKind kind;
