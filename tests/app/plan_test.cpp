@@ -30,7 +30,7 @@ class PlanTest : public testing::Test {
     return options;
   }
 
-  Plan plan(PlanRequest request) {
+  Plan plan(migration::MigrationSpec spec) {
     Plan made;
     auto work = [&]() -> async::Awaitable<> {
       hubs::Connect connect = [this](const std::string&, const kube::ClientConfig& config) {
@@ -44,7 +44,7 @@ class PlanTest : public testing::Test {
         Serves serves = [&](kube::Resource resource) -> async::Awaitable<kube::Result<bool>> {
           co_return co_await world_.api("hub2").serves(resource);
         };
-        made = co_await make_plan(directory, request, serves, world_.clock(), *carried_);
+        made = co_await make_plan(directory, spec, serves, world_.clock(), *carried_);
         scope.stop();
       };
       co_await async::with_scope(body);
@@ -52,7 +52,22 @@ class PlanTest : public testing::Test {
     world_.run(work());
     return made;
   }
-  static PlanRequest of(std::vector<std::string> clusters) { return {"hub1", "hub2", std::move(clusters), ""}; }
+  /// As read from a resource. Empty: the field is absent.
+  static migration::MigrationSpec spec(const std::string& from, const std::string& to,
+                                       const std::optional<std::vector<std::string>>& clusters,
+                                       const std::string& placement = "") {
+    auto object = migration_object("m", "");
+    kube::json::object fields;
+    if (!from.empty()) fields["from"] = from;
+    if (!to.empty()) fields["to"] = to;
+    if (clusters) fields["includedManagedClusters"] = kube::json::array(clusters->begin(), clusters->end());
+    if (!placement.empty()) fields["includedManagedClustersPlacementRef"] = placement;
+    object["spec"] = std::move(fields);
+    return plan_spec_of(object);
+  }
+  static migration::MigrationSpec of(const std::vector<std::string>& clusters) {
+    return spec("hub1", "hub2", clusters);
+  }
   static std::vector<std::string> reasons(const Plan& plan) {
     std::vector<std::string> all;
     for (const auto& problem : plan.problems) all.push_back(problem.cluster + ":" + problem.reason);
@@ -68,7 +83,7 @@ class PlanTest : public testing::Test {
       std::make_shared<const hubagent::CarriedResources>(hubagent::default_carried_resources());
 };
 
-TEST_F(PlanTest, TellsWhatWouldBeCopiedAndChangesNothing) {
+TEST_F(PlanTest, ListsWhatWouldBeCopiedAndChangesNothing) {
   world_.run_for(1min);
   for (const auto* server : {"global", "hub1", "hub2"}) world_.server(server).forget_requests();
   const auto made = plan(of({"cluster-00002", "cluster-00001", "cluster-00002"}));
@@ -82,7 +97,7 @@ TEST_F(PlanTest, TellsWhatWouldBeCopiedAndChangesNothing) {
       EXPECT_THAT(request.verb, testing::AnyOf("get", "list", "watch")) << world_.timeline();
 }
 
-TEST_F(PlanTest, AllProblemsAreToldAtOnce) {
+TEST_F(PlanTest, AllProblemsAreReportedAtOnce) {
   add("hub2", ocm::managed_clusters,
       {{"metadata", kube::json::object{{"name", "cluster-00002"}}},
        {"spec", kube::json::object{{"hubAcceptsClient", true}}}});
@@ -96,12 +111,12 @@ TEST_F(PlanTest, AllProblemsAreToldAtOnce) {
   EXPECT_THAT(text, Contains(AllOf(HasSubstr("cluster-00001"), HasSubstr("can move"))));
 }
 
-// Whoever corrects one mistake wants to know of the others.
+// A user who corrects one mistake wants to see the others.
 TEST_F(PlanTest, AMissingTargetHidesNothingOfTheSource) {
-  const auto made = plan({"hub1", "nowhere", {{"cluster-00001", "nobody"}}, ""});
+  const auto made = plan(spec("hub1", "nowhere", {{"cluster-00001", "nobody"}}));
   EXPECT_THAT(reasons(made), ElementsAre(":HubClusterInvalid", "nobody:ClusterNotFound"));
   EXPECT_GT(made.objects(), 0U);
-  const auto source_gone = plan({"nowhere", "hub2", {{"cluster-00001"}}, ""});
+  const auto source_gone = plan(spec("nowhere", "hub2", {{"cluster-00001"}}));
   EXPECT_THAT(reasons(source_gone), ElementsAre(":HubClusterInvalid"));
 }
 
@@ -131,7 +146,7 @@ TEST_F(PlanTest, AKindThatTheTargetDoesNotServeIsAProblem) {
 }
 
 TEST_F(PlanTest, HubsAreCheckedFirst) {
-  EXPECT_THAT(reasons(plan({"hub1", "nowhere", {{"cluster-00001"}}, ""})), ElementsAre(":HubClusterInvalid"));
+  EXPECT_THAT(reasons(plan(spec("hub1", "nowhere", {{"cluster-00001"}}))), ElementsAre(":HubClusterInvalid"));
   world_.server("hub2").outage(true);
   world_.run_for(10min);
   EXPECT_THAT(reasons(plan(of({"cluster-00001"}))), Not(IsEmpty()));
@@ -142,16 +157,17 @@ TEST_F(PlanTest, APlacementNamesTheClusters) {
       {{"metadata", kube::json::object{{"name", "leaving"}, {"namespace", "default"}}},
        {"spec", kube::json::object{}}});
   world_.run_for(1min);
-  const auto made = plan({"hub1", "hub2", std::nullopt, "leaving"});
+  const auto made = plan(spec("hub1", "hub2", std::nullopt, "leaving"));
   EXPECT_EQ(made.clusters.size(), 4U) << testing::PrintToString(reasons(made));
-  EXPECT_THAT(reasons(plan({"hub1", "hub2", std::nullopt, "nothing"})), ElementsAre(":PlacementNotFound"));
+  EXPECT_THAT(reasons(plan(spec("hub1", "hub2", std::nullopt, "nothing"))), ElementsAre(":PlacementNotFound"));
 }
 
-TEST_F(PlanTest, RequestsThatMakeNoSenseAreRefusedBeforeAnybodyIsAsked) {
-  EXPECT_THAT(reasons(plan({"hub1", "hub1", {{"a"}}, ""})), ElementsAre(":Invalid"));
-  EXPECT_THAT(reasons(plan({"hub1", "hub2", {{"a"}}, "both"})), ElementsAre(":Invalid"));
-  EXPECT_THAT(reasons(plan({"", "", std::nullopt, ""})), ElementsAre(":Invalid", ":Invalid", ":Invalid"));
-  EXPECT_THAT(reasons(plan({"hub1", "hub2", std::vector<std::string>{}, ""})), ElementsAre(":Invalid"));
+TEST_F(PlanTest, AnInvalidSpecIsRejectedBeforeAnyHubIsRead) {
+  EXPECT_THAT(reasons(plan(spec("hub1", "hub1", {{"a"}}))), ElementsAre(":HubClusterInvalid"));
+  EXPECT_THAT(reasons(plan(spec("hub1", "hub2", {{"a"}}, "both"))), ElementsAre(":ResourceInvalid"));
+  EXPECT_THAT(reasons(plan(spec("", "", std::nullopt))),
+              ElementsAre(":HubClusterInvalid", ":HubClusterInvalid", ":ResourceInvalid"));
+  EXPECT_THAT(reasons(plan(of({}))), ElementsAre(":ResourceInvalid"));
 }
 
 TEST_F(PlanTest, JsonHoldsEverything) {
@@ -163,14 +179,14 @@ TEST_F(PlanTest, JsonHoldsEverything) {
   EXPECT_EQ(json.at("clusters").at(0).at("objects").at(0).at("kind"), "ManagedCluster");
 }
 
-TEST(PlanRequestOf, ReadsAMigration) {
-  const auto request = plan_request_of(migration_object("m", ""));
+TEST(PlanSpecOf, ReadsAMigration) {
+  const auto request = plan_spec_of(migration_object("m", ""));
   EXPECT_EQ(request.from, "hub1");
   EXPECT_THAT(*request.clusters, ElementsAre("c1", "c2", "c3", "c4"));
-  EXPECT_THROW(plan_request_of({{"kind", "Secret"}}), std::runtime_error);
+  EXPECT_THROW(plan_spec_of({{"kind", "Secret"}}), std::runtime_error);
   auto odd = migration_object("m", "");
   odd["spec"].as_object()["includedManagedClusters"] = "c1";
-  EXPECT_THROW(plan_request_of(odd), std::runtime_error);
+  EXPECT_THROW(plan_spec_of(odd), std::runtime_error);
 }
 
 TEST_F(PlanTest, TheMigrationsOwnTimeoutCounts) {
@@ -178,14 +194,14 @@ TEST_F(PlanTest, TheMigrationsOwnTimeoutCounts) {
   auto& spec = object["spec"].as_object();
   spec["includedManagedClusters"] = kube::json::array{"cluster-00001"};
   spec["supportedConfigs"] = kube::json::object{{"stageTimeout", "90s"}};
-  const auto made = plan(plan_request_of(object));
+  const auto made = plan(plan_spec_of(object));
   EXPECT_TRUE(made.can_succeed()) << testing::PrintToString(reasons(made));
   EXPECT_THAT(plan_text(made, false, Terminal{}),
               Contains(HasSubstr("within 1m30s (spec.supportedConfigs.stageTimeout) are rolled back")));
   EXPECT_EQ(plan_json(made).at("estimate").at("registeringTimeoutSeconds"), 90.0);
   spec["supportedConfigs"] = kube::json::object{{"stageTimeout", "soon"}};
-  const auto refused = plan(plan_request_of(object));
-  EXPECT_THAT(reasons(refused), ElementsAre(":Invalid"));
+  const auto refused = plan(plan_spec_of(object));
+  EXPECT_THAT(reasons(refused), ElementsAre(":ResourceInvalid"));
   EXPECT_THAT(refused.problems[0].message, HasSubstr("stageTimeout 'soon' is not a duration"));
 }
 

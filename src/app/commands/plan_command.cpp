@@ -45,24 +45,27 @@ struct PlanOptions {
   }
 };
 
-PlanRequest read_request(const PlanOptions& options) {
+migration::MigrationSpec read_spec_to_plan(const PlanOptions& options) {
   if (options.file.empty()) {
-    PlanRequest request{options.from, options.to, std::nullopt, options.placement, std::nullopt, ""};
-    if (!options.clusters.empty()) request.clusters = options.clusters;
-    return request;
+    migration::MigrationSpec spec;
+    spec.from = options.from;
+    spec.to = options.to;
+    if (!options.clusters.empty()) spec.clusters = options.clusters;
+    if (!options.placement.empty()) spec.placement = options.placement;
+    return spec;
   }
   const auto text = options.file == "-" ? read_standard_input() : read_file(options.file);
   const auto documents = kube::parse_yaml_documents(text, options.file);
   if (documents.size() != 1 || !documents[0].is_object())
     throw std::runtime_error(options.file + ": it must contain exactly one migration");
   try {
-    return plan_request_of(documents[0].get_object());
+    return plan_spec_of(documents[0].get_object());
   } catch (const std::runtime_error& error) {
     throw std::runtime_error(options.file + ": " + error.what());
   }
 }
 
-/// Opens the connections to the hubs and keeps them, to ask a hub which kinds it serves.
+/// Opens the connections to the hubs and keeps them, to find out which kinds a hub serves.
 class Connections {
  public:
   Connections(async::Executor loop, kube::Env env) : loop_(std::move(loop)), env_(std::move(env)) {}
@@ -106,7 +109,7 @@ async::Awaitable<> check_access(kube::Api& global) {
   if (!secrets) throw_for(secrets.error(), global);
 }
 
-async::Awaitable<Plan> plan_on(ServerClient& client, PlanRequest request,
+async::Awaitable<Plan> plan_on(ServerClient& client, migration::MigrationSpec spec,
                                std::shared_ptr<const hubagent::CarriedResources> carried) {
   co_await check_access(client.api());
   Connections connections{client.loop(), client.env()};
@@ -119,8 +122,8 @@ async::Awaitable<Plan> plan_on(ServerClient& client, PlanRequest request,
   Plan plan;
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
     scope.spawn(directory.run());
-    Serves serves = [&](kube::Resource resource) { return connections.serves(request.to, std::move(resource)); };
-    plan = co_await make_plan(directory, request, serves, client.env().clock, kinds);
+    Serves serves = [&](kube::Resource resource) { return connections.serves(spec.to, std::move(resource)); };
+    plan = co_await make_plan(directory, spec, serves, client.env().clock, kinds);
     scope.stop();
   };
   co_await async::with_scope(body);
@@ -128,12 +131,12 @@ async::Awaitable<Plan> plan_on(ServerClient& client, PlanRequest request,
 }
 
 int run_plan(const PlanOptions& options, std::ostream& out) {
-  const auto request = read_request(options);
+  const auto spec = read_spec_to_plan(options);
   const auto carried = read_carried_resources(options.carried_resources);
   ServerClient client{kube::find_config(options.kubeconfig)};
   Plan plan;
   const auto body = [&](async::Event& stop) -> async::Awaitable<int> {
-    auto work = [&]() -> async::Awaitable<> { plan = co_await plan_on(client, request, carried); };
+    auto work = [&]() -> async::Awaitable<> { plan = co_await plan_on(client, spec, carried); };
     co_return co_await unless_stopped(stop, work());
   };
   if (const int code = async::run_main(body, {}); code != 0) return code;

@@ -188,7 +188,7 @@ void add_sim_command(CommandLine& line, std::ostream& out) {
       "of Open Cluster Management's controllers, and a kubeconfig; kubectl and `hubferry manager` work with them. "
       "Prints "
       "the servers and runs until SIGTERM, SIGINT or SIGHUP. All data is lost then.\n\n"
-      "Protobuf bodies are supported for the kinds that `kubectl create` can create without a file (ConfigMaps, "
+      "Protobuf bodies are supported for the kinds most often created by `kubectl create` without a file (ConfigMaps, "
       "Secrets, "
       "namespaces, service accounts, roles); for others use `kubectl create -f` or `apply`.\n\n"
       "A faults file is a list of rules such as {server: hub1, verb: update, resource: leases, times: 2, fail: 409}. "

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "app/cli/table.hpp"
-#include "hubferry/migration/phases.hpp"
 
 namespace hubferry::app {
 
@@ -19,25 +18,58 @@ hubagent::MigrationRef unknown_migration() {
   return {"", "plan", "00000000-0000-0000-0000-000000000000"};
 }
 
+/// Reads for the validation, each once.
+class PlanReads final : public migration::ValidationReads {
+ public:
+  PlanReads(hubs::Hubs& hubs, const migration::MigrationSpec& spec) : hubs_(hubs), spec_(spec) {}
+
+  async::Awaitable<migration::OperationResult<hubs::HubInfo>> find_hub(std::string hub) override {
+    co_return co_await hubs_.find(std::move(hub));
+  }
+  async::Awaitable<migration::OperationResult<hubagent::ClusterNames>> resolve_placement(
+      std::string placement) override {
+    auto resolve = [&](hubagent::SourceHub& source) { return source.resolve_placement(placement); };
+    co_return converted(co_await hubs::on_source(hubs_, spec_.from, resolve));
+  }
+  async::Awaitable<migration::OperationResult<hubagent::Outcome>> validate_on_source(
+      hubagent::ClusterNames clusters) override {
+    auto validate = [&](hubagent::SourceHub& source) { return source.validate(unknown_migration(), clusters); };
+    co_return converted(co_await hubs::on_source(hubs_, spec_.from, validate));
+  }
+  async::Awaitable<migration::OperationResult<hubagent::Outcome>> validate_on_target(
+      hubagent::ClusterNames clusters) override {
+    auto validate = [&](hubagent::TargetHub& target) { return target.validate(unknown_migration(), clusters); };
+    co_return converted(co_await hubs::on_target(hubs_, spec_.to, validate));
+  }
+
+ private:
+  template <typename T>
+  static migration::OperationResult<T> converted(hubagent::Result<T> result) {
+    if (!result) return migration::OperationError{result.error()};
+    return std::move(*result);
+  }
+
+  hubs::Hubs& hubs_;
+  const migration::MigrationSpec& spec_;
+};
+
 class Planner {
  public:
-  Planner(hubs::Hubs& hubs, PlanRequest request, Serves serves, async::Clock& clock,
+  Planner(hubs::Hubs& hubs, migration::MigrationSpec spec, Serves serves, async::Clock& clock,
           const hubagent::CarriedResources& carried)
       : hubs_(hubs), serves_(std::move(serves)), clock_(clock), carried_(carried) {
-    plan_.request = std::move(request);
+    plan_.spec = std::move(spec);
   }
 
   async::Awaitable<Plan> run() {
-    check_request();
-    if (!plan_.problems.empty()) co_return std::move(plan_);
-    const bool is_source_there = co_await check_hub(plan_.request.from);
-    const bool is_target_there = co_await check_hub(plan_.request.to);
-    if (plan_.request.clusters) take_names(*plan_.request.clusters);
-    if (is_source_there) co_await look_at_source();
-    if (is_target_there) co_await look_at_target();
-    if (plan_.problems.empty() && plan_.clusters.empty())
-      add({plan_.request.from, "", "NoClusters", "placement " + plan_.request.placement + " selects no cluster"});
-    std::sort(plan_.problems.begin(), plan_.problems.end(), [](const PlanProblem& one, const PlanProblem& other) {
+    PlanReads reads{hubs_, plan_.spec};
+    auto validation = co_await migration::validate(reads, plan_.spec);
+    plan_.problems = std::move(validation.problems);
+    std::ranges::sort(validation.clusters, natural_less);
+    for (auto& name : validation.clusters) plan_.clusters.push_back({std::move(name), {}});
+    if (is_usable(plan_.spec.from)) co_await collect(clusters_without_problem(plan_.spec.from));
+    if (is_usable(plan_.spec.to)) co_await check_kinds();
+    std::ranges::sort(plan_.problems, [](const migration::Problem& one, const migration::Problem& other) {
       if (one.cluster != other.cluster) return natural_less(one.cluster, other.cluster);
       return std::tie(one.hub, one.reason, one.message) < std::tie(other.hub, other.reason, other.message);
     });
@@ -45,112 +77,44 @@ class Planner {
   }
 
  private:
-  void add(PlanProblem problem) { plan_.problems.push_back(std::move(problem)); }
+  void add(migration::Problem problem) { plan_.problems.push_back(std::move(problem)); }
 
-  void check_request() {
-    const auto& request = plan_.request;
-    const auto refuse = [&](std::string message) { add({"", "", "Invalid", std::move(message)}); };
-    if (request.from.empty()) refuse("spec.from, the source hub, is missing");
-    if (request.to.empty()) refuse("spec.to, the target hub, is missing");
-    if (!request.from.empty() && request.from == request.to) refuse("source and target hub are both " + request.from);
-    if (request.clusters.has_value() == !request.placement.empty()) refuse("give either clusters or a placement");
-    if (request.clusters && request.clusters->empty()) refuse("the list of clusters is empty");
-    if (!request.timeout_problem.empty()) refuse(request.timeout_problem);
+  /// False if the hub as a whole has a problem; those of single clusters do not count.
+  [[nodiscard]] bool is_usable(const std::string& hub) const {
+    return std::ranges::none_of(plan_.problems, [&](const migration::Problem& problem) {
+      return problem.cluster.empty() && (problem.hub.empty() || problem.hub == hub);
+    });
   }
 
-  /// Returns whether the hub can be queried.
-  async::Awaitable<bool> check_hub(std::string name) {
-    const auto hub = co_await hubs_.find(name);
-    std::string wrong;
-    if (!hub.exists)
-      wrong = "the global hub has no ManagedCluster " + name;
-    else if (!hub.is_hub)
-      wrong = "ManagedCluster " + name + " is not a hub";
-    else if (!hub.available)
-      wrong = "hub " + name + " is not Available";
-    const bool fine = wrong.empty();
-    if (!fine) add({name, "", "HubClusterInvalid", wrong});
-    co_return fine;
-  }
-
-  /// Duplicate names count once.
-  void take_names(hubagent::ClusterNames names) {
-    std::sort(names.begin(), names.end(), natural_less);
-    names.erase(std::unique(names.begin(), names.end()), names.end());
-    for (auto& name : names) plan_.clusters.push_back({std::move(name), {}});
-  }
-
-  [[nodiscard]] hubagent::ClusterNames names() const {
-    hubagent::ClusterNames all;
-    for (const auto& cluster : plan_.clusters) all.push_back(cluster.name);
-    return all;
-  }
-
-  async::Awaitable<> look_at_source() {
-    const auto& hub = plan_.request.from;
-    if (const auto source = hubs_.connection(hub); !source) {
-      add({hub, "", "HubClusterInvalid", source.error().message()});
-      co_return;
+  [[nodiscard]] hubagent::ClusterNames clusters_without_problem(const std::string& hub) const {
+    hubagent::ClusterNames names;
+    for (const auto& cluster : plan_.clusters) {
+      const auto has_problem = [&](const migration::Problem& problem) {
+        return problem.hub == hub && problem.cluster == cluster.name;
+      };
+      if (std::ranges::none_of(plan_.problems, has_problem)) names.push_back(cluster.name);
     }
-    if (!plan_.request.clusters) co_await resolve_placement();
-    if (plan_.clusters.empty()) co_return;
-    auto validate = [&](hubagent::SourceHub& source) { return source.validate(unknown_migration(), names()); };
-    auto leaving = co_await hubs::on_source(hubs_, hub, validate);
-    take(hub, leaving);
-    if (leaving) co_await collect(leaving->done);
-  }
-
-  async::Awaitable<> look_at_target() {
-    const auto& hub = plan_.request.to;
-    if (const auto target = hubs_.connection(hub); !target) {
-      add({hub, "", "HubClusterInvalid", target.error().message()});
-      co_return;
-    }
-    if (plan_.clusters.empty()) co_return;
-    auto validate = [&](hubagent::TargetHub& target) { return target.validate(unknown_migration(), names()); };
-    auto coming = co_await hubs::on_target(hubs_, hub, validate);
-    take(hub, coming);
-    co_await check_kinds();
-  }
-
-  async::Awaitable<> resolve_placement() {
-    const auto& request = plan_.request;
-    auto resolve = [&](hubagent::SourceHub& source) { return source.resolve_placement(request.placement); };
-    auto resolved = co_await hubs::on_source(hubs_, request.from, resolve);
-    if (resolved) {
-      take_names(*resolved);
-      co_return;
-    }
-    const auto error = resolved.error();
-    add({request.from, "", reason_of(error), error.message()});
-  }
-
-  /// The API server's reason for a failed request, else our own.
-  static std::string reason_of(const hubagent::Error& error) {
-    if (const auto* request = error.request()) return request->reason.empty() ? "Error" : request->reason;
-    return std::string{hubagent::to_string(error.reason())};
-  }
-
-  void take(const std::string& hub, const hubagent::Result<hubagent::Outcome>& outcome) {
-    if (!outcome) {
-      const auto error = outcome.error();
-      add({hub, "", reason_of(error), error.message()});
-      return;
-    }
-    for (const auto& failure : outcome->failed)
-      add({hub, failure.cluster, std::string{hubagent::to_string(failure.reason)}, failure.message});
+    return names;
   }
 
   async::Awaitable<> collect(hubagent::ClusterNames names) {
+    if (names.empty()) co_return;
+    const auto& hub = plan_.spec.from;
     const auto start = clock_.now();
     hubagent::BundleSink sink = [this](hubagent::Bundle bundle) -> async::Awaitable<> {
       for (const auto& cluster : bundle.clusters) take(cluster);
       co_return;
     };
     auto operation = [&](hubagent::SourceHub& source) { return source.collect(unknown_migration(), names, sink); };
-    auto collected = co_await hubs::on_source(hubs_, plan_.request.from, operation);
+    auto collected = co_await hubs::on_source(hubs_, hub, operation);
     plan_.reading = clock_.now() - start;
-    take(plan_.request.from, collected);
+    if (!collected) {
+      const migration::OperationError error{collected.error()};
+      add({hub, "", error.reason(), migration::operation_failed("hub '" + hub + "'", error)});
+      co_return;
+    }
+    for (const auto& failure : collected->failed)
+      add({hub, failure.cluster, std::string{hubagent::to_string(failure.reason)}, failure.message});
   }
 
   void take(const hubagent::ClusterResources& resources) {
@@ -179,10 +143,10 @@ class Planner {
       if (objects == 0) continue;
       auto served = co_await serves_(kind.resource);
       if (!served)
-        add({plan_.request.to, "", "Error", served.error().message});
+        add({plan_.spec.to, "", "Error", served.error().message});
       else if (!*served)
-        add({plan_.request.to, "", "KindNotServed",
-             "hub " + plan_.request.to + " does not serve " + kind.resource.display_name() + ", of which " +
+        add({plan_.spec.to, "", "KindNotServed",
+             "hub " + plan_.spec.to + " does not serve " + kind.resource.display_name() + ", of which " +
                  std::to_string(objects) + " would be copied: install its CRD there"});
     }
   }
@@ -196,27 +160,16 @@ class Planner {
 
 }  // namespace
 
-PlanRequest plan_request_of(const json::object& object) {
+migration::MigrationSpec plan_spec_of(const json::object& object) {
   const auto& kind = migration::managed_cluster_migrations;
   if (kube::string_at(object, {"kind"}) != kind.kind || kube::string_at(object, {"apiVersion"}) != kind.api_version())
     throw std::runtime_error("it does not contain a " + kind.kind + " of " + kind.api_version());
-  PlanRequest request;
-  request.from = kube::string_at(object, {"spec", "from"});
-  request.to = kube::string_at(object, {"spec", "to"});
-  request.placement = kube::string_at(object, {"spec", "includedManagedClustersPlacementRef"});
-  const auto spec = migration::read_spec(object);
-  request.timeout_problem = spec.stage_timeout_problem.value_or(std::string{});
-  request.stage_timeout = spec.stage_timeout;
-  const auto* listed = kube::find(object, {"spec", "includedManagedClusters"});
-  if (listed == nullptr) return request;
-  if (!listed->is_array()) throw std::runtime_error("spec.includedManagedClusters is not a list");
-  request.clusters.emplace();
-  for (const auto& name : listed->get_array()) {
-    if (!name.is_string())
+  if (const auto* listed = kube::find(object, {"spec", "includedManagedClusters"})) {
+    if (!listed->is_array()) throw std::runtime_error("spec.includedManagedClusters is not a list");
+    if (!std::ranges::all_of(listed->get_array(), [](const json::value& name) { return name.is_string(); }))
       throw std::runtime_error("spec.includedManagedClusters contains an item that is not a string");
-    request.clusters->emplace_back(name.get_string());
   }
-  return request;
+  return migration::read_spec(object);
 }
 
 std::size_t Plan::objects() const {
@@ -239,16 +192,16 @@ std::map<std::string, std::size_t> Plan::kinds() const {
   return counts;
 }
 
-std::vector<const PlanProblem*> Plan::problems_of(const std::string& cluster) const {
-  std::vector<const PlanProblem*> found;
+std::vector<const migration::Problem*> Plan::problems_of(const std::string& cluster) const {
+  std::vector<const migration::Problem*> found;
   for (const auto& problem : problems)
     if (problem.cluster == cluster) found.push_back(&problem);
   return found;
 }
 
-async::Awaitable<Plan> make_plan(hubs::Hubs& hubs, PlanRequest request, Serves target_serves, async::Clock& clock,
-                                 const hubagent::CarriedResources& carried) {
-  Planner planner{hubs, std::move(request), std::move(target_serves), clock, carried};
+async::Awaitable<Plan> make_plan(hubs::Hubs& hubs, migration::MigrationSpec spec, Serves target_serves,
+                                 async::Clock& clock, const hubagent::CarriedResources& carried) {
+  Planner planner{hubs, std::move(spec), std::move(target_serves), clock, carried};
   co_return co_await planner.run();
 }
 

@@ -9,34 +9,13 @@
 #include "app/cli/terminal.hpp"
 #include "hubferry/async/clock.hpp"
 #include "hubferry/hubagent/carried_resources.hpp"
-#include "hubferry/hubs/hubs.hpp"
-#include "hubferry/kube/error.hpp"
-#include "hubferry/kube/resource.hpp"
+#include "hubferry/migration/validation.hpp"
 
 namespace hubferry::app {
 
-/// The migration to plan.
-struct PlanRequest {
-  std::string from;
-  std::string to;
-  std::optional<std::vector<std::string>> clusters;
-  std::string placement;
-  /// The timeout of each stage, if the migration sets its own.
-  std::optional<async::Duration> stage_timeout = {};
-  /// Why the timeout is invalid; empty if it is valid.
-  std::string timeout_problem = {};
-};
-
-/// Reads the request from a ManagedClusterMigration. Throws std::runtime_error that names the field.
-PlanRequest plan_request_of(const kube::json::object& object);
-
-/// A reason why the migration cannot succeed.
-struct PlanProblem {
-  std::string hub;      // empty: the request itself
-  std::string cluster;  // empty: all clusters
-  std::string reason;
-  std::string message;
-};
+/// Reads the spec of a ManagedClusterMigration. Throws std::runtime_error if it is another kind, or if
+/// spec.includedManagedClusters is not a list of strings.
+migration::MigrationSpec plan_spec_of(const kube::json::object& object);
 
 /// One object that would be copied.
 struct PlannedObject {
@@ -55,10 +34,10 @@ struct PlannedCluster {
 
 /// The effect of a migration.
 struct Plan {
-  PlanRequest request;
-  std::vector<PlannedCluster> clusters;  // by name, in natural order
-  std::vector<PlanProblem> problems;     // those of no single cluster first, then by cluster
-  async::Duration reading{0};            // time to read the objects to copy
+  migration::MigrationSpec spec;
+  std::vector<PlannedCluster> clusters;      // by name, in natural order
+  std::vector<migration::Problem> problems;  // those of no single cluster first, then by cluster
+  async::Duration reading{0};                // time to read the objects to copy
 
   [[nodiscard]] bool can_succeed() const { return problems.empty() && !clusters.empty(); }
   [[nodiscard]] std::size_t objects() const;
@@ -66,16 +45,17 @@ struct Plan {
   /// The objects by kind: "Secret (v1)".
   [[nodiscard]] std::map<std::string, std::size_t> kinds() const;
   /// The problems of one cluster.
-  [[nodiscard]] std::vector<const PlanProblem*> problems_of(const std::string& cluster) const;
+  [[nodiscard]] std::vector<const migration::Problem*> problems_of(const std::string& cluster) const;
 };
 
 /// Whether the target serves that kind.
 using Serves = std::function<async::Awaitable<kube::Result<bool>>(kube::Resource)>;
 
-/// Finds out what a migration would do. Both hubs are only read. Reports all problems at once: a problem of one hub
-/// does not keep the other from being checked. `carried`: the kinds that `hubs` copy. Cancellation: terminal.
-async::Awaitable<Plan> make_plan(hubs::Hubs& hubs, PlanRequest request, Serves target_serves, async::Clock& clock,
-                                 const hubagent::CarriedResources& carried);
+/// Validates a migration by the controller's own rules, and reads what it would copy. Both hubs are only read. Reports
+/// all problems at once: a problem of one hub does not keep the other from being checked. `carried`: the kinds that
+/// `hubs` copy. Cancellation: terminal.
+async::Awaitable<Plan> make_plan(hubs::Hubs& hubs, migration::MigrationSpec spec, Serves target_serves,
+                                 async::Clock& clock, const hubagent::CarriedResources& carried);
 
 /// The plan as text. `list_objects`: list each object, not only the counts.
 std::vector<std::string> plan_text(const Plan& plan, bool list_objects, const Terminal& terminal);

@@ -17,14 +17,14 @@ constexpr std::size_t readable_width = 100;  // if the output is not a terminal
 
 /// How long the manager waits for clusters to register.
 async::Duration registering_timeout(const Plan& plan) {
-  return plan.request.stage_timeout.value_or(migration::default_timeout(migration::phases::registering));
+  return plan.spec.stage_timeout.value_or(migration::default_timeout(migration::phases::registering));
 }
 
-std::string where_from(const PlanRequest& request) {
-  return request.placement.empty() ? "" : " (selected by placement " + request.placement + ")";
+std::string selection_text(const migration::MigrationSpec& spec) {
+  return spec.placement ? " (selected by placement " + *spec.placement + ")" : "";
 }
 
-json::object to_json(const PlanProblem& problem) {
+json::object to_json(const migration::Problem& problem) {
   json::object out;
   if (!problem.hub.empty()) out["hub"] = problem.hub;
   if (!problem.cluster.empty()) out["cluster"] = problem.cluster;
@@ -81,11 +81,11 @@ void add_problems(std::vector<std::string>& lines, const Plan& plan, const Termi
 
 void add_times(std::vector<std::string>& lines, const Plan& plan, const Terminal& terminal) {
   const auto seconds_read = seconds_text(plan.reading);
-  const auto& own = plan.request.stage_timeout;
+  const auto& own = plan.spec.stage_timeout;
   const std::string text =
       "reading took " + seconds_read.substr(plan.reading < std::chrono::seconds{1} ? 0 : 6) +
       "; copying and comparing will take " + seconds_text(writing_time(plan)) +
-      ". Then each cluster has no hub until its agent has registered on " + plan.request.to +
+      ". Then each cluster has no hub until its agent has registered on " + plan.spec.to +
       ", which takes seconds to minutes. Clusters that have not registered within " +
       async::format_duration(registering_timeout(plan)) +
       (own ? " (spec.supportedConfigs.stageTimeout)" : " (the default; see spec.supportedConfigs.stageTimeout)") +
@@ -131,10 +131,10 @@ async::Duration writing_time(const Plan& plan) {
 
 std::vector<std::string> plan_text(const Plan& plan, bool list_objects, const Terminal& terminal) {
   std::vector<std::string> lines;
-  const auto& request = plan.request;
-  lines.push_back(painted("Plan: " + request.from + " -> " + request.to + ", " +
-                              plural(plan.clusters.size(), "cluster") + where_from(request),
-                          Colour::bold, terminal.colour));
+  const auto& spec = plan.spec;
+  lines.push_back(painted(
+      "Plan: " + spec.from + " -> " + spec.to + ", " + plural(plan.clusters.size(), "cluster") + selection_text(spec),
+      Colour::bold, terminal.colour));
   if (!plan.clusters.empty()) add_clusters(lines, plan, terminal);
   if (plan.objects() > 0) {
     add_kinds(lines, plan);
@@ -166,8 +166,8 @@ json::object plan_json(const Plan& plan) {
   for (const auto& problem : plan.problems) problems.push_back(to_json(problem));
   const auto seconds = [](async::Duration duration) { return std::chrono::duration<double>(duration).count(); };
   return {{"possible", plan.can_succeed()},
-          {"from", plan.request.from},
-          {"to", plan.request.to},
+          {"from", plan.spec.from},
+          {"to", plan.spec.to},
           {"problems", std::move(problems)},
           {"clusters", std::move(clusters)},
           {"estimate", json::object{{"readingSeconds", seconds(plan.reading)},
