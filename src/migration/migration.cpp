@@ -9,8 +9,6 @@ namespace hubferry::migration {
 namespace {
 
 constexpr std::size_t longest_problem = 1024;
-constexpr const char* timeout_reason = "Timeout";
-constexpr const char* error_reason = "Error";
 
 }  // namespace
 
@@ -53,7 +51,7 @@ std::vector<StepProblem> problems_in(const json::object& status, std::string_vie
       problem.message = entry.get_string();
     } else if (entry.is_object()) {
       problem.message = kube::string_at(entry.get_object(), {"message"});
-      problem.timed_out = kube::string_at(entry.get_object(), {"reason"}) == timeout_reason;
+      problem.timed_out = kube::string_at(entry.get_object(), {"reason"}) == reasons::timeout;
     }
     if (!problem.message.empty()) problems.push_back(std::move(problem));
   }
@@ -100,7 +98,7 @@ void Migration::set_rollback_stage(hubagent::Stage stage) {
 
 void Migration::set_problem(const StepProblem& problem) {
   kube::object_in(status, problem.activity)[problem.step] =
-      json::object{{"reason", problem.timed_out ? timeout_reason : error_reason},
+      json::object{{"reason", problem.timed_out ? reasons::timeout : reasons::error},
                    {"message", phase::shortened(problem.message, longest_problem)}};
 }
 

@@ -1,6 +1,7 @@
 #include "hubferry/migration/operation_error.hpp"
 
 #include "hubferry/async/clock.hpp"
+#include "hubferry/migration/resource.hpp"
 
 namespace hubferry::migration {
 
@@ -33,13 +34,13 @@ std::string OperationError::reason() const {
   switch (kind_) {
     case Kind::failed:
     case Kind::rejected:
-      return "Error";
+      return reasons::error;
     case Kind::timed_out:
-      return "Timeout";
+      return reasons::timeout;
     case Kind::foreign_config_map:
-      return "ConfigMapConflict";
+      return reasons::config_map_conflict;
   }
-  return "Error";
+  return reasons::error;
 }
 
 std::string OperationError::describe() const {

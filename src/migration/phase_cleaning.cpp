@@ -103,11 +103,11 @@ Failures find_unverified(const Step& step, const ClusterNames& clusters, const s
   Failures unverified;
   for (const auto& name : clusters) {
     if (!present.contains(name)) {
-      unverified[name] = {step.phase(), "Error", "not Available on " + step.target_name()};
+      unverified[name] = {step.phase(), reasons::error, "not Available on " + step.target_name()};
     } else if (const auto found = findings.failures.find(name); found != findings.failures.end()) {
       unverified[name] = found->second;
     } else if (!findings.complete.contains(name)) {
-      unverified[name] = {step.phase(), "Error", "its resources could not be compared"};
+      unverified[name] = {step.phase(), reasons::error, "its resources could not be compared"};
     }
   }
   return unverified;
@@ -142,7 +142,7 @@ Awaitable<ReconcileState> verify(Step& step) {
   }
   const auto message = "not deleted from " + step.source_name() + ", since they are not proven complete on " +
                        step.target_name() + ": " + some_failures(unverified) + ".";
-  step.report(conditions::verified, ConditionStatus::no, "Error", message);
+  step.report(conditions::verified, ConditionStatus::no, reasons::error, message);
   step->reporter.clusters_failed(step.migration, step.phase(), unverified);
   co_return continue_despite(step, Trouble{message});
 }
@@ -222,7 +222,7 @@ Awaitable<ReconcileState> conclude_cleaning(Step& step) {
                     ", and the migration's own objects");
   } else {
     const auto message = "[Warning - Cleanup Issues] " + text;
-    step.report(ConditionStatus::no, timed_out ? "Timeout" : "Error", message);
+    step.report(ConditionStatus::no, timed_out ? reasons::timeout : reasons::error, message);
     step->reporter.warn(step.migration, "CleaningFailed", "CleanUp", message);
   }
   put_counts(step.migration, *ledger, true);

@@ -57,7 +57,8 @@ Awaitable<OperationResult<>> copy_missing(Step& step, Copied& copied) {
 void fail_missing(const Step& step, Copied& copied) {
   const auto message = "its resources were not copied to " + step.target_name() + " within " +
                        async::format_duration(step.time().timeout());
-  for (const auto& name : copied.missing()) copied.failures.emplace(name, Failure{step.phase(), "Timeout", message});
+  for (const auto& name : copied.missing())
+    copied.failures.emplace(name, Failure{step.phase(), reasons::timeout, message});
 }
 
 /// Cluster by cluster: one whose resources cannot be copied stays on the source, the others continue.

@@ -31,7 +31,7 @@ Awaitable<ReconcileState> wait_for_admission(Step& step) {
       co_await step->admission.changed();
       continue;
     }
-    step.report(ConditionStatus::no, "Waiting", *obstacle);
+    step.report(ConditionStatus::no, reasons::waiting, *obstacle);
     step.log().info("migration is waiting", {{"reason", *obstacle}});
     co_await step.save();
   }

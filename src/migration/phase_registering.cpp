@@ -111,7 +111,7 @@ Awaitable<ReconcileState> move_clusters(Step& step) {
 
   Failures missing;
   for (const auto& name : ledger->under_way())
-    missing.emplace(name, Failure{step.phase(), "Timeout", why_missing(step, crossing, name)});
+    missing.emplace(name, Failure{step.phase(), reasons::timeout, why_missing(step, crossing, name)});
   for (const auto& [name, failure] : missing) ledger->fail(name, failure);
   step->reporter.clusters_failed(step.migration, step.phase(), missing);
   auto saved = co_await save_ledger(step, *ledger);

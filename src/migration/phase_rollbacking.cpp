@@ -24,7 +24,7 @@ Awaitable<> wait_for_others(Step& step, const Ledger& ledger) {
       co_await step->admission.changed();
       continue;
     }
-    step.report(ConditionStatus::no, "Waiting", *obstacle);
+    step.report(ConditionStatus::no, reasons::waiting, *obstacle);
     co_await step.save();
   }
 }
@@ -38,7 +38,7 @@ Awaitable<ReconcileState> accept_request(Step& step) {
     co_await wait_for_others(step, *ledger);
     migration.enter(phases::rollbacking, step.now());
   }
-  step.report(ConditionStatus::no, "Waiting", "retrying the rollback, as requested");
+  step.report(ConditionStatus::no, reasons::waiting, "retrying the rollback, as requested");
   auto held =
       co_await kube::add_finalizer(step->global, managed_cluster_migrations, migration.object.key(), names::finalizer);
   if (!held) co_return phase::failed(phase::Error{held.error()});

@@ -59,8 +59,8 @@ Awaitable<ReconcileState> check_hubs(Step& step) {
 
 /// Another migration has one of the clusters, as the placement shows only now: back to Pending.
 ReconcileState wait_again(Step& step, std::string_view obstacle) {
-  step.report(conditions::started, ConditionStatus::no, "Waiting", obstacle);
-  step.report(ConditionStatus::no, "Waiting", obstacle);
+  step.report(conditions::started, ConditionStatus::no, reasons::waiting, obstacle);
+  step.report(ConditionStatus::no, reasons::waiting, obstacle);
   step.migration.enter(phases::pending, step.now());
   return phase::go_to(phases::pending);
 }

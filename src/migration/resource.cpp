@@ -152,7 +152,7 @@ const MigrationStatus::Condition* MigrationStatus::cause() const {
   if (!is_failing()) return nullptr;
   // Conditions are in the order in which they were set: what failed later failed because of the first.
   const auto is_failure = [](const Condition& condition) {
-    return condition.status == "False" && condition.reason != "Waiting";
+    return condition.status == "False" && condition.reason != reasons::waiting;
   };
   const auto found = std::ranges::find_if(conditions, is_failure);
   return found == conditions.end() ? nullptr : &*found;

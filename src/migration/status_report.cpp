@@ -92,10 +92,10 @@ std::string some_failures(const Failures& failures, std::size_t most) {
 std::string common_reason(const Failures& failures) {
   std::string reason;
   for (const auto& [name, failure] : failures) {
-    if (!reason.empty() && failure.reason != reason) return "Error";
+    if (!reason.empty() && failure.reason != reason) return reasons::error;
     reason = failure.reason;
   }
-  return reason.empty() ? "Error" : reason;
+  return reason.empty() ? reasons::error : reason;
 }
 
 ClusterNames names_of(const Failures& failures) {
@@ -110,7 +110,7 @@ void fail_remaining(const Migration& migration, Ledger& ledger) {
   const Phase phase{to_string(*stage)};
   const auto message = condition_message(migration, condition_of(phase));
   for (const auto& cluster : ledger.under_way())
-    ledger.fail(cluster, {phase, "Error", message.empty() ? "the migration stopped in " + phase : message});
+    ledger.fail(cluster, {phase, reasons::error, message.empty() ? "the migration stopped in " + phase : message});
 }
 
 RollbackVerdict judge_rollback(const Migration& migration, const Ledger& ledger) {
@@ -130,7 +130,7 @@ RollbackVerdict judge_rollback(const Migration& migration, const Ledger& ledger)
   }
   if (text.empty() && !left.empty()) text = "not back on hub '" + migration.from() + "': " + some_names(left) + ".";
   if (text.empty()) text = "not deleted from hub '" + migration.to() + "': " + some_names(ledger.to_undo()) + ".";
-  return {false, timed_out ? "Timeout" : "Error",
+  return {false, timed_out ? reasons::timeout : reasons::error,
           "the rollback is not complete: " + text + manual_advice(migration, left) +
               " To retry the rollback, set the annotation " + names::request_annotation + ": " +
               names::rollback_request + " on the migration."};

@@ -35,8 +35,8 @@ void Step::enter(const Phase& next, std::string_view what_happens_now) {
   constexpr auto no = kube::ConditionStatus::no;
   migration.enter(next, now());
   // Conditions are in the order in which they are first set: verification comes before the cleanup.
-  if (next == phases::cleaning) report(conditions::verified, no, "Waiting", what_happens_now);
-  report(condition_of(next), no, "Waiting", what_happens_now);
+  if (next == phases::cleaning) report(conditions::verified, no, reasons::waiting, what_happens_now);
+  report(condition_of(next), no, reasons::waiting, what_happens_now);
 }
 
 ReconcileState Step::advance(std::string_view what_happens_now) {

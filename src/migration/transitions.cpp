@@ -13,17 +13,17 @@ Awaitable<ReconcileState> stop_for_deletion(Step& step) {
   const std::string message = "the migration is being deleted";
   step.log().info("migration is being deleted, rolling back");
   if (const auto stage = stage_from(step.phase())) {
-    step.report(no, "Cancelled", message);
+    step.report(no, reasons::cancelled, message);
     step.migration.set_rollback_stage(*stage);
     co_return step.jump_to(phases::rollbacking, "rolling back to " + step.source_name() + ": " + message);
   }
-  co_return co_await reject(step, "Cancelled", message);
+  co_return co_await reject(step, reasons::cancelled, message);
 }
 
 Awaitable<ReconcileState> end_after_exception(Step& step, std::string text) {
   if (survives_deletion(step.phase())) co_return continue_despite(step, Trouble{std::move(text)});
-  if (stage_from(step.phase())) co_return fail_phase(step, "Error", text);
-  co_return co_await reject(step, "Error", std::move(text));
+  if (stage_from(step.phase())) co_return fail_phase(step, reasons::error, text);
+  co_return co_await reject(step, reasons::error, std::move(text));
 }
 
 /// Passes only cancellation on to the framework.

@@ -6,16 +6,13 @@ namespace hubferry::migration {
 
 namespace {
 
-constexpr const char* bad_hub = "HubClusterInvalid";
-constexpr const char* bad_spec = "ResourceInvalid";
-
 std::string hub_text(const std::string& hub) {
   return "hub '" + hub + "'";
 }
 
 std::optional<Problem> find_problem(const hubs::HubInfo& hub) {
   const auto problem = [&](const std::string& message) {
-    return Problem{hub.name, {}, bad_hub, hub_text(hub.name) + " " + message};
+    return Problem{hub.name, {}, reasons::hub_invalid, hub_text(hub.name) + " " + message};
   };
   if (!hub.exists) return problem("does not exist: the global hub has no ManagedCluster of that name");
   if (!hub.is_hub) return problem("is a managed cluster, but not a hub");
@@ -42,18 +39,19 @@ std::vector<Problem> check_spec(const MigrationSpec& spec) {
   const auto add = [&](const char* reason, std::string message) {
     problems.push_back({{}, {}, reason, std::move(message)});
   };
-  if (spec.from.empty()) add(bad_hub, "spec.from names no hub");
-  if (spec.to.empty()) add(bad_hub, "spec.to names no hub");
+  if (spec.from.empty()) add(reasons::hub_invalid, "spec.from names no hub");
+  if (spec.to.empty()) add(reasons::hub_invalid, "spec.to names no hub");
   if (!spec.from.empty() && spec.from == spec.to)
-    add(bad_hub, "spec.from and spec.to are both '" + spec.from + "': clusters can only move to another hub");
+    add(reasons::hub_invalid,
+        "spec.from and spec.to are both '" + spec.from + "': clusters can only move to another hub");
   if (spec.clusters.has_value() == spec.placement.has_value())
-    add(bad_spec,
+    add(reasons::spec_invalid,
         "exactly one of spec.includedManagedClusters and spec.includedManagedClustersPlacementRef must be given");
   else if (spec.clusters && spec.clusters->empty())
-    add(bad_spec, "spec.includedManagedClusters names no cluster");
+    add(reasons::spec_invalid, "spec.includedManagedClusters names no cluster");
   else if (spec.placement && spec.placement->empty())
-    add(bad_spec, "spec.includedManagedClustersPlacementRef names no placement");
-  if (spec.stage_timeout_problem) add(bad_spec, *spec.stage_timeout_problem);
+    add(reasons::spec_invalid, "spec.includedManagedClustersPlacementRef names no placement");
+  if (spec.stage_timeout_problem) add(reasons::spec_invalid, *spec.stage_timeout_problem);
   return problems;
 }
 
@@ -77,8 +75,9 @@ async::Awaitable<SelectedClusters> select_clusters(ValidationReads& reads, const
   auto resolved = co_await reads.resolve_placement(placement);
   if (!resolved) {
     const auto& error = resolved.error();
-    const auto reason =
-        error.is(hubagent::FailureReason::placement_not_found) ? std::string{"PlacementNotFound"} : error.reason();
+    const auto reason = error.is(hubagent::FailureReason::placement_not_found)
+                            ? std::string{reasons::placement_not_found}
+                            : error.reason();
     selected.problem = {
         spec.from,
         {},

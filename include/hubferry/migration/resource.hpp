@@ -31,6 +31,21 @@ inline constexpr const char* rolled_back = "ResourceRolledBack";
 
 }  // namespace conditions
 
+/// The reasons of conditions that are not True. A phase that succeeded has a reason of its own; a cluster's failure has
+/// a hubagent::FailureReason or `timeout`.
+namespace reasons {
+
+inline constexpr const char* waiting = "Waiting";      // not yet, and nothing is wrong
+inline constexpr const char* cancelled = "Cancelled";  // the migration was deleted
+inline constexpr const char* timeout = "Timeout";
+inline constexpr const char* error = "Error";
+inline constexpr const char* hub_invalid = "HubClusterInvalid";
+inline constexpr const char* spec_invalid = "ResourceInvalid";
+inline constexpr const char* placement_not_found = "PlacementNotFound";
+inline constexpr const char* config_map_conflict = "ConfigMapConflict";  // the ledger's name is taken
+
+}  // namespace reasons
+
 namespace names {
 
 /// On the resource from the start until nothing is left to undo.
