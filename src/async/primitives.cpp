@@ -2,8 +2,8 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
 
+#include "hubferry/async/deadline.hpp"
 #include "hubferry/async/event.hpp"
-#include "hubferry/async/semaphore.hpp"
 #include "hubferry/async/task_scope.hpp"
 
 namespace hubferry::async {
@@ -57,18 +57,31 @@ Awaitable<> Notify::wait() {
   pending_ = false;
 }
 
-Awaitable<Semaphore::Permit> Semaphore::acquire() {
-  if (free_ == promised_ || !waiters_.empty()) {
-    co_await waiters_.wait();
-    --promised_;
-  }
-  --free_;
-  co_return Permit{this};
+void throw_timed_out() {
+  throw boost::system::system_error(asio::error::timed_out);
 }
 
-void Semaphore::give_back() {
-  ++free_;
-  if (waiters_.wake_one()) ++promised_;
+namespace detail {
+
+Awaitable<bool> finish_before(Clock& clock, TimePoint deadline, Awaitable<> task) {
+  if (deadline <= clock.now()) co_return false;
+  TaskScope scope{co_await asio::this_coro::executor};
+  bool finished = false;
+  auto work = [&]() -> Awaitable<> {
+    co_await std::move(task);
+    finished = true;
+    scope.stop();
+  };
+  auto watch = [&]() -> Awaitable<> {
+    co_await clock.sleep_until(deadline);
+    scope.stop();
+  };
+  scope.spawn(work());
+  scope.spawn(watch());
+  co_await scope.join();
+  co_return finished;
 }
+
+}  // namespace detail
 
 }  // namespace hubferry::async

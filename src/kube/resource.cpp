@@ -1,7 +1,7 @@
 #include "hubferry/kube/resource.hpp"
 
 #include "hubferry/kube/object.hpp"
-#include "kube/http/query.hpp"
+#include "kube/http/wire_request.hpp"
 
 namespace hubferry::kube {
 

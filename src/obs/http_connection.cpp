@@ -11,7 +11,6 @@
 #include <boost/beast/http/read.hpp>
 #include <optional>
 
-#include "obs/gzip.hpp"
 #include "obs/http_message.hpp"
 
 namespace hubferry::obs {

@@ -33,4 +33,7 @@ struct HeadOptions {
 /// Status line and header of an answer, to the empty line. The content's length is that of response.body.
 std::string response_head(const HttpResponse& response, HeadOptions options, async::WallTime now);
 
+/// `text` as a gzip file.
+std::string gzip(std::string_view text);
+
 }  // namespace hubferry::obs

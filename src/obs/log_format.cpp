@@ -1,4 +1,4 @@
-#include "obs/log_format.hpp"
+#include "obs/log_target.hpp"
 
 #include <algorithm>
 #include <charconv>

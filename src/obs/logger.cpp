@@ -1,6 +1,5 @@
 #include "hubferry/obs/logger.hpp"
 
-#include "obs/log_format.hpp"
 #include "obs/log_target.hpp"
 
 namespace hubferry::obs {

@@ -4,10 +4,14 @@
 #include <prometheus/family.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
 #include <prometheus/registry.h>
 
 #include <shared_mutex>
+#include <string>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "hubferry/obs/metrics.hpp"
 
@@ -53,5 +57,13 @@ class Family<T>::Impl {
 extern template class Family<Counter>;
 extern template class Family<Gauge>;
 extern template class Family<Histogram>;
+
+enum class MetricsFormat { text, open_metrics };
+
+/// A family's name in OpenMetrics: a counter's is without _total, which its samples have.
+std::string_view open_metrics_name(std::string_view name, prometheus::MetricType type);
+
+/// Families and their series in a fixed order, so that two scrapes can be compared.
+std::string metrics_text(std::vector<prometheus::MetricFamily> families, MetricsFormat format);
 
 }  // namespace hubferry::obs

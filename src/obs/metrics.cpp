@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "obs/metric_family.hpp"
-#include "obs/metrics_text.hpp"
 
 namespace hubferry::obs {
 

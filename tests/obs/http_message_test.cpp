@@ -5,7 +5,6 @@
 
 #include "hubferry/async/clock.hpp"
 #include "hubferry/obs/bind_address.hpp"
-#include "obs/gzip.hpp"
 
 namespace hubferry::obs {
 namespace {

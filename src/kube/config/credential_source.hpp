@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,11 @@ class CredentialSource {
 /// The error when there is no credential: the request need not be sent.
 inline Error no_credential(std::string message) {
   return {.kind = ErrorKind::unauthorized, .status = 0, .reason = {}, .message = std::move(message), .retry_after = {}};
+}
+
+/// Whether a token can stand in an HTTP header. One with a line end in it could smuggle in headers of its own.
+inline bool fits_into_a_header(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
 }
 
 }  // namespace hubferry::kube

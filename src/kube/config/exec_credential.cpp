@@ -6,7 +6,7 @@
 #include "hubferry/async/clock.hpp"
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/object.hpp"
-#include "kube/config/header_value.hpp"
+#include "kube/config/credential_source.hpp"
 
 namespace hubferry::kube {
 

@@ -3,7 +3,7 @@
 
 #include "hubferry/kube/read_file.hpp"
 #include "hubferry/kube/server_url.hpp"
-#include "kube/config/header_value.hpp"
+#include "kube/config/credential_source.hpp"
 #include "kube/config/kubeconfig.hpp"
 
 namespace hubferry::kube {

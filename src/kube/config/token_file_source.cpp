@@ -5,7 +5,7 @@
 
 #include "hubferry/kube/config.hpp"
 #include "hubferry/kube/read_file.hpp"
-#include "kube/config/header_value.hpp"
+#include "kube/config/credential_source.hpp"
 
 namespace hubferry::kube {
 

@@ -3,7 +3,7 @@
 #include "hubferry/async/backoff.hpp"
 #include "hubferry/async/deadline.hpp"
 #include "kube/http/client_errors.hpp"
-#include "kube/http/gzip.hpp"
+#include "kube/http/inflate.hpp"
 #include "kube/http/tls_context.hpp"
 
 namespace hubferry::kube::http {

@@ -1,4 +1,4 @@
-#include "kube/http/gzip.hpp"
+#include "kube/http/inflate.hpp"
 
 #include <zlib.h>
 
