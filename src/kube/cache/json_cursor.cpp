@@ -3,8 +3,6 @@
 #include <boost/json/parse.hpp>
 #include <charconv>
 
-#include "kube/cache/json_scan.hpp"
-
 namespace hubferry::kube::detail {
 
 namespace {

@@ -1,4 +1,4 @@
-#include "kube/cache/json_scan.hpp"
+#include "kube/cache/json_cursor.hpp"
 
 #include <bit>
 #include <cstdint>

@@ -11,7 +11,6 @@
 
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/async/task_scope.hpp"
-#include "kube/config/spawn.hpp"
 
 namespace hubferry::kube {
 

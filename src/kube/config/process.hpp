@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <map>
 #include <stdexcept>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "hubferry/async/clock.hpp"
+#include "kube/config/process.hpp"
 
 namespace hubferry::kube {
 
@@ -38,5 +41,16 @@ class OutputTooLong : public std::runtime_error {
 /// to be killed, so was its group. Only this one child is waited for: others of this process are not disturbed.
 /// Errors: throws std::system_error when the program cannot be started, OutputTooLong, and a timeout at `deadline`.
 async::Awaitable<ProcessResult> run_process(ProcessRequest request, async::Clock& clock, async::TimePoint deadline);
+
+/// A process that was just started. The descriptors are the caller's; reading from them does not block.
+struct Spawned {
+  pid_t pid = -1;
+  int pidfd = -1;  // readable when the process has ended; -1 where the kernel has none
+  int output = -1;
+  int errors = -1;
+};
+
+/// Throws std::system_error.
+Spawned spawn(const ProcessRequest& request);
 
 }  // namespace hubferry::kube

@@ -1,4 +1,4 @@
-#include "kube/config/spawn.hpp"
+#include "kube/config/process.hpp"
 
 #include <fcntl.h>
 #include <spawn.h>

@@ -7,9 +7,11 @@
 #include "hubferry/async/backoff.hpp"
 #include "hubferry/async/token_bucket.hpp"
 #include "hubferry/kube/credentials.hpp"
+#include "hubferry/kube/error.hpp"
 #include "hubferry/kube/http_api.hpp"
 #include "hubferry/kube/server_url.hpp"
 #include "kube/http/client_metrics.hpp"
+#include "kube/http/connection.hpp"
 #include "kube/http/connection_pool.hpp"
 #include "kube/http/wire_request.hpp"
 
@@ -88,5 +90,14 @@ class Client {
   ConnectionPool requests_;
   ConnectionPool watches_;
 };
+
+/// The error with a message that begins with the request: "GET /api/v1/nodes: …".
+Error about(const WireRequest& request, Error error);
+Error about(const WireRequest& request, ErrorKind kind, std::string message);
+
+/// What an answer other than success means.
+Error error_from_answer(const WireRequest& request, const Answer& answer);
+/// What it means that no (whole) answer came. Only a write can be ambiguous.
+Error error_from_loss(const WireRequest& request, const Loss& loss);
 
 }  // namespace hubferry::kube::http

@@ -5,7 +5,6 @@
 
 #include "hubferry/async/loops.hpp"
 #include "kube/http/client.hpp"
-#include "kube/http/client_errors.hpp"
 #include "kube/http/http_watch.hpp"
 
 namespace hubferry::kube {

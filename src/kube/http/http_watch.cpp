@@ -4,7 +4,6 @@
 #include <boost/json/parse.hpp>
 
 #include "hubferry/async/loops.hpp"
-#include "kube/http/client_errors.hpp"
 
 namespace hubferry::kube::http {
 
