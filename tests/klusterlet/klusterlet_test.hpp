@@ -47,7 +47,7 @@ class KlusterletTest : public testing::Test {
     return [this](const kube::ClientConfig& config) {
       for (auto* hub : {&hub1_, &hub2_})
         if (hub->url() == config.server) return hub->connect(config);
-      throw kube::ConfigError("there is no server " + config.server);
+      throw kube::ConfigError("unknown server " + config.server);
     };
   }
 

@@ -39,10 +39,10 @@ std::string content_of(const std::string& file) {
 /// `hubferry sim` with one hub, and an administrator's client for it.
 class HubProcess {
  public:
-  HubProcess(const std::string& name, const std::string& folder, kube::Env env, async::Executor loop)
-      : process_({hubferry_binary(), "sim", "--hubs", name, "--kubeconfig-dir", folder}) {
+  HubProcess(const std::string& name, const std::string& directory, kube::Env env, async::Executor loop)
+      : process_({hubferry_binary(), "sim", "--hubs", name, "--kubeconfig-dir", directory}) {
     process_.await_error_text("sim ready");
-    config_ = kube::load_kubeconfig(folder + "/" + name + ".kubeconfig");
+    config_ = kube::load_kubeconfig(directory + "/" + name + ".kubeconfig");
     kube::HttpApiOptions options;
     options.request_timeout = 5s;
     api_ = kube::make_http_api(config_, options, std::move(loop), std::move(env));
@@ -93,12 +93,12 @@ class HubProcess {
 /// `hubferry klusterlet`.
 class AgentProcess {
  public:
-  AgentProcess(std::string cluster, const std::string& folder)
-      : cluster_(std::move(cluster)), folder_(folder + "/" + cluster_) {
+  AgentProcess(std::string cluster, const std::string& directory)
+      : cluster_(std::move(cluster)), folder_(directory + "/" + cluster_) {
     process_.emplace(std::vector<std::string>{
-        hubferry_binary(), "klusterlet", "--cluster-name", cluster_, "--bootstrap-kubeconfig", folder + "/bootstrap1",
-        "--bootstrap-kubeconfig", folder + "/bootstrap2", "--hub-kubeconfig-dir", folder_, timeout_flag,
-        "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"});
+        hubferry_binary(), "klusterlet", "--cluster-name", cluster_, "--bootstrap-kubeconfig",
+        directory + "/bootstrap1", "--bootstrap-kubeconfig", directory + "/bootstrap2", "--hub-kubeconfig-dir", folder_,
+        timeout_flag, "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"});
   }
 
   Process& process() { return *process_; }
@@ -290,8 +290,8 @@ struct BadInput {
 };
 
 TEST(KlusterletCommandTest, BadInputIsNamedAndNothingIsLeftBehind) {
-  const TemporaryDirectory folder;
-  const auto path = [&](const char* name) { return folder.file(name); };
+  const TemporaryDirectory directory;
+  const auto path = [&](const char* name) { return directory.file(name); };
   std::ofstream{path("broken")} << "{ not yaml";
   std::ofstream{path("plain")} << R"({"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "h",
     "user": "u"}}], "clusters": [{"name": "h", "cluster": {"server": "http://hub.example"}}],

@@ -24,7 +24,7 @@ class AttachTest : public testing::Test {
     EXPECT_EQ(ran.code, 0) << "kubectl " << words << "\n" << ran.output;
     return ran.output;
   }
-  /// For what `kubectl wait` of older versions cannot wait for.
+  /// For conditions that older versions of `kubectl wait` do not support.
   void await(const std::string& words) const {
     for (int attempt = 0; attempt < 60 && run_kubectl(file_, folder_.path(), words).code != 0; ++attempt)
       std::this_thread::sleep_for(std::chrono::milliseconds{500});

@@ -19,7 +19,7 @@
 
 namespace hubferry::sim {
 
-/// A server behind its HTTP frontend, in a thread of its own, for clients that are other programs.
+/// A server with its HTTP frontend in a thread of its own, for clients in other processes.
 class Served {
  public:
   explicit Served(HttpOptions options = {}, Options server_options = {}, obs::Logger log = {})
@@ -41,7 +41,7 @@ class Served {
   /// Only from the server's own thread: see on_loop().
   Server& server() { return server_; }
 
-  /// Runs the task that `make(server, env)` gives in the server's thread, and waits for its end.
+  /// Runs the task returned by `make(server, env)` in the server's thread, and waits for its end.
   template <typename Make>
   void run(Make make) {
     std::promise<void> done;

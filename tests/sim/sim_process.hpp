@@ -23,7 +23,7 @@ inline Ran run_kubectl(const std::string& kubeconfig, const std::string& home, c
   return {code, ran.out()};
 }
 
-/// `hubferry sim`, ready to be used.
+/// A running `hubferry sim`.
 class SimProcess {
  public:
   explicit SimProcess(const std::vector<std::string>& more_flags) : process_(command(folder_.path(), more_flags)) {

@@ -30,7 +30,7 @@ TEST(SimProcessTest, ATourWithKubectl) {
   EXPECT_THAT(sim.must("hub1", "get manifestworks -A"), HasSubstr("cluster-00005-klusterlet"));
   EXPECT_THAT(sim.must("hub1", "get secrets -n cluster-00002"), HasSubstr("cluster-00002-import"));
 
-  // The hub lives: what is applied is accepted, labelled, selected, denied, deleted.
+  // The hub's controllers run: clusters are accepted, labelled, selected, denied, deleted.
   const auto file =
       sim.write("c.yaml",
                 "apiVersion: cluster.open-cluster-management.io/v1\nkind: ManagedCluster\n"
@@ -48,7 +48,7 @@ TEST(SimProcessTest, ATourWithKubectl) {
   sim.must("hub2", "delete manifestwork -n mine --all --timeout=30s");
   sim.must("hub2", "wait --for=condition=HubAcceptedManagedCluster=False --timeout=30s managedcluster/mine");
   sim.must("hub2", "delete managedcluster mine --timeout=30s");
-  // An old kubectl complains of what is gone already.
+  // An old kubectl fails if the object is already deleted.
   const auto waited = sim.kubectl("hub2", "wait --for=delete --timeout=30s namespace/mine");
   EXPECT_THAT(waited.output, testing::AnyOf(HasSubstr("no matching resources"), testing::IsEmpty(),
                                             HasSubstr("condition met"), HasSubstr("not found")));
@@ -91,7 +91,7 @@ TEST(SimProcessTest, FaultsHappenOnRealSocketsToo) {
   // The connection breaks after the write: kubectl fails, and the object is there.
   const auto manifest = sim.write("c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n");
   EXPECT_NE(sim.kubectl("hub1", "create -f " + manifest).code, 0);
-  // It breaks before the read: kubectl tries again.
+  // It breaks before the read: kubectl retries.
   EXPECT_THAT(sim.must("hub1", "get configmap c -o name"), HasSubstr("configmap/c"));
   sim.must("hub1", "label configmap c a=b");  // an event, should the watch have begun after the creation
   watcher.wait();
@@ -130,7 +130,7 @@ TEST(SimProcessTest, AnUnreadableFaultFileIsReported) {
 }
 
 TEST(SimProcessTest, AnUnavailableListenAddressIsNamed) {
-  // Of a block that is kept for documentation: no machine has it.
+  // From a block that is reserved for documentation: no machine has it.
   Process process{{hubferry_binary(), "sim", "--insecure-http", "--listen", "192.0.2.1:0"}};
   EXPECT_EQ(process.wait(), 1);
   EXPECT_THAT(process.err(), HasSubstr("cannot listen on 192.0.2.1:0: "));

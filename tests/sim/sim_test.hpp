@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 inline const kube::Resource widgets{"example.com", "v1", "widgets", "Widget", true};
 
-/// A namespaced kind with a status and checks; built from JSON so that tests read as users write.
+/// A namespaced kind with a status and validation; from JSON, as users write it.
 inline json::object widget_definition() {
   return boost::json::parse(R"({
     "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -9,7 +9,7 @@
 
 namespace hubferry::sim {
 
-/// Faults as people write them: a YAML or JSON list of rules, each with one effect.
+/// Faults from a file: a YAML or JSON list of rules, each with one effect.
 ///
 ///   - {server: hub1, verb: update, resource: leases, times: 2, fail: 409}
 ///   - {verb: write, rate: 0.05, reset: after}
@@ -17,8 +17,8 @@ namespace hubferry::sim {
 ///   - {verb: list, always: true, delay: {uniform: [10ms, 200ms]}}
 ///   - {resource: managedclusters, rate: 0.01, watch: drop}
 ///
-/// Whom: server, verb, resource, subresource, namespace, name (absent: all). How often: times N (default 1), rate P,
-/// always true; after N lets the first ones pass. Effects: fail STATUS (with retryAfter SECONDS), delay TIME, reset
+/// Matching: server, verb, resource, subresource, namespace, name (absent: all). Frequency: times N (default 1), rate
+/// P, always true; after N skips the first ones. Effects: fail STATUS (with retryAfter SECONDS), delay TIME, reset
 /// before|after, stale VERSIONS, watch drop|cut, delayEvent TIME, compact true. A TIME is "100ms",
 /// {uniform: [least, most]} or {exponential: [least, mean]}.
 class FaultScript {
@@ -27,10 +27,10 @@ class FaultScript {
   /// Throws std::runtime_error that names the file, the rule and the field.
   static FaultScript parse(std::string_view text, const std::string& file);
 
-  /// Adds the rules for this server to its faults, in their order.
+  /// Adds the rules for this server to its faults, in order.
   void apply(const std::string& server, Faults& faults) const;
   [[nodiscard]] bool empty() const { return rules_.empty(); }
-  /// The servers that rules name.
+  /// The servers named in rules.
   [[nodiscard]] std::vector<std::string> servers() const;
 
  private:

@@ -12,12 +12,12 @@
 
 namespace hubferry::sim {
 
-/// How long something takes: drawn from a distribution, never below zero.
+/// A duration drawn from a distribution, never negative.
 struct Latency {
   enum class Shape { fixed, uniform, exponential };
   Shape shape = Shape::fixed;
-  async::Duration low{0};   // fixed: the value; exponential: the least
-  async::Duration high{0};  // uniform: the most; exponential: the mean above the least
+  async::Duration low{0};   // fixed: the value; others: the minimum
+  async::Duration high{0};  // uniform: the maximum; exponential: the mean above the minimum
 
   static Latency fixed(async::Duration value) { return {Shape::fixed, value, value}; }
   static Latency uniform(async::Duration low, async::Duration high) { return {Shape::uniform, low, high}; }
@@ -26,9 +26,9 @@ struct Latency {
   [[nodiscard]] async::Duration draw(async::Random& random) const;
 };
 
-/// Which requests a rule concerns. Empty members match everything.
+/// Which requests a rule matches. Empty members match everything.
 struct FaultTarget {
-  /// get, list, watch, create, update, patch, apply, delete; or "read", "write" for all of a sort.
+  /// get, list, watch, create, update, patch, apply, delete; or "read", "write" for all reads or writes.
   std::string verb = {};
   std::string resource = {};  // plural
   std::string subresource = {};
@@ -36,35 +36,35 @@ struct FaultTarget {
   std::string name = {};
 };
 
-/// One thing that goes wrong, how often, and for whom. Made by Faults::on(); each sets one effect:
+/// One fault: for which requests, how often, and its effect. Created by Faults::on(); each has one effect:
 ///   faults.on({"update", "leases"}).times(2).fail(409);
 ///   faults.on({"write"}).rate(0.05).reset_after();
 class FaultRule {
  public:
-  /// The next `count` matching requests (default: 1). A scenario has run to its end when all such rules are used up.
+  /// The next `count` matching requests (default: 1). A script is exhausted when all such rules are used up.
   FaultRule& times(std::uint64_t count);
-  /// Each matching request with this probability, for ever.
+  /// Each matching request with this probability, without end.
   FaultRule& rate(double probability);
   FaultRule& always() { return rate(1.0); }
-  /// Lets the first `count` matching requests pass.
+  /// Skips the first `count` matching requests.
   FaultRule& after(std::uint64_t count);
 
-  /// Answers with this HTTP status without touching the store.
+  /// Answers with this HTTP status without executing the request.
   FaultRule& fail(int status, std::optional<int> retry_after_seconds = std::nullopt);
-  /// The request takes this much longer.
+  /// Adds latency to the request.
   FaultRule& delay(Latency latency);
-  /// The connection breaks before the server saw the request: unreachable.
+  /// Resets the connection before the server receives the request: unreachable.
   FaultRule& reset_before();
-  /// The connection breaks after the request took effect: a write is ambiguous then.
+  /// Resets the connection after the request took effect: a write is then ambiguous.
   FaultRule& reset_after();
-  /// Lists answer from this many versions ago.
+  /// Lists return the state of this many versions ago.
   FaultRule& stale(std::int64_t versions);
-  /// The watch loses the event (a bug that servers have had).
+  /// Drops the event from the watch (a bug that servers have had).
   FaultRule& drop_event();
   FaultRule& delay_event(Latency latency);
-  /// The watch breaks off at the event; it is not delivered.
+  /// Breaks the watch at the event, which is not delivered.
   FaultRule& cut_watch();
-  /// The server forgets its history before it serves the request.
+  /// Compacts the server's history before it serves the request.
   FaultRule& compact();
 
  private:
@@ -96,25 +96,25 @@ class FaultRule {
   std::int64_t versions_ = 0;
 };
 
-/// What goes wrong on one server. Deterministic: the same seed and the same requests give the same faults.
+/// The faults of one server. Deterministic: the same seed and the same requests give the same faults.
 /// Executor: the server's.
 class Faults {
  public:
   explicit Faults(async::Random random) : random_(random) {}
 
-  /// A new rule, asked after those before it. The reference is good until clear().
+  /// Adds a rule, evaluated after the existing ones. The reference is valid until clear().
   FaultRule& on(FaultTarget target);
-  /// From now on nobody reaches the server, and open watches break; until told otherwise.
+  /// While down, the server is unreachable and open watches are broken.
   void outage(bool down);
   [[nodiscard]] bool is_down() const { return down_; }
   void clear();
 
-  /// Have all rules with a number of times been used up?
+  /// True if all rules with a number of times are used up.
   [[nodiscard]] bool script_exhausted() const { return unused().empty(); }
-  /// The rules that still wait, one a line: for a test's message.
+  /// The rules that are not used up, one per line: for a test's message.
   [[nodiscard]] std::string unused() const;
 
-  /// One request as rules see it.
+  /// The attributes of a request that rules match.
   struct Seen {
     std::string_view verb;
     std::string_view resource;
@@ -122,10 +122,10 @@ class Faults {
     std::string_view ns;
     std::string_view name;
   };
-  /// What shall happen to a request: asked once for each, by the frontend or the direct API.
+  /// What happens to a request: decided once for each, by the HTTP frontend or the direct API.
   struct Decision {
     async::Duration latency{0};
-    int status = 0;  // not 0: answer this
+    int status = 0;  // not 0: answer with this status
     std::optional<int> retry_after_seconds;
     bool reset_before = false;
     bool reset_after = false;
@@ -133,7 +133,7 @@ class Faults {
     std::int64_t stale_versions = 0;
   };
   Decision decide(const Seen& request);
-  /// What shall happen to a watch event.
+  /// What happens to a watch event.
   struct EventDecision {
     async::Duration latency{0};
     bool drop = false;
@@ -143,7 +143,7 @@ class Faults {
   [[nodiscard]] bool empty() const { return rules_.empty(); }
 
  private:
-  bool strikes(FaultRule& rule, const Seen& seen);
+  bool applies(FaultRule& rule, const Seen& seen);
 
   async::Random random_;
   std::deque<FaultRule> rules_;

@@ -9,7 +9,7 @@
 
 namespace hubferry::sim {
 
-/// Managed clusters as a hub knows them after years of use: which, and with what beside them.
+/// A fleet of managed clusters with the objects that hubs have for them after years of use.
 struct FleetPlan {
   std::size_t clusters = 0;
   std::string prefix = "cluster-";
@@ -19,7 +19,7 @@ struct FleetPlan {
   /// (BareMetalHosts, their BMC Secrets, firmware settings, ImageClusterInstall).
   double installed = 0.1;
   double bare_metal = 0.1;
-  /// How many clusters are written at once.
+  /// How many clusters are created concurrently.
   std::size_t parallel = 16;
 };
 
@@ -27,19 +27,19 @@ struct FleetPlan {
 struct FleetObject {
   kube::Resource resource;
   kube::json::object object;
-  kube::json::object status;  // empty: none is written
+  kube::json::object status;  // empty: not written
 };
 
 /// The names of the plan's clusters, in order.
 std::vector<std::string> fleet_names(const FleetPlan& plan);
 
 /// All objects of one cluster of the plan: its namespace, ManagedCluster (joined and available), KlusterletAddonConfig,
-/// Secrets and ConfigMaps, and what belongs to its sort. The same plan, index and time give the same objects.
+/// Secrets and ConfigMaps, and those of its kind of installation. The same plan, index and time give the same objects.
 std::vector<FleetObject> fleet_objects(const FleetPlan& plan, std::size_t index, async::WallTime now);
 
-/// Creates them all; objects that are there already stay as they are. The hub's controllers add the rest (permissions,
-/// leases, import), and agents keep the clusters alive.
-/// Errors: throws std::runtime_error that names the first object that could not be made.
+/// Creates them all; existing objects are not changed. The hub's controllers add the rest (permissions, leases,
+/// import), and agents keep the clusters available. Errors: throws std::runtime_error that names the first object that
+/// could not be created.
 kube::Awaitable<> create_fleet(kube::Api& hub, FleetPlan plan, kube::Env env);
 
 }  // namespace hubferry::sim

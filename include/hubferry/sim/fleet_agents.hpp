@@ -12,12 +12,12 @@
 
 namespace hubferry::sim {
 
-/// How all agents of a fleet behave.
+/// Options of all agents of a fleet.
 struct FleetOptions {
   async::Duration connection_timeout = std::chrono::minutes{10};
-  /// Their starts are spread over this long, as if machines had been switched on one after the other.
+  /// Their starts are spread over this duration.
   async::Duration start_spread{0};
-  /// Events on the hub cost a write each; thousands of agents do without.
+  /// Each event costs a write on the hub; off by default for thousands of agents.
   bool record_events = false;
 };
 
@@ -25,12 +25,12 @@ struct FleetOptions {
 struct FleetMember {
   std::string cluster;
   std::vector<klusterlet::BootstrapConfig> bootstraps;
-  /// A credential issued beforehand (issue_hub_secret()): the agent joins without registering.
+  /// A credential issued in advance (issue_hub_secret()): the agent joins without registering.
   std::optional<klusterlet::HubSecret> secret;
 };
 
-/// The credential that a hub would have issued to the agent of this cluster: for fleets that begin as joined.
-/// `bootstrap` must lead to that server, which must be in the network.
+/// The credential that a hub would issue to the agent of this cluster: for fleets that start as joined. `bootstrap`
+/// must be a configuration for that server, which must be in the network.
 klusterlet::HubSecret issue_hub_secret(const Network& network, const Server& hub, const std::string& cluster,
                                        const kube::ClientConfig& bootstrap);
 
@@ -50,20 +50,20 @@ class FleetAgents {
   FleetAgents& operator=(const FleetAgents&) = delete;
   ~FleetAgents();
 
-  /// Starts at once where run() runs already. Throws std::invalid_argument for a name that is taken or that is none.
+  /// Starts immediately if run() is running. Throws std::invalid_argument for a duplicate or invalid name.
   void add(FleetMember member);
-  /// The cluster is switched off and forgotten; its hub is told nothing. False when there is none of that name.
+  /// Stops the agent and removes the cluster, without notifying its hub. False if there is none of that name.
   bool remove(const std::string& cluster);
 
   async::Awaitable<> run();
 
   [[nodiscard]] std::size_t size() const;
-  /// nullptr when there is none of that name.
+  /// nullptr if there is none of that name.
   [[nodiscard]] const klusterlet::Agent* find(const std::string& cluster) const;
   [[nodiscard]] klusterlet::MemoryStore* store_of(const std::string& cluster) const;
   /// How many agents are in the phase Joined at this server.
   [[nodiscard]] std::size_t joined_at(const std::string& server) const;
-  /// How many of them have told that server that they are available.
+  /// How many of them have reported to that server that they are available.
   [[nodiscard]] std::size_t available_at(const std::string& server) const;
 
  private:

@@ -12,7 +12,7 @@
 
 namespace hubferry::sim {
 
-/// Where the names of a hub's own objects are agreed on.
+/// Names of a hub's own objects.
 namespace hub_names {
 
 /// The ServiceAccount whose token is in the hub's bootstrap kubeconfigs, and its namespace.
@@ -27,46 +27,46 @@ inline constexpr const char* cluster_manager = "cluster-manager";
 
 struct HubOptions {
   std::string name = "hub";
-  /// The bootstrap role also under the name that Advanced Cluster Management gives it.
+  /// Create the bootstrap role also under its name in Advanced Cluster Management.
   bool acm = true;
-  /// New clusters are accepted, and their first certificates approved, without a human (gate
-  /// ManagedClusterAutoApproval). Only says how the ClusterManager is created: what it says later counts.
+  /// New clusters are accepted, and their first certificates approved, automatically (feature gate
+  /// ManagedClusterAutoApproval). Used only to create the ClusterManager, whose current spec decides.
   bool auto_approval = true;
-  /// What the import controller hands to every managed cluster as the first of its bootstrap kubeconfigs. Empty: there
-  /// is no import controller.
+  /// The first bootstrap kubeconfig that the import controller gives to every managed cluster. Empty: no import
+  /// controller.
   obs::Secret bootstrap_kubeconfig{};
-  /// hubConnectionTimeoutSeconds of the Klusterlet that it hands out when there is more than one kubeconfig.
+  /// hubConnectionTimeoutSeconds in its Klusterlet, if there is more than one kubeconfig.
   std::chrono::seconds hub_connection_timeout{180};
-  /// How many keys of one controller are worked on at once.
+  /// Concurrent reconciles per controller.
   std::size_t workers = 4;
 };
 
-/// Creates what a hub consists of, where it is missing: namespaces, the bootstrap role and account, the roles of
-/// agents, the ClusterManager.
+/// Creates the missing objects of a hub: namespaces, bootstrap role and account, the roles of agents, the
+/// ClusterManager.
 kube::Awaitable<kube::Result<>> install_hub(kube::Api& hub, HubOptions options);
 
-/// What Open Cluster Management's webhook checks on a simulated hub: setting hubAcceptsClient to true needs the right
-/// to update `managedclusters/accept` in register.open-cluster-management.io, and is refused while the cluster's
-/// namespace is being deleted. Setting it to false needs no more than the right to update the cluster.
+/// Adds the checks of Open Cluster Management's webhook to a simulated hub: setting hubAcceptsClient to true needs the
+/// permission to update `managedclusters/accept` in register.open-cluster-management.io, and is forbidden while the
+/// cluster's namespace is being deleted. Setting it to false only needs the permission to update the cluster.
 void guard_acceptance(Server& hub);
 
-/// A kubeconfig for the hub's bootstrap account, with a token of that lifetime: what agents start from.
-/// `where` says how the hub is reached. install_hub() must have been done.
+/// A bootstrap kubeconfig for agents, with a token of the hub's bootstrap account of that lifetime. `where` is the
+/// client configuration of the hub. install_hub() must have been run.
 kube::Awaitable<kube::Result<obs::Secret>> make_bootstrap_kubeconfig(kube::Api& hub, kube::ClientConfig where,
                                                                      std::chrono::seconds lifetime);
 
-/// What Open Cluster Management's controllers do on a hub, as far as agents and migrations rely on it: acceptance and
+/// The controllers of Open Cluster Management on a hub, as far as agents and migrations rely on them: acceptance and
 /// denial of clusters with their namespaces and permissions, approval of certificate requests, leases and availability,
 /// clock checks, taints, deletion, import (ManifestWork `<cluster>-klusterlet`), placement decisions.
 ///
-/// They know the hub by kube::Api only, so they run on a simulated server and on a real one; the latter needs a
-/// kube-controller-manager, which empties namespaces and signs certificates. All is driven by watches: a quiet hub
-/// costs nothing but the expiry timers of its leases.
+/// They use kube::Api only, so they run on a simulated server and on a real one; the latter needs a
+/// kube-controller-manager, which empties namespaces and signs certificates. Everything is driven by watches: an idle
+/// hub costs only the expiry timers of its leases.
 ///
-/// Not done here: the check of who may accept (guard_acceptance()), cluster sets, add-ons, and placement by anything
-/// but labels.
+/// Not included: the permission check for accepting (guard_acceptance()), cluster sets, add-ons, and placement by
+/// anything but labels.
 ///
-/// Lifetime: `hub` outlives it. Executor: one loop. Cancellation: terminal. Errors: logged and tried again.
+/// Lifetime: `hub` outlives it. Executor: one loop. Cancellation: terminal. Errors: logged and retried.
 class HubControllers {
  public:
   HubControllers(kube::Api& hub, HubOptions options, kube::Env env);
@@ -74,10 +74,10 @@ class HubControllers {
   HubControllers& operator=(const HubControllers&) = delete;
   ~HubControllers();
 
-  /// Installs the hub's own objects, then works until cancelled. The CRDs must be there (install_crds()).
+  /// Installs the hub's own objects, then runs until cancelled. The CRDs must exist (install_crds()).
   kube::Awaitable<> run();
 
-  /// Waits until there is nothing to do: all objects were seen, and all that follows from them is written.
+  /// Waits until the caches are synced and all work queues are empty.
   kube::Awaitable<> wait_settled();
 
  private:

@@ -11,36 +11,35 @@
 
 namespace hubferry::sim {
 
-/// The name of the server on which hubs are registered and migrations are asked for.
+/// The name of the server on which hubs are registered and migrations are created.
 inline constexpr const char* global_hub = "global";
 
-/// A server that is to be a hub.
+/// A server that becomes a hub.
 struct HubSite {
   std::string name;
   kube::Api* api = nullptr;  // as admin
-  /// How an admin reaches it from outside; without the credential, also how agents do.
+  /// The client configuration of an admin; agents use it without the credential.
   kube::ClientConfig admin;
 };
 
 struct HubSetOptions {
-  /// Of the first hub that is not the global one: see fleet.hpp.
+  /// On the first hub that is not the global one: see fleet.hpp.
   std::size_t clusters = 0;
   std::uint64_t seed = 1;
-  /// The global hub serves ManagedServiceAccounts, whose tokens lead to the hubs.
+  /// The global hub serves ManagedServiceAccounts, whose tokens give access to the hubs.
   bool managed_service_accounts = true;
-  /// A Secret beside each hub's ManagedCluster says how the manager reaches the hub. Without it, an agent on the hub
-  /// is needed.
+  /// Create a Secret with each hub's kubeconfig for the manager. Without it, the hub needs an agent.
   bool hub_kubeconfigs = true;
-  /// Hubs accept new clusters, and approve their certificates, by themselves.
+  /// Hubs accept new clusters, and approve their certificates, automatically.
   bool auto_approval = true;
-  /// What agents are told to use when they have several hubs to choose from.
+  /// hubConnectionTimeoutSeconds of agents with several hubs.
   std::chrono::seconds hub_connection_timeout{180};
 };
 
-/// Makes hubs of servers, simulated or real, and lets them behave so.
+/// Turns servers, simulated or real, into hubs, and runs their controllers.
 ///
-/// The hub H is on the global one (the site of that name, where there is one) a ManagedCluster H, available as long as
-/// H can be reached, with the label global-hub.open-cluster-management.io/deploy-mode, and a Secret `hub-kubeconfig` in
+/// On the global hub (the site of that name, if there is one) hub H is a ManagedCluster H, available as long as H can
+/// be reached, with the label global-hub.open-cluster-management.io/deploy-mode, and a Secret `hub-kubeconfig` in
 /// namespace H with the label hubferry.io/hub-kubeconfig. Every site has HubControllers.
 ///
 /// Lifetime: the Apis outlive it. Executor: one loop.
@@ -51,19 +50,19 @@ class HubSet {
   HubSet& operator=(const HubSet&) = delete;
   ~HubSet();
 
-  /// Makes everything that is there from the beginning: CRDs, the hubs' own objects, registrations, clusters. What is
-  /// there already stays. Throws std::runtime_error.
+  /// Creates the initial objects: CRDs, the hubs' own objects, registrations, clusters. Existing ones are not changed.
+  /// Throws std::runtime_error.
   async::Awaitable<> build();
-  /// Behaves, until cancelled.
+  /// Runs the controllers until cancelled.
   async::Awaitable<> run();
-  /// Waits until no hub has anything to do; run() must be running.
+  /// Waits until all hubs are idle; run() must be running.
   async::Awaitable<> wait_settled();
 
-  /// What agents of that hub start from; after build(). Throws std::out_of_range.
+  /// The bootstrap kubeconfig for agents of that hub; after build(). Throws std::out_of_range.
   [[nodiscard]] const obs::Secret& bootstrap_kubeconfig(const std::string& hub) const;
-  /// The clusters that build() made.
+  /// The clusters that build() created.
   [[nodiscard]] std::vector<std::string> clusters() const;
-  /// Where they are; empty when there is no hub but the global one.
+  /// The hub that has them; empty if there is only the global one.
   [[nodiscard]] std::string first_hub() const;
 
  private:

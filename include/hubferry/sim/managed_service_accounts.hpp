@@ -9,20 +9,20 @@
 
 namespace hubferry::sim {
 
-/// What the managed-serviceaccount add-on does: for each ManagedServiceAccount in namespace H of the global hub there
+/// The managed-serviceaccount add-on: for each ManagedServiceAccount in namespace H of the global hub there
 /// is a ServiceAccount on hub H, and a Secret beside the ManagedServiceAccount with a token of it and that hub's CA.
 ///
-/// The token is renewed when four fifths of its validity have passed. When the ManagedServiceAccount goes, the
-/// ServiceAccount goes, and the token with it is worthless; the Secret is collected by its owner reference. Accounts of
-/// ManagedServiceAccounts that went while nobody was looking are found by their label.
+/// The token is renewed after four fifths of its validity. When the ManagedServiceAccount is deleted, the
+/// ServiceAccount is deleted, which revokes the token; the Secret is garbage-collected by its owner reference. Accounts
+/// whose ManagedServiceAccount was deleted while this was not running are found by their label.
 ///
-/// Lifetime: the Apis outlive it. Executor: one loop. Cancellation: terminal. Errors: logged and tried again.
+/// Lifetime: the Apis outlive it. Executor: one loop. Cancellation: terminal. Errors: logged and retried.
 class ManagedServiceAccounts {
  public:
   struct Hub {
     kube::Api* api = nullptr;
-    /// What the hub's server certificate is checked with. Empty: that of the ConfigMap kube-root-ca.crt beside the
-    /// ServiceAccount, where a real hub has it.
+    /// The CA of the hub's server certificate. Empty: read from the ConfigMap kube-root-ca.crt in the ServiceAccount's
+    /// namespace, as on a real hub.
     std::string ca_pem;
   };
 
@@ -31,7 +31,7 @@ class ManagedServiceAccounts {
   ManagedServiceAccounts& operator=(const ManagedServiceAccounts&) = delete;
   ~ManagedServiceAccounts();
 
-  /// Works until cancelled.
+  /// Runs until cancelled.
   kube::Awaitable<> run();
 
  private:

@@ -10,31 +10,31 @@
 
 namespace hubferry::sim {
 
-/// Simulated servers by their URLs: what a kubeconfig leads to, without sockets and on virtual time.
+/// Simulated servers by URL: connects kubeconfigs to servers without sockets, on virtual time.
 ///
-/// connect() gives the direct API of the server behind the configuration's URL. As over HTTPS,
-/// - a URL that nobody has, or a CA that did not sign the server's certificate, makes every call `unreachable`;
-/// - who asks is decided at each call, from the token or the client certificate: one that is unknown, expired, revoked
-///   (a token whose ServiceAccount is gone) or from another server's CA gives `unauthorized`.
-/// Token files, passwords and exec plugins are not known here.
+/// connect() returns the direct API of the server with the configuration's URL. As over HTTPS,
+/// - an unknown URL, or a CA that did not sign the server's certificate, makes every call `unreachable`;
+/// - each call is authenticated, by the token or the client certificate: one that is unknown, expired, revoked (a token
+///   whose ServiceAccount was deleted) or from another server's CA gives `unauthorized`.
+/// Token files, passwords and exec plugins are not supported.
 ///
-/// Lifetime: servers and the network may go before the Apis that came from it. Executor: that of the servers.
+/// Lifetime: the Apis may outlive the network and its servers. Executor: that of the servers.
 class Network {
  public:
-  /// A server may have several URLs: its first is the one that config_for() names.
+  /// A server may have several URLs: config_for() uses the first.
   void add(const std::string& url, Server& server);
 
   [[nodiscard]] std::shared_ptr<kube::Api> connect(const kube::ClientConfig& config) const;
 
-  /// How `user` reaches a server of this network; kube::to_kubeconfig() makes a file of it.
-  /// Throws std::invalid_argument when the server was not added.
+  /// A client configuration for `user`; kube::to_kubeconfig() makes a file of it.
+  /// Throws std::invalid_argument if the server was not added.
   [[nodiscard]] kube::ClientConfig config_for(const Server& server, const User& user,
                                               bool by_certificate = false) const;
-  /// The same without a credential: where the server is, and what it must show.
+  /// The same without a credential: only URL and CA.
   [[nodiscard]] kube::ClientConfig address_of(const Server& server) const;
 
  private:
-  std::map<std::string, std::shared_ptr<Core>, std::less<>> servers_;  // by URL, in one spelling
+  std::map<std::string, std::shared_ptr<Core>, std::less<>> servers_;  // by normalized URL
   std::map<const Core*, std::string> urls_;
 };
 

@@ -15,7 +15,7 @@ namespace hubferry::sim {
 
 class Core;
 
-/// Who asks. Members of system:masters may do everything, others what RBAC objects allow them.
+/// The user of a request. Members of system:masters may do everything, others what RBAC allows.
 struct User {
   std::string name;
   std::vector<std::string> groups;
@@ -27,16 +27,16 @@ User admin();
 
 struct Options {
   std::string name = "sim";
-  /// Generated names, uids, faults. Absent: drawn from the environment's generator.
+  /// For generated names, uids and faults. Absent: drawn from the environment's generator.
   std::optional<std::uint64_t> seed{};
-  /// How many changes of each kind a watch can go back.
+  /// How many changes of each kind are kept for watches.
   std::size_t history = 10'000;
-  /// How many events may wait for a slow watcher before the server closes its watch.
+  /// How many events are buffered for a slow watcher before the server closes its watch.
   std::size_t watch_buffer = 10'000;
-  /// What every request takes; faults add to it.
+  /// Latency of every request; faults add to it.
   Latency latency{};
   async::Duration bookmark_interval = std::chrono::seconds{60};
-  /// The field manager of those who name none.
+  /// The field manager of requests that name none.
   std::string field_manager = "hubferry";
   /// Keep a record of every request (Server::requests, Server::timeline).
   bool record_requests = true;
@@ -59,30 +59,30 @@ struct AdmissionReview {
   const User& user;
   const kube::Object* before = nullptr;  // null: it is a create
   const kube::json::object& after;
-  /// May the user do that, too? As webhooks ask with a SubjectAccessReview.
+  /// Whether the user is allowed to do that too, as a webhook checks with a SubjectAccessReview.
   std::function<bool(const std::string& verb, const kube::Resource& resource, const kube::Key& key,
                      const std::string& subresource)>
       may;
   std::function<std::optional<kube::Object>(const kube::Resource& resource, const kube::Key& key)> find;
 };
-/// Nothing: let it pass. Else why the write is forbidden.
+/// Nothing: the write is allowed. Otherwise why it is forbidden.
 using Admission = std::function<std::optional<std::string>(const AdmissionReview&)>;
 
-/// A simulated Kubernetes API server: an in-memory store with the behaviour that controllers rely on, reached by
+/// A simulated Kubernetes API server: an in-memory store with the behaviour that controllers rely on, served as a
 /// kube::Api in the same thread (here), or over HTTP (http_frontend.hpp).
 ///
-/// It imitates: versions, optimistic concurrency, generations, generateName, the status subresource, finalizers,
+/// Implemented: versions, optimistic concurrency, generations, generateName, the status subresource, finalizers,
 /// garbage collection by owner references, namespace deletion, selectors, consistent paging, list and watch by
 /// resourceVersion with bounded history, bookmarks and initial events, all patch types and server-side apply, dry
 /// run, CRDs with structural schemas, RBAC, access reviews, service account tokens, certificate signing.
 ///
-/// It does not imitate: admission webhooks (but see add_admission()), CEL rules (x-kubernetes-validations, validating
+/// Not implemented: admission webhooks (but see add_admission()), CEL rules (x-kubernetes-validations, validating
 /// policies), conversion webhooks (versions of a kind differ in apiVersion only), validation of built-in kinds beyond
 /// names and metadata, controllers that run things (pods stay as they are written, no default service accounts),
 /// aggregated ClusterRoles, escalation checks of RBAC, deletecollection's paging, quotas, priority and fairness,
 /// graceful deletion of pods, the scale subresource, protobuf (but for a few kinds), exec and logs. managedFields are
-/// kept, and shown only where a single object is read over HTTP. Background work (garbage collection, establishing a
-/// CRD, signing) is done in the turns of the loop that follow.
+/// kept, but only returned when a single object is read over HTTP. Background work (garbage collection, establishing a
+/// CRD, signing) is done in later turns of the loop.
 ///
 /// Lifetime: watches and Apis may outlive it; `env` outlives all of them.
 /// Executor: the loop on which it is first called; everything happens there.
@@ -93,22 +93,22 @@ class Server {
   Server& operator=(const Server&) = delete;
   ~Server();
 
-  /// As admin. Calls complete in a later turn of the loop, never at once.
+  /// As admin. Calls complete in a later turn of the loop, never immediately.
   kube::Api& api();
   std::unique_ptr<kube::Api> api_as(User user);
 
   Faults& faults();
-  /// Breaks `most` watches off, the oldest first. Returns how many.
+  /// Breaks up to `most` watches, the oldest first. Returns how many.
   std::size_t cut_watches(std::size_t most = SIZE_MAX);
-  /// Forgets all history: every older resourceVersion and continue token is gone.
+  /// Drops all history: every older resourceVersion and continue token is expired.
   void compact();
-  /// Nobody reaches the server from now on, and open watches break; until told otherwise.
+  /// While down, the server is unreachable and open watches are broken.
   void outage(bool down);
 
-  /// Asks before each write of this kind, other than to subresources.
+  /// Called before each write of this kind, other than to subresources.
   void add_admission(const kube::Resource& resource, Admission admission);
 
-  /// A bearer token for the HTTP frontend, valid for ever.
+  /// A bearer token for the HTTP frontend that does not expire.
   std::string add_token(User user);
 
   // For tests and reports; they bypass permissions, faults and the timeline.
@@ -119,7 +119,7 @@ class Server {
   [[nodiscard]] std::size_t open_watches() const;
   [[nodiscard]] const std::vector<RequestRecord>& requests() const;
   void forget_requests();
-  /// All requests, one a line, without anything that differs between two runs of one seed.
+  /// All requests, one per line, without anything that differs between two runs of one seed.
   [[nodiscard]] std::string timeline() const;
 
   [[nodiscard]] const std::string& name() const;
@@ -131,7 +131,7 @@ class Server {
   std::unique_ptr<kube::Api> admin_;
 };
 
-/// The timelines of several servers as one, in the order in which things happened; each line names its server.
+/// The timelines of several servers merged in order; each line begins with its server.
 std::string merged_timeline(const std::vector<const Server*>& servers);
 
 }  // namespace hubferry::sim

@@ -6,14 +6,14 @@
 
 namespace hubferry::sim {
 
-/// A World on virtual time, with all that it needs: built and running from the start.
+/// A World on virtual time with its own loop, clock and generator: built and running from construction.
 ///
 ///     VirtualWorld world{{.hubs = {"hub1", "hub2"}, .clusters = 10, .seed = 7}};
 ///     world.spawn(controller.run());
 ///     world.run_for(1h);
 ///     EXPECT_TRUE(…) << world.timeline();
 ///
-/// What is spawned is cancelled and joined before the servers go.
+/// Spawned tasks are cancelled and joined before the servers are destroyed.
 class VirtualWorld {
  public:
   explicit VirtualWorld(WorldOptions options)
@@ -30,14 +30,14 @@ class VirtualWorld {
   ~VirtualWorld() { stop(); }
 
   void spawn(async::Awaitable<> task) { scope_.spawn(std::move(task)); }
-  /// Runs `task` to its end, letting time pass as needed.
+  /// Runs `task` to its end, advancing virtual time as needed.
   template <typename T>
   T run(async::Awaitable<T> task) {
     return loop_.run(std::move(task));
   }
   void run_for(async::Duration span) { loop_.run_for(span); }
-  /// Cancels what was spawned, those of the servers included, and waits for its end. The destructor does it too; call
-  /// it before anything that the tasks use goes.
+  /// Cancels all tasks, those of the servers included, and joins them. The destructor does it too; call it before
+  /// anything that the tasks use is destroyed.
   void stop() {
     scope_.stop();
     loop_.run(scope_.join());

@@ -23,12 +23,11 @@ struct WorldOptions {
   std::uint64_t seed = 1;
   FaultScript faults{};
 
-  /// Sockets for real clients; only where time is real. Port 0: any free one for each server; else the global hub has
-  /// this one, and the hubs those that follow. Nobody needs a credential where there is no TLS: kubectl would not
-  /// send one.
+  /// Sockets for real clients; only on real time. Port 0: any free one for each server; otherwise the global hub gets
+  /// this one, and the hubs those that follow. Without TLS no credential is needed: kubectl would not send one.
   std::optional<HttpOptions> http{};
 
-  /// Each cluster has an agent (FleetAgents), which joined the first hub before the world began.
+  /// Each cluster has an agent (FleetAgents), which has already joined the first hub.
   bool agents = true;
   /// As in HubSetOptions.
   bool managed_service_accounts = true;
@@ -36,7 +35,7 @@ struct WorldOptions {
   bool auto_approval = true;
   std::chrono::seconds hub_connection_timeout{180};
 
-  /// Of all servers; name and seed are set here.
+  /// Options of all servers; name and seed are set by the world.
   Options server{};
 };
 
@@ -47,37 +46,37 @@ struct WorldOptions {
 /// time give the same timeline.
 class World {
  public:
-  /// Opens the sockets, where there are any; throws system_error when it cannot.
+  /// Opens the sockets, if there are any; throws std::runtime_error if it cannot.
   World(WorldOptions options, async::Executor executor, kube::Env env);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
   ~World();
 
-  /// Makes everything that is there from the beginning. Throws std::runtime_error.
+  /// Creates the initial objects. Throws std::runtime_error.
   async::Awaitable<> build();
-  /// Lets hubs behave, agents work and clients in, until cancelled.
+  /// Runs hub controllers, agents and HTTP frontends until cancelled.
   async::Awaitable<> run();
-  /// Waits until no hub has anything to do; run() must be running.
+  /// Waits until all hubs are idle; run() must be running.
   async::Awaitable<> wait_settled() { return hubs().wait_settled(); }
 
-  /// Throws std::out_of_range for a name that is none.
+  /// Throws std::out_of_range for an unknown name.
   Server& server(const std::string& name);
   Server& global() { return server(global_hub); }
   /// As admin.
   kube::Api& api(const std::string& name) { return server(name).api(); }
   Network& network();
   HubSet& hubs();
-  /// The agents of the clusters; more can be added. Without `agents` there are none at first.
+  /// The agents of the clusters; more can be added. Without `agents` there are none initially.
   FleetAgents& agents();
-  /// How an admin reaches a server: over its socket where it has one.
+  /// The client configuration of a server's admin: for its socket if it has one.
   [[nodiscard]] const kube::ClientConfig& admin_config(const std::string& name) const;
 
   [[nodiscard]] const WorldOptions& options() const;
   /// The global hub first.
   [[nodiscard]] std::vector<std::string> servers() const;
-  /// The clusters that build() made.
+  /// The clusters that build() created.
   [[nodiscard]] std::vector<std::string> clusters() { return hubs().clusters(); }
-  /// The requests to all servers in the order in which they happened, one a line, beginning with the seed.
+  /// The seed, then the requests to all servers in order, one per line.
   [[nodiscard]] std::string timeline() const;
 
  private:

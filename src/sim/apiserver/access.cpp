@@ -86,17 +86,17 @@ Outcome<kube::Object> Core::review(const User& user, const Kind& kind, const jso
   bool allowed = false;
   if (const auto* attributes = kube::find(body, {"spec", "resourceAttributes"});
       attributes != nullptr && attributes->is_object()) {
-    allowed = permissions_.allows(subject, question_from(attributes->get_object()));
+    allowed = authorizer_.allows(subject, question_from(attributes->get_object()));
   } else if (const auto* path = kube::find(body, {"spec", "nonResourceAttributes"});
              path != nullptr && path->is_object()) {
-    allowed = permissions_.allows_path(subject, kube::string_at(path->get_object(), {"verb"}),
-                                       kube::string_at(path->get_object(), {"path"}));
+    allowed = authorizer_.allows_path(subject, kube::string_at(path->get_object(), {"verb"}),
+                                      kube::string_at(path->get_object(), {"path"}));
   } else {
-    const std::vector<FieldError> complaints{
+    const std::vector<FieldError> field_errors{
         {"spec.resourceAttributes",
          "Invalid value: \"null\": exactly one of nonResourceAttributes or resourceAttributes must be specified",
          "FieldValueInvalid"}};
-    return errors::invalid(kind.resource, "", complaints);
+    return errors::invalid(kind.resource, "", field_errors);
   }
   answer["status"] = json::object{{"allowed", allowed}};
   return kube::Object{std::move(answer)};
@@ -110,23 +110,23 @@ Outcome<kube::Object> Core::request_token(const kube::Request& request) {
   std::chrono::seconds lifetime{3600};
   if (const auto* seconds = kube::find(request.body, {"spec", "expirationSeconds"}); seconds != nullptr) {
     if (seconds->is_int64()) lifetime = std::chrono::seconds{seconds->get_int64()};
-    if (seconds->is_uint64()) lifetime = std::chrono::seconds::max();  // beyond any signed number
+    if (seconds->is_uint64()) lifetime = std::chrono::seconds::max();  // larger than any signed number
   }
   if (lifetime < std::chrono::minutes{10}) {
-    const std::vector<FieldError> complaints{
+    const std::vector<FieldError> field_errors{
         {"spec.expirationSeconds",
          "Invalid value: " + std::to_string(lifetime.count()) + ": may not specify a duration less than 10 minutes",
          "FieldValueInvalid"}};
-    return errors::invalid({"authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", true}, "", complaints);
+    return errors::invalid({"authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", true}, "", field_errors);
   }
-  // The real server's limit; also what keeps the sum below representable.
+  // The real server's limit; it also keeps the sum below representable.
   constexpr std::chrono::seconds longest{1LL << 32};
   if (lifetime > longest) {
-    const std::vector<FieldError> complaints{
+    const std::vector<FieldError> field_errors{
         {"spec.expirationSeconds",
          "Invalid value: " + std::to_string(lifetime.count()) + ": may not specify a duration larger than 2^32 seconds",
          "FieldValueInvalid"}};
-    return errors::invalid({"authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", true}, "", complaints);
+    return errors::invalid({"authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", true}, "", field_errors);
   }
   const auto expires = clock_.wall_now() + lifetime;
   const auto& key = request.key;

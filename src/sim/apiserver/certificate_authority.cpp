@@ -25,7 +25,7 @@ void must(bool ok, const char* what) {
 
 kube::openssl::Key make_key() {
   kube::openssl::Key key{EVP_EC_gen("P-256")};
-  must(key != nullptr, "cannot make a key");
+  must(key != nullptr, "cannot generate a key");
   return key;
 }
 
@@ -44,7 +44,7 @@ std::string to_pem(EVP_PKEY* key) {
 void add_name(X509_NAME* name, const char* field, const std::string& value) {
   must(X509_NAME_add_entry_by_txt(name, field, MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(value.c_str()), -1,
                                   -1, 0) == 1,
-       "a name cannot be used");
+       "invalid name");
 }
 
 void add_extension(X509* certificate, X509* issuer, int nid, const std::string& value) {
@@ -52,7 +52,7 @@ void add_extension(X509* certificate, X509* issuer, int nid, const std::string& 
   X509V3_set_ctx_nodb(&context);
   X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
   Extension extension{X509V3_EXT_conf_nid(nullptr, &context, nid, value.c_str())};
-  must(extension != nullptr && X509_add_ext(certificate, extension.get(), -1) == 1, "an extension cannot be used");
+  must(extension != nullptr && X509_add_ext(certificate, extension.get(), -1) == 1, "invalid extension");
 }
 
 void set_time(ASN1_TIME* field, async::WallTime time) {
@@ -61,7 +61,7 @@ void set_time(ASN1_TIME* field, async::WallTime time) {
 
 async::WallTime time_of(const ASN1_TIME* field) {
   tm parts{};
-  must(ASN1_TIME_to_tm(field, &parts) == 1, "a time cannot be read");
+  must(ASN1_TIME_to_tm(field, &parts) == 1, "invalid time");
   return async::WallTime{std::chrono::seconds{timegm(&parts)}};
 }
 
@@ -84,7 +84,7 @@ struct CertificateAuthority::State {
     Certificate made{X509_new()};
     X509_set_version(made.get(), X509_VERSION_3);
     ASN1_INTEGER_set(X509_get_serialNumber(made.get()), next_serial++);
-    // Clocks differ: what is issued now was valid five minutes ago.
+    // Clocks differ: certificates are valid from five minutes ago.
     set_time(X509_getm_notBefore(made.get()), now - std::chrono::minutes{5});
     set_time(X509_getm_notAfter(made.get()), now + lifetime);
     return made;
@@ -125,10 +125,10 @@ Outcome<std::string> CertificateAuthority::sign(const std::string& request_pem, 
                                                 std::chrono::seconds lifetime) {
   const auto bio = reader_of(request_pem);
   Request request{PEM_read_bio_X509_REQ(bio.get(), nullptr, nullptr, nullptr)};
-  if (request == nullptr) return errors::bad_request("the request is no PEM certificate request");
+  if (request == nullptr) return errors::bad_request("the request is not a PEM certificate request");
   auto* key = X509_REQ_get0_pubkey(request.get());
   if (key == nullptr || X509_REQ_verify(request.get(), key) != 1)
-    return errors::bad_request("the request's signature is wrong");
+    return errors::bad_request("the signature of the request is invalid");
   auto made = state_->begin(now, lifetime);
   X509_set_subject_name(made.get(), X509_REQ_get_subject_name(request.get()));
   X509_set_pubkey(made.get(), key);

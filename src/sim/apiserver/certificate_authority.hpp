@@ -19,14 +19,14 @@ struct KeyPair {
   std::string key;
 };
 
-/// Who a client certificate is for, and when.
+/// The user of a client certificate, and its validity.
 struct CertifiedUser {
   User user;
   async::WallTime not_before;
   async::WallTime not_after;
 };
 
-/// The user that a certificate's subject names: CN, and a group for each O.
+/// The user of a certificate's subject: CN, and a group for each O.
 User user_of(const X509_name_st* subject);
 
 /// Signs certificate requests, server certificates and client certificates. Its keys are fresh in every process.
@@ -40,9 +40,9 @@ class CertificateAuthority {
   [[nodiscard]] std::string certificate_pem() const;
   /// Signs a PEM request for client authentication. Errors: invalid.
   Outcome<std::string> sign(const std::string& request_pem, async::WallTime now, std::chrono::seconds lifetime);
-  /// For a server that is reached under these names and addresses ("IP:127.0.0.1", "DNS:localhost").
+  /// For a server with these names and addresses ("IP:127.0.0.1", "DNS:localhost").
   KeyPair issue_server(const std::vector<std::string>& names, async::WallTime now);
-  /// Whom the certificate names: CN, and a group for each O. Nobody when it is none of ours, or the key is not its own.
+  /// The user of the certificate; nothing if we did not issue it, or the key does not match.
   [[nodiscard]] std::optional<CertifiedUser> identify(const std::string& certificate_pem,
                                                       const std::string& key_pem) const;
   KeyPair issue_client(const std::string& user, const std::vector<std::string>& groups, async::WallTime now);

@@ -13,11 +13,11 @@ namespace json = kube::json;
 
 namespace {
 
-/// Serves allocations from one block until it is sealed or full, then from the heap. A copy of a JSON value takes
-/// over the original's memory resource, so this one must stay usable, and safe, for as long as any copy lives.
+/// Allocates from one block until it is sealed or full, then from the heap. A copy of a JSON value inherits the
+/// original's memory resource, so this one must stay usable, and thread-safe, for the lifetime of all copies.
 class Block final : public boost::json::memory_resource {
  public:
-  /// `self` is set to this object: a shared resource holds it inside, and hands out a pointer to itself only.
+  /// `self` is set to this object: a shared resource contains it, but only returns a pointer to itself.
   Block(std::size_t size, Block*& self) : begin_(std::make_unique_for_overwrite<std::byte[]>(size)), free_(size) {
     next_ = begin_.get();
     end_ = next_ + size;
@@ -58,7 +58,7 @@ class Block final : public boost::json::memory_resource {
 constexpr std::size_t table_header = 16;
 constexpr std::size_t short_string = 14;
 
-/// Adds up what a copy will allocate, in the order and with the alignment in which it does.
+/// Computes what a copy will allocate, in the same order and with the same alignment.
 class Sizer {
  public:
   void add(const json::object& object) {

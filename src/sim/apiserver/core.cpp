@@ -10,7 +10,7 @@ namespace hubferry::sim {
 
 namespace {
 
-/// As RBAC has it: an apply is a patch.
+/// For RBAC an apply is a patch.
 std::string_view rbac_verb(kube::Verb verb) {
   return verb_name(verb == kube::Verb::apply ? kube::Verb::patch : verb);
 }
@@ -63,8 +63,8 @@ const Kind& Core::kind_of(const Collection& collection) const {
   return *stored_kinds_[collection.id()];
 }
 
-Outcome<const Kind*> Core::admit(const User& user, std::string_view verb, const kube::Resource& resource,
-                                 const kube::Key& key, const std::string& subresource) const {
+Outcome<const Kind*> Core::authorize(const User& user, std::string_view verb, const kube::Resource& resource,
+                                     const kube::Key& key, const std::string& subresource) const {
   const auto* kind = kinds_.find(resource);
   if (kind == nullptr) return errors::no_such_resource();
   if (!subresource.empty() && !(subresource == "status" && kind->status) &&
@@ -72,7 +72,7 @@ Outcome<const Kind*> Core::admit(const User& user, std::string_view verb, const 
     return errors::no_such_resource();
   const RbacAuthorizer::Question question{verb,    kind->resource.group, kind->resource.plural, subresource, key.ns,
                                           key.name};
-  if (!permissions_.allows(user, question)) {
+  if (!authorizer_.allows(user, question)) {
     std::string why = "User \"" + user.name + "\" cannot " + std::string{verb} + " resource \"" +
                       kind->resource.plural + (subresource.empty() ? "" : "/" + subresource) + "\" in API group \"" +
                       kind->resource.group + "\" ";
@@ -82,8 +82,8 @@ Outcome<const Kind*> Core::admit(const User& user, std::string_view verb, const 
   return kind;
 }
 
-Outcome<> Core::ask_admission(const User& user, const Kind& kind, const kube::Object* before,
-                              const json::object& after) {
+Outcome<> Core::check_admission(const User& user, const Kind& kind, const kube::Object* before,
+                                const json::object& after) {
   if (admissions_.empty()) return {};
   const auto [first, last] = admissions_.equal_range(kind.resource.display_name());
   if (first == last) return {};
@@ -91,7 +91,7 @@ Outcome<> Core::ask_admission(const User& user, const Kind& kind, const kube::Ob
       user, before, after,
       [&](const std::string& verb, const kube::Resource& resource, const kube::Key& key,
           const std::string& subresource) {
-        return permissions_.allows(user, {verb, resource.group, resource.plural, subresource, key.ns, key.name});
+        return authorizer_.allows(user, {verb, resource.group, resource.plural, subresource, key.ns, key.name});
       },
       [&](const kube::Resource& resource, const kube::Key& key) -> std::optional<kube::Object> {
         const auto* other = kinds_.find(resource);
@@ -106,11 +106,11 @@ Outcome<> Core::ask_admission(const User& user, const Kind& kind, const kube::Ob
   return {};
 }
 
-void Core::arrive_late(async::TimePoint when, const User& user, kube::Request request) {
+void Core::deliver_late(async::TimePoint when, const User& user, kube::Request request) {
   late_.emplace(when, LateRequest{user, std::move(request)});
 }
 
-void Core::take_late_arrivals() {
+void Core::execute_late_requests() {
   while (!late_.empty() && late_.begin()->first <= clock_.now()) {
     auto arrived = late_.extract(late_.begin());
     auto& [user, request] = arrived.mapped();
@@ -125,10 +125,10 @@ void Core::take_late_arrivals() {
 }
 
 Outcome<kube::Object> Core::execute(const User& user, kube::Request request) {
-  take_late_arrivals();
-  const auto admitted = admit(user, rbac_verb(request.verb), request.resource, request.key, request.subresource);
-  if (!admitted) return admitted.error();
-  const Kind& kind = **admitted;
+  execute_late_requests();
+  const auto authorized = authorize(user, rbac_verb(request.verb), request.resource, request.key, request.subresource);
+  if (!authorized) return authorized.error();
+  const Kind& kind = **authorized;
   if (kind.resource.namespaced && request.key.ns.empty())
     return request.verb == kube::Verb::create
                ? errors::bad_request("an empty namespace may not be set during creation")
@@ -188,7 +188,7 @@ void Core::run_one_task() {
   try {
     task();
   } catch (const std::exception& failure) {
-    // Whatever a client has written must not take the server along.
+    // An invalid object of a client must not crash the server.
     log_.error("background work failed", {{"error", failure.what()}});
   }
   schedule();

@@ -27,8 +27,8 @@ struct Page {
 
 class Watch;
 
-/// The API server behind its HTTP frontend and its direct API: carries out requests, each in one go, and does the
-/// background work between them. Nothing in here waits; its callers bring latency, faults and turns of the loop.
+/// The API server behind its HTTP frontend and its direct API: executes requests, each without suspending, and does
+/// background work between them. Its callers add latency, faults and turns of the loop.
 class Core : public std::enable_shared_from_this<Core> {
  public:
   Core(Options options, const kube::Env& env, async::Random random);
@@ -45,16 +45,16 @@ class Core : public std::enable_shared_from_this<Core> {
   /// The object with its metadata.managedFields.
   json::object with_managed_fields(const Kind& kind, const kube::Object& object) const;
 
-  /// A request that its sender has given up waiting for, but that still arrives, at `when`.
-  void arrive_late(async::TimePoint when, const User& user, kube::Request request);
-  /// Carries out what has arrived meanwhile. Whoever looks at the store from outside asks for it first.
-  void take_late_arrivals();
+  /// A request whose sender has timed out, but that still arrives, at `when`.
+  void deliver_late(async::TimePoint when, const User& user, kube::Request request);
+  /// Executes the late requests that have arrived by now. To be called before the store is read from outside.
+  void execute_late_requests();
 
-  /// Lets background work go on in later turns of this loop.
+  /// Runs background work in later turns of this loop.
   void run_background_on(const async::Executor& executor);
   void compact() { store_.compact(); }
 
-  /// Nobody, when the token is unknown or has expired.
+  /// Nothing if the token is unknown or has expired.
   [[nodiscard]] std::optional<User> authenticate(const std::string& token) const;
   std::string add_token(User user, std::optional<async::WallTime> expires, std::string account_uid);
   CertificateAuthority& authority();
@@ -75,9 +75,9 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<RequestRecord> requests;
 
  private:
-  // Requests, in the order of their steps (core.cpp, creation.cpp, change.cpp).
-  [[nodiscard]] Outcome<const Kind*> admit(const User& user, std::string_view verb, const kube::Resource& resource,
-                                           const kube::Key& key, const std::string& subresource) const;
+  // Requests, in the order of their steps (core.cpp, create.cpp, update.cpp).
+  [[nodiscard]] Outcome<const Kind*> authorize(const User& user, std::string_view verb, const kube::Resource& resource,
+                                               const kube::Key& key, const std::string& subresource) const;
   Outcome<kube::Object> get(const Kind& kind, const kube::Request& request) const;
   Outcome<kube::Object> create(const User& user, const Kind& kind, kube::Request& request);
   Outcome<kube::Object> update(const User& user, const Kind& kind, kube::Request& request);
@@ -89,15 +89,15 @@ class Core : public std::enable_shared_from_this<Core> {
                                std::unique_ptr<ManagedFields> managed);
   Outcome<kube::Object> replace(const User& user, const Kind& kind, const kube::Request& request, const kube::Key& key,
                                 json::object next, std::unique_ptr<ManagedFields> managed, bool applied);
-  /// What add_admission() was told to ask (admission.cpp).
-  Outcome<> ask_admission(const User& user, const Kind& kind, const kube::Object* before, const json::object& after);
+  /// Runs what add_admission() registered.
+  Outcome<> check_admission(const User& user, const Kind& kind, const kube::Object* before, const json::object& after);
   [[nodiscard]] std::string manager_of(const kube::Request& request) const;
   [[nodiscard]] std::string timestamp() const;
 
-  // Deletion and what follows from it (deletion.cpp).
+  // Deletion, finalizers and garbage collection (delete.cpp).
   Outcome<kube::Object> remove(const Kind& kind, const kube::Request& request);
   Outcome<kube::Object> remove_entry(const Kind& kind, const kube::Key& key, kube::Propagation propagation);
-  /// Changes an object as the server itself; it goes when it is being deleted and nothing holds it.
+  /// Changes an object as the server itself; erases it if it is being deleted and has no finalizer left.
   void rewrite(Collection& collection, const kube::Key& key, const std::function<void(json::object&)>& change);
   kube::Object erase(Collection& collection, const kube::Key& key);
   void collect_garbage(const Store::Reference& reference);
@@ -107,13 +107,13 @@ class Core : public std::enable_shared_from_this<Core> {
   void empty_namespace(const std::string& name);
   void empty_definition(const std::string& name);
 
-  // What follows from a write (effects.cpp).
+  // Side effects of a write (side_effects.cpp).
   void after_write(const Kind& kind, const kube::Object& object);
   void after_erase(Collection& collection, const kube::Object& object);
   void establish(const std::string& definition);
   void sign(const std::string& request);
 
-  // Kinds that are asked, not stored (reviews.cpp).
+  // Kinds that are answered, not stored (access.cpp).
   Outcome<kube::Object> review(const User& user, const Kind& kind, const json::object& body) const;
   Outcome<kube::Object> request_token(const kube::Request& request);
 
@@ -127,7 +127,7 @@ class Core : public std::enable_shared_from_this<Core> {
   obs::Logger log_;
   Store store_;
   Kinds kinds_;
-  RbacAuthorizer permissions_;
+  RbacAuthorizer authorizer_;
   std::vector<std::shared_ptr<const Kind>> stored_kinds_;  // by collection id; outlive their CRDs
   std::map<std::string, Collection*> collection_of_definition_;
   std::set<std::string> terminating_namespaces_;
@@ -153,17 +153,17 @@ class Core : public std::enable_shared_from_this<Core> {
   async::Executor executor_;
 };
 
-/// Says who is asking, at each call; nobody: unauthorized. The core outlives it.
+/// Authenticates a call; nothing: unauthorized. The core outlives it.
 using Identify = std::function<std::optional<User>()>;
 
-/// kube::Api straight into the store.
+/// A kube::Api that calls the core directly.
 std::unique_ptr<kube::Api> make_direct_api(std::shared_ptr<Core> core, Identify identify);
 std::unique_ptr<kube::Api> make_direct_api(std::shared_ptr<Core> core, User user);
 
-/// Where the server is found under `url`, and what it must show; without a credential.
+/// The client configuration of the server at `url`: URL and CA, without a credential.
 kube::ClientConfig describe_server(Core& core, const std::string& url);
 
-/// Lets `user` in: by a token that is valid for ever, or by a client certificate.
+/// Adds a credential of `user`: a token that does not expire, or a client certificate.
 void add_credential(kube::ClientConfig& config, Core& core, const User& user, bool by_certificate);
 
 }  // namespace hubferry::sim

@@ -22,9 +22,9 @@ Outcome<> Core::check_content(const Kind& kind, std::string_view name, json::obj
   if (kind.schema == nullptr) return {};
   kind.schema->prune(object);
   kind.schema->apply_defaults(object);
-  std::vector<FieldError> complaints;
-  kind.schema->validate(object, complaints);
-  if (!complaints.empty()) return errors::invalid(kind.resource, name, complaints);
+  std::vector<FieldError> field_errors;
+  kind.schema->validate(object, field_errors);
+  if (!field_errors.empty()) return errors::invalid(kind.resource, name, field_errors);
   return {};
 }
 
@@ -52,8 +52,8 @@ Outcome<kube::Object> Core::insert(const User& user, const Kind& kind, kube::Req
     kube::object_in(object, "metadata")["name"] = key.name;
   }
   if (auto checked = check_namespace(kind, key); !checked) return checked.error();
-  if (auto complaints = check_metadata(kind.resource, object); !complaints.empty())
-    return errors::invalid(kind.resource, key.name, complaints);
+  if (auto field_errors = check_metadata(kind.resource, object); !field_errors.empty())
+    return errors::invalid(kind.resource, key.name, field_errors);
 
   if (kind.status && kind.resource.kind != "Pod") object.erase("status");
   object["apiVersion"] = stored_api_version(kind);
@@ -62,7 +62,7 @@ Outcome<kube::Object> Core::insert(const User& user, const Kind& kind, kube::Req
     object["spec"] = json::object{{"finalizers", json::array{"kubernetes"}}};
     object["status"] = json::object{{"phase", "Active"}};
   }
-  // From here on the object keeps its fields: a reference into it stays good.
+  // From here on no fields are added to the object: references into it stay valid.
   auto& metadata = kube::object_in(object, "metadata");
   for (const char* field : {"uid", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields",
                             "generation", "resourceVersion"})
@@ -85,10 +85,10 @@ Outcome<kube::Object> Core::insert(const User& user, const Kind& kind, kube::Req
   }
   if (auto checked = check_content(kind, key.name, object); !checked) return checked.error();
   if (kind.resource == kube::resources::custom_resource_definitions)
-    if (auto complaints = check_definition(object); !complaints.empty())
-      return errors::invalid(kind.resource, key.name, complaints);
+    if (auto field_errors = check_definition(object); !field_errors.empty())
+      return errors::invalid(kind.resource, key.name, field_errors);
   if (entries.contains(key)) return errors::already_exists(kind.resource, key.name);
-  if (auto asked = ask_admission(user, kind, nullptr, object); !asked) return asked.error();
+  if (auto asked = check_admission(user, kind, nullptr, object); !asked) return asked.error();
 
   auto& fixed = kube::object_in(object, "metadata");
   fixed["uid"] = random.uuid();

@@ -30,7 +30,7 @@ void add_finalizer(json::object& object, std::string_view name) {
     list.get_array().emplace_back(name);
 }
 
-/// Keeps the owner references that `keep` wants.
+/// Removes the owner references for which `keep` is false.
 void filter_owners(json::object& object, const std::function<bool(std::string_view uid)>& keep) {
   auto& metadata = object["metadata"].as_object();
   auto* list = metadata.if_contains("ownerReferences");
@@ -189,7 +189,7 @@ void Core::advance_foreground(const std::string& uid) {
     }
     if (blocks(dependent, uid) && collection.entries.contains(reference.key)) blocked = true;
   }
-  if (blocked) return;  // comes back when the last of them is gone
+  if (blocked) return;  // called again when the last of them is deleted
   foreground_.erase(uid);
   rewrite(store_.collection(owner.collection), owner.key,
           [](json::object& object) { remove_finalizer(object, foreground_finalizer); });
@@ -218,7 +218,7 @@ void Core::empty_namespace(const std::string& name) {
       if (collection->entries.contains(key)) empty = false;
     }
   }
-  if (!empty) return;  // comes back with every object that goes
+  if (!empty) return;  // called again for every deleted object
   terminating_namespaces_.erase(name);
   rewrite(*kinds_.find(kube::resources::namespaces)->collection, kube::Key{{}, name},
           [](json::object& object) { object["spec"].as_object()["finalizers"] = json::array{}; });
@@ -236,7 +236,7 @@ void Core::empty_definition(const std::string& name) {
       if (entry != collection.entries.end() && !entry->second.object.is_being_deleted())
         (void)remove_entry(kind_of(collection), key, kube::Propagation::background);
     }
-    if (!collection.entries.empty()) return;  // comes back with every object that goes
+    if (!collection.entries.empty()) return;  // called again for every deleted object
     terminating_definitions_.erase(collection.id());
   }
   rewrite(*kinds_.find(kube::resources::custom_resource_definitions)->collection, kube::Key{{}, name},

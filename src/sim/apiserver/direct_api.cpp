@@ -12,7 +12,7 @@ namespace {
 
 using async::Awaitable;
 
-// As long as a client over HTTP waits for an answer when its caller names no deadline.
+// As in the HTTP client, for requests without a deadline.
 constexpr std::chrono::seconds request_timeout{30};
 
 kube::Error unreachable(const std::string& server) {
@@ -83,13 +83,13 @@ class DirectApi final : public kube::Api {
     const auto user = identify_();
     const auto decision = decide(verb, resource, subresource, key);
     const auto deadline = request.deadline;
-    auto travel = travel_time(decision);
-    const auto arrival = async::later(core_->clock().now(), travel);
-    if (!(co_await pass(travel, deadline))) {
+    auto latency = latency_of(decision);
+    const auto arrival = async::later(core_->clock().now(), latency);
+    if (!(co_await pass(latency, deadline))) {
       record(user, verb, resource, subresource, key, "timeout");
-      // Nobody takes back what is on its way already.
+      // The request is in flight and cannot be recalled.
       if (writes && user && !decision.reset_before && decision.status == 0)
-        core_->arrive_late(arrival, *user, std::move(request));
+        core_->deliver_late(arrival, *user, std::move(request));
       co_return too_late(core_->options().name, writes);
     }
     if (decision.reset_before) {
@@ -107,7 +107,7 @@ class DirectApi final : public kube::Api {
     if (outcome && key.name.empty()) key.name = outcome->name();
     record(user, verb, resource, subresource, key, describe(outcome, decision.reset_after));
     core_->run_background_on(co_await async::asio::this_coro::executor);
-    // The answer travels too: others may act on the new state before the caller knows of it.
+    // The response is delayed too: others may act on the new state before the caller knows of it.
     co_await async::asio::post(async::asio::deferred);
     if (decision.reset_after) co_return no_answer(core_->options().name, writes);
     if (!outcome && writes) co_return kube::as_answer_to_write(outcome.error().to_error());
@@ -120,8 +120,8 @@ class DirectApi final : public kube::Api {
     const kube::Key key{options.ns, {}};
     const auto user = identify_();
     const auto decision = decide("list", resource, {}, key);
-    auto travel = travel_time(decision);
-    if (!(co_await pass(travel, options.deadline))) co_return too_late(core_->options().name, false);
+    auto latency = latency_of(decision);
+    if (!(co_await pass(latency, options.deadline))) co_return too_late(core_->options().name, false);
     if (decision.reset_before || decision.reset_after) {
       record(user, "list", resource, {}, key, "unreachable");
       co_return unreachable(core_->options().name);
@@ -157,8 +157,8 @@ class DirectApi final : public kube::Api {
     const kube::Key key{options.ns, {}};
     const auto user = identify_();
     const auto decision = decide("watch", resource, {}, key);
-    auto travel = travel_time(decision);
-    if (!(co_await pass(travel, {}))) co_return too_late(core_->options().name, false);
+    auto latency = latency_of(decision);
+    if (!(co_await pass(latency, {}))) co_return too_late(core_->options().name, false);
     if (decision.reset_before || decision.reset_after) {
       record(user, "watch", resource, {}, key, "unreachable");
       co_return unreachable(core_->options().name);
@@ -184,11 +184,11 @@ class DirectApi final : public kube::Api {
   Awaitable<kube::Result<json::value>> get_path(std::string path) override {
     const auto user = identify_();
     const auto decision = decide("get", kube::Resource{}, {}, {});
-    auto travel = travel_time(decision);
-    if (!(co_await pass(travel, {}))) co_return too_late(core_->options().name, false);
+    auto latency = latency_of(decision);
+    if (!(co_await pass(latency, {}))) co_return too_late(core_->options().name, false);
     if (decision.reset_before || decision.reset_after) co_return unreachable(core_->options().name);
     if (decision.status != 0) co_return errors::of_status(decision.status, decision.retry_after_seconds).to_error();
-    // As over HTTP: health and version are for everybody.
+    // As over HTTP: health and version need no credential.
     const bool is_public = path == "/readyz" || path == "/healthz" || path == "/livez" || path == "/version";
     if (!user && !is_public) co_return errors::unauthorized().to_error();
     auto answer = core_->path(path);
@@ -208,11 +208,11 @@ class DirectApi final : public kube::Api {
     return core_->faults.decide({verb, resource.plural, subresource, key.ns, key.name});
   }
 
-  async::Duration travel_time(const Faults::Decision& decision) {
+  async::Duration latency_of(const Faults::Decision& decision) {
     return decision.latency + core_->options().latency.draw(core_->random);
   }
 
-  /// A turn of the loop at least. False when the deadline, or the usual one where there is none, came first.
+  /// Waits for the latency, at least one turn of the loop. False if the deadline (or the default) came first.
   Awaitable<bool> pass(async::Duration latency, async::TimePoint deadline) {
     auto& clock = core_->clock();
     const auto arrival = async::later(clock.now(), latency);

@@ -11,11 +11,11 @@ namespace {
 
 namespace json = kube::json;
 
-/// One rule, as far as it is read: every field must be taken.
+/// Reads one rule: every field must be consumed.
 class RuleReader {
  public:
   RuleReader(const json::value& rule, std::string where) : where_(std::move(where)) {
-    if (!rule.is_object()) fail("is no mapping");
+    if (!rule.is_object()) fail("is not a mapping");
     fields_ = rule.get_object();
   }
 
@@ -26,14 +26,14 @@ class RuleReader {
   std::string text(const char* field) {
     const auto value = take(field);
     if (value.is_null()) return {};
-    if (!value.is_string()) fail(std::string{field} + " must be a text");
+    if (!value.is_string()) fail(std::string{field} + " must be a string");
     return std::string{value.get_string()};
   }
 
   std::int64_t whole(const char* field, std::int64_t least) {
     const auto value = take(field);
     if (!value.is_int64() || value.get_int64() < least)
-      fail(std::string{field} + " must be a whole number from " + std::to_string(least));
+      fail(std::string{field} + " must be an integer of at least " + std::to_string(least));
     return value.get_int64();
   }
 
@@ -63,7 +63,7 @@ class RuleReader {
         if (shape.key() == "exponential") return Latency::exponential(low, high);
       }
     }
-    fail(std::string{field} + " must be a time, {uniform: [least, most]} or {exponential: [least, mean]}");
+    fail(std::string{field} + " must be a duration, {uniform: [least, most]} or {exponential: [least, mean]}");
   }
 
   void finish() const {
@@ -85,7 +85,7 @@ class RuleReader {
         if (const auto read = async::parse_duration(value.get_string()); read >= async::Duration{0}) return read;
     } catch (const std::invalid_argument&) {
     }
-    fail(std::string{field} + " must be a time such as 100ms");
+    fail(std::string{field} + " must be a duration such as 100ms");
   }
 
   json::object fields_;
@@ -165,7 +165,7 @@ FaultScript FaultScript::parse(std::string_view text, const std::string& file) {
   const auto documents = kube::parse_yaml_documents(text, file);
   if (documents.empty()) return script;
   if (documents.size() > 1 || !documents.front().is_array())
-    throw std::runtime_error(file + ": must be one list of rules");
+    throw std::runtime_error(file + ": must be a single list of rules");
   for (const auto& item : documents.front().get_array()) {
     RuleReader reader{item, file + ": rule " + std::to_string(script.rules_.size() + 1)};
     Rule rule;

@@ -110,13 +110,13 @@ std::string Faults::unused() const {
   return text;
 }
 
-bool Faults::strikes(FaultRule& rule, const Seen& seen) {
+bool Faults::applies(FaultRule& rule, const Seen& seen) {
   const auto& target = rule.target_;
   const auto fits = [](const std::string& wanted, std::string_view given) { return wanted.empty() || wanted == given; };
   const bool reads = seen.verb == "get" || seen.verb == "list" || seen.verb == "watch";
   const bool verb_fits =
       fits(target.verb, seen.verb) || (target.verb == "read" && reads) || (target.verb == "write" && !reads);
-  // The verb of an event rule is "watch" or nothing: `seen` says so too.
+  // The verb of an event rule is "watch" or empty, as in `seen`.
   if (!verb_fits || !fits(target.resource, seen.resource) || !fits(target.subresource, seen.subresource) ||
       !fits(target.ns, seen.ns) || !fits(target.name, seen.name))
     return false;
@@ -140,7 +140,7 @@ Faults::Decision Faults::decide(const Seen& request) {
   for (auto& rule : rules_) {
     if (rule.concerns_events() || rule.effect_ == Effect::none) continue;
     if (rule.effect_ == Effect::stale && request.verb != "list") continue;
-    if (!strikes(rule, request)) continue;
+    if (!applies(rule, request)) continue;
     switch (rule.effect_) {
       case Effect::fail:
         decision.status = rule.status_;
@@ -172,7 +172,7 @@ Faults::EventDecision Faults::decide_event(const Seen& object) {
   EventDecision decision;
   using Effect = FaultRule::Effect;
   for (auto& rule : rules_) {
-    if (!rule.concerns_events() || !strikes(rule, object)) continue;
+    if (!rule.concerns_events() || !applies(rule, object)) continue;
     if (rule.effect_ == Effect::delay_event) {
       decision.latency += rule.latency_.draw(random_);
       continue;

@@ -72,7 +72,7 @@ void rename(json::object& object, std::string_view from, std::string_view to) {
   object[to] = std::move(value);
 }
 
-/// v1 Events are events.k8s.io's, under the names of before.
+/// v1 Events are those of events.k8s.io, with the previous field names.
 const View& event_view() {
   static const View view{kube::resources::events,
                          {{"involvedObject", "regarding"},

@@ -20,14 +20,14 @@ struct Column {
   int priority = 0;
 };
 
-/// A kind that is served under two names, with the same objects behind both: how the second one differs.
+/// How a kind that is served in two API groups, with the same stored objects, differs in the second one.
 struct View {
   struct Field {
     std::string_view served;
     std::string_view stored;
   };
   kube::Resource stored;
-  std::vector<Field> fields;  // those at the top of the object that are called differently
+  std::vector<Field> fields;  // top-level fields with other names
 };
 
 /// One served version of a kind.
@@ -38,34 +38,34 @@ struct Kind {
   std::vector<std::string> categories;
   bool built_in = false;
   bool status = false;              // has a status subresource
-  bool counts_generations = false;  // metadata.generation is kept
-  bool stored = true;               // false: only created, never kept (the reviews)
+  bool counts_generations = false;  // metadata.generation is maintained
+  bool stored = true;               // false: answered but not stored (reviews)
   std::vector<std::string> extra_subresources;
-  std::vector<std::string> fields;  // what field selectors may name besides the metadata
+  std::vector<std::string> fields;  // allowed in field selectors, besides the metadata
   std::shared_ptr<const Schema> schema;
   std::vector<Column> columns;
   std::string stored_version;        // of the kind's collection
-  const View* view = nullptr;        // set: its objects are kept as another kind's
+  const View* view = nullptr;        // set: its objects are stored as another kind
   Collection* collection = nullptr;  // null for kinds that are not stored
 };
 
-/// The object as clients of this kind see it.
+/// Converts a stored object to the served kind.
 kube::Object in_version(const Kind& kind, const kube::Object& stored);
-/// The same for those who keep only what they need of the kind.
+/// The same without the Kind itself.
 kube::Object in_version(const std::string& api_version, const View* view, const kube::Object& stored);
-/// An object as a client wrote it gets the names under which it is kept.
+/// Renames the fields of an object as a client wrote it to those under which it is stored.
 void to_stored_names(const Kind& kind, json::object& object);
 std::string stored_api_version(const Kind& kind);
 
-/// Which kinds the server serves.
+/// The kinds that the server serves.
 class Kinds {
  public:
-  /// Null when not served. The answer stays valid until the kind is removed.
+  /// Null if not served. The pointer is valid until the kind is removed.
   [[nodiscard]] const Kind* find(std::string_view group, std::string_view version, std::string_view plural) const;
   [[nodiscard]] const Kind* find(const kube::Resource& resource) const {
     return find(resource.group, resource.version, resource.plural);
   }
-  /// Some served version of it.
+  /// Any served version of it.
   [[nodiscard]] const Kind* find_any_version(std::string_view group, std::string_view kind) const;
   std::shared_ptr<const Kind> add(Kind kind);
   /// All versions.

@@ -11,7 +11,7 @@ namespace hubferry::sim {
 
 namespace {
 
-/// Where a continued list goes on, and in which state of the world.
+/// Where a paged list continues, and at which version.
 struct Continuation {
   std::int64_t version = 0;
   kube::Key after;
@@ -56,7 +56,7 @@ StatusError expired_continue() {
       "without the continue parameter.");
 }
 
-/// The one object that a field selector names: permissions for just that object suffice then, as in Kubernetes.
+/// The one object that a field selector names: permissions for only that object then suffice, as in Kubernetes.
 std::string name_in(const std::string& field_selector) {
   constexpr std::string_view field = "metadata.name=";
   if (!field_selector.starts_with(field) || field_selector.find(',') != std::string::npos) return {};
@@ -69,10 +69,10 @@ std::string name_in(const std::string& field_selector) {
 
 Outcome<Page> Core::list(const User& user, const kube::Resource& resource, const kube::ListOptions& options,
                          std::int64_t stale_versions) {
-  take_late_arrivals();
-  const auto admitted = admit(user, "list", resource, {options.ns, name_in(options.field_selector)}, {});
-  if (!admitted) return admitted.error();
-  const Kind& kind = **admitted;
+  execute_late_requests();
+  const auto authorized = authorize(user, "list", resource, {options.ns, name_in(options.field_selector)}, {});
+  if (!authorized) return authorized.error();
+  const Kind& kind = **authorized;
   if (!kind.stored) return errors::method_not_allowed();
   const auto parsed = ObjectSelector::parse(options.label_selector, options.field_selector, kind);
   if (!parsed) return parsed.error();
@@ -108,13 +108,13 @@ Outcome<Page> Core::list(const User& user, const kube::Resource& resource, const
     continued = true;
     if (version < collection.floor()) return expired_continue();
   } else if (match == "Exact" || (match.empty() && *wanted > 0 && options.limit > 0)) {
-    // With a limit and no rule named, a version means just that version: the real server's legacy.
+    // With a limit and without resourceVersionMatch, a version means exactly that version: legacy of the real server.
     version = *wanted;
     if (version < collection.floor()) return errors::gone("The resourceVersion for the provided list is too old.");
   } else if (stale_versions > 0) {
     version = std::max({current - stale_versions, collection.floor(), *wanted});
   }
-  // The watch cache answers version "0" and knows no pages.
+  // Version "0" is answered by the watch cache, which does not page.
   const auto limit = asked == "0" || options.limit <= 0 ? SIZE_MAX : static_cast<std::size_t>(options.limit);
 
   Page page;
@@ -151,10 +151,10 @@ Outcome<Page> Core::list(const User& user, const kube::Resource& resource, const
 
 Outcome<std::unique_ptr<Watch>> Core::watch(const User& user, const kube::Resource& resource,
                                             const kube::WatchOptions& options) {
-  take_late_arrivals();
-  const auto admitted = admit(user, "watch", resource, {options.ns, name_in(options.field_selector)}, {});
-  if (!admitted) return admitted.error();
-  const Kind& kind = **admitted;
+  execute_late_requests();
+  const auto authorized = authorize(user, "watch", resource, {options.ns, name_in(options.field_selector)}, {});
+  if (!authorized) return authorized.error();
+  const Kind& kind = **authorized;
   if (!kind.stored) return errors::method_not_allowed();
   const std::string ns = kind.resource.namespaced ? options.ns : std::string{};
   auto parsed = ObjectSelector::parse(options.label_selector, options.field_selector, kind);
@@ -169,7 +169,7 @@ Outcome<std::unique_ptr<Watch>> Core::watch(const User& user, const kube::Resour
   auto buffer = std::make_shared<WatchBuffer>(ns, std::move(*parsed), options_.watch_buffer);
   Watch::Start start;
   start.bookmarks = options.bookmarks;
-  // Without a wish, between half an hour and an hour: so that thousands of watches do not end together.
+  // By default between 30 and 60 minutes, so that thousands of watches do not end together.
   start.timeout = options.timeout > async::Duration{0}
                       ? options.timeout
                       : random.between(std::chrono::minutes{30}, std::chrono::minutes{60});

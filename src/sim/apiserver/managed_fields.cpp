@@ -10,7 +10,7 @@ namespace {
 
 constexpr char separator = '\x1f';
 
-/// How a list's items are told apart.
+/// How a list's items are identified.
 struct ListRule {
   Schema::ListType type = Schema::ListType::atomic;
   std::vector<std::string> keys;
@@ -164,7 +164,7 @@ bool is_empty(const json::value& value) {
   return (value.is_object() && value.get_object().empty()) || (value.is_array() && value.get_array().empty());
 }
 
-/// Removes the field; parents that hold nothing any more go with it.
+/// Removes the field, and parents that become empty.
 void remove_path(json::value& at, const std::vector<std::string>& steps, std::size_t depth) {
   const auto& step = steps[depth];
   const bool last = depth + 1 == steps.size();
@@ -186,7 +186,7 @@ void remove_path(json::value& at, const std::vector<std::string>& steps, std::si
     remove_path(*item, steps, depth + 1);
 }
 
-/// Lays `applied` over `live`, item by item where lists have keys.
+/// Merges `applied` into `live`, item by item for lists with keys.
 void merge_applied(json::value& live, const json::value& applied, const FieldPath& path, const Schema* schema) {
   const auto* source = applied.if_object();
   if (source != nullptr && live.is_object() && (schema == nullptr || !schema->atomic_map())) {
@@ -332,7 +332,7 @@ Outcome<> apply_fields(ManagedFields& managed, const FieldManager& manager, cons
                        json::object& live, const json::object& applied, const Schema* schema) {
   const Leaves live_leaves = leaves_of(live, schema);
   if (managed.rest_is_creators) {
-    // Ownership may be shared from now on, so the creator's part is written down.
+    // Ownership may be shared from now on, so the creator's fields are recorded.
     managed.rest_is_creators = false;
     if (creator != nullptr) {
       FieldSet rest;
@@ -365,7 +365,7 @@ Outcome<> apply_fields(ManagedFields& managed, const FieldManager& manager, cons
     if (&other != &mine)
       for (const auto& path : taken) other.fields.erase(path);
 
-  // A list's item goes before its fields: the keys among them are needed to find it.
+  // An item of a list is removed before its fields: its keys are needed to find it.
   json::value merged = live;
   for (const auto& path : mine.fields) {
     if (wanted.contains(path) || owns_below(managed, path, &mine)) continue;

@@ -9,24 +9,24 @@
 
 namespace hubferry::sim {
 
-/// Fields as paths of steps, as fieldsV1 names them: `f:spec`, `k:{"type":"Ready"}`, `v:"x"`.
+/// Fields as paths in the notation of fieldsV1: `f:spec`, `k:{"type":"Ready"}`, `v:"x"`.
 using FieldPath = std::string;
 using FieldSet = std::set<FieldPath>;
 using Leaves = std::map<FieldPath, const json::value*>;
 
 struct FieldManager {
   std::string name;
-  bool applies = false;  // Apply, or Update
+  bool applies = false;  // Apply; false: Update
   std::string subresource;
   std::string api_version;
   std::string time;
   FieldSet fields;
 };
 
-/// Who owns which field of one object.
+/// Which manager owns which fields of one object.
 ///
-/// As long as nobody applied, the object's creator owns all that no other manager has changed, and that is not
-/// written down: most objects have one writer and cost nothing here.
+/// Until the first apply, the object's creator owns all fields that no other manager has changed, without recording
+/// them: most objects have one writer and cost nothing here.
 struct ManagedFields {
   std::vector<FieldManager> managers;
   bool rest_is_creators = true;
@@ -36,10 +36,10 @@ struct ManagedFields {
   [[nodiscard]] json::array to_json() const;
 };
 
-/// All fields that somebody can own; the pointers lead into `object`.
+/// All fields that can be owned; the pointers are into `object`.
 Leaves leaves_of(const json::object& object, const Schema* schema);
 
-/// An update: what `after` changed belongs to `manager` now, and to nobody else.
+/// An update: the fields that `after` changed are now owned by `manager` alone.
 void record_update(ManagedFields& managed, const FieldManager& manager, bool is_creator, const json::object& before,
                    const json::object& after, const Schema* schema);
 

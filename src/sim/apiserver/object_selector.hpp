@@ -11,17 +11,17 @@ namespace hubferry::sim {
 
 struct Kind;
 
-/// A parsed label selector and field selector, as a list or watch names them.
+/// The parsed label and field selector of a list or watch.
 class ObjectSelector {
  public:
-  /// Errors: bad_request, in the words of the real server. Besides metadata.name and metadata.namespace, `fields` may
-  /// name what the kind allows.
+  /// Errors: bad_request, with the messages of the real server. Besides metadata.name and metadata.namespace, `fields`
+  /// may contain those that the kind allows.
   static Outcome<ObjectSelector> parse(std::string_view labels, std::string_view fields, const Kind& kind);
 
-  /// Of an object as it is stored.
+  /// For a stored object.
   [[nodiscard]] bool matches(const json::object& object) const;
   [[nodiscard]] bool empty() const { return labels_.empty() && fields_.empty(); }
-  /// The one name that can match, or empty when there may be others.
+  /// The only name that can match; empty if there may be others.
   [[nodiscard]] std::string_view only_name() const { return only_name_; }
 
  private:

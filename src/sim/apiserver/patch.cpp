@@ -49,7 +49,7 @@ Outcome<std::vector<std::string>> parse_pointer(std::string_view pointer) {
   }
 }
 
-/// An index below `size`; -1 when the token is none.
+/// An index below `size`; -1 if the token is not one.
 std::ptrdiff_t index_of(const std::string& token, std::size_t size) {
   if (token.empty() || token.size() > 9 || !std::ranges::all_of(token, [](char c) { return c >= '0' && c <= '9'; }))
     return -1;
@@ -108,8 +108,8 @@ bool remove(json::value& root, const std::vector<std::string>& tokens) {
   return true;
 }
 
-bool carry_out(json::value& root, std::string_view op, const std::vector<std::string>& path,
-               const std::vector<std::string>& from, const json::value* value) {
+bool apply_operation(json::value& root, std::string_view op, const std::vector<std::string>& path,
+                     const std::vector<std::string>& from, const json::value* value) {
   if (op == "remove") return remove(root, path);
   if (op == "move" || op == "copy") {
     auto* source = walk(root, from, from.size());
@@ -171,7 +171,7 @@ Outcome<> json_patch(json::value& target, const json::array& patch) {
     if (!path) return path.error();
     const auto from = parse_pointer(kube::string_at(operation, {"from"}));
     if (!from) return from.error();
-    if (!carry_out(target, op, *path, *from, operation.if_contains("value")))
+    if (!apply_operation(target, op, *path, *from, operation.if_contains("value")))
       return patch_failure(std::string{op} + " operation does not apply: doc is missing path or the test failed: \"" +
                            std::string{kube::string_at(operation, {"path"})} + "\"");
   }

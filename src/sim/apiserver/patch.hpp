@@ -11,7 +11,7 @@ void merge_patch(json::value& target, const json::value& patch);
 Outcome<> json_patch(json::value& target, const json::array& patch);
 
 /// The part of strategic merge patch that kubectl needs for the built-in kinds: lists of objects merge by `name`,
-/// `type` or `uid`, lists of strings unite where they are finalizers, `$patch` and `$deleteFromPrimitiveList` work,
+/// `type` or `uid`, finalizers are united, `$patch` and `$deleteFromPrimitiveList` work,
 /// order directives are ignored.
 void strategic_merge_patch(json::value& target, const json::value& patch);
 

@@ -12,8 +12,8 @@
 
 namespace hubferry::sim {
 
-/// RBAC: what the stored roles and bindings allow. Members of system:masters may do everything; everybody who is
-/// authenticated may ask what they may.
+/// Authorizes requests by the stored roles and bindings. Members of system:masters may do everything; every
+/// authenticated user may create self subject reviews.
 class RbacAuthorizer {
  public:
   struct Question {

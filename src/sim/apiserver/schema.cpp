@@ -113,7 +113,7 @@ std::shared_ptr<const Schema> Schema::compile(const json::object& source) {
     try {
       made.pattern_.emplace(made.pattern_text_, std::regex::ECMAScript | std::regex::optimize);
     } catch (const std::regex_error&) {
-      // RE2 knows forms that ECMAScript does not: such a pattern goes unchecked.
+      // A pattern that RE2 supports and ECMAScript does not is not checked.
     }
   }
   made.minimum_ = number(source, "minimum");
@@ -197,8 +197,8 @@ void Schema::default_value(json::value& value) const {
   }
 }
 
-void Schema::validate(const json::object& object, std::vector<FieldError>& complaints) const {
-  check_fields(object, "", complaints);
+void Schema::validate(const json::object& object, std::vector<FieldError>& field_errors) const {
+  check_fields(object, "", field_errors);
 }
 
 bool Schema::type_matches(const json::value& value) const {
@@ -224,12 +224,12 @@ bool Schema::type_matches(const json::value& value) const {
   return true;
 }
 
-void Schema::check(const json::value& value, const std::string& path, std::vector<FieldError>& complaints) const {
+void Schema::check(const json::value& value, const std::string& path, std::vector<FieldError>& field_errors) const {
   if (value.is_null() && (nullable_ || type_ == Type::any)) return;
   if (!type_matches(value)) {
     const std::string wanted{int_or_string_ ? "integer,string" : name_of(type_)};
     const std::string got{type_of(value)};
-    complaints.push_back(
+    field_errors.push_back(
         {path, "Invalid value: \"" + got + "\": " + path + " in body must be of type " + wanted + ": \"" + got + "\"",
          "FieldValueTypeInvalid"});
     return;
@@ -237,72 +237,73 @@ void Schema::check(const json::value& value, const std::string& path, std::vecto
   if (!allowed_.empty() && std::ranges::find(allowed_, value) == allowed_.end()) {
     std::string list;
     for (const auto& option : allowed_) list += (list.empty() ? "" : ", ") + json::serialize(option);
-    complaints.push_back({path, "Unsupported value: " + json::serialize(value) + ": supported values: " + list,
-                          "FieldValueNotSupported"});
+    field_errors.push_back({path, "Unsupported value: " + json::serialize(value) + ": supported values: " + list,
+                            "FieldValueNotSupported"});
   }
-  if (const auto* text = value.if_string()) check_string(*text, path, complaints);
-  if (value.is_number()) check_number(value, path, complaints);
-  if (const auto* object = value.if_object()) check_fields(*object, path, complaints);
+  if (const auto* text = value.if_string()) check_string(*text, path, field_errors);
+  if (value.is_number()) check_number(value, path, field_errors);
+  if (const auto* object = value.if_object()) check_fields(*object, path, field_errors);
   if (const auto* array = value.if_array()) {
     const auto size = static_cast<std::int64_t>(array->size());
     if (min_items_ && size < *min_items_)
-      complaints.push_back({path,
-                            "Invalid value: " + std::to_string(size) + ": " + path + " in body should have at least " +
-                                std::to_string(*min_items_) + " items",
-                            "FieldValueInvalid"});
+      field_errors.push_back({path,
+                              "Invalid value: " + std::to_string(size) + ": " + path +
+                                  " in body should have at least " + std::to_string(*min_items_) + " items",
+                              "FieldValueInvalid"});
     if (max_items_ && size > *max_items_)
-      complaints.push_back(
+      field_errors.push_back(
           {path, "Too many: " + std::to_string(size) + ": must have at most " + std::to_string(*max_items_) + " items",
            "FieldValueTooMany"});
     if (items_ != nullptr)
       for (std::size_t i = 0; i < array->size(); ++i)
-        items_->check((*array)[i], path + "[" + std::to_string(i) + "]", complaints);
+        items_->check((*array)[i], path + "[" + std::to_string(i) + "]", field_errors);
   }
 }
 
 void Schema::check_fields(const json::object& object, const std::string& path,
-                          std::vector<FieldError>& complaints) const {
+                          std::vector<FieldError>& field_errors) const {
   for (const auto& name : required_)
-    if (!object.contains(name)) complaints.push_back({child(path, name), "Required value", "FieldValueRequired"});
+    if (!object.contains(name)) field_errors.push_back({child(path, name), "Required value", "FieldValueRequired"});
   const auto size = static_cast<std::int64_t>(object.size());
   if (min_properties_ && size < *min_properties_)
-    complaints.push_back({path,
-                          "Invalid value: " + std::to_string(size) + ": " + path + " in body should have at least " +
-                              std::to_string(*min_properties_) + " properties",
-                          "FieldValueInvalid"});
+    field_errors.push_back({path,
+                            "Invalid value: " + std::to_string(size) + ": " + path + " in body should have at least " +
+                                std::to_string(*min_properties_) + " properties",
+                            "FieldValueInvalid"});
   if (max_properties_ && size > *max_properties_)
-    complaints.push_back(
+    field_errors.push_back(
         {path,
          "Too many: " + std::to_string(size) + ": must have at most " + std::to_string(*max_properties_) + " items",
          "FieldValueTooMany"});
   for (const auto& [key, value] : object)
     if (const auto* schema = field(key); schema != nullptr && !(path.empty() && key == "metadata"))
-      schema->check(value, child(path, key), complaints);
+      schema->check(value, child(path, key), field_errors);
 }
 
 void Schema::check_string(const json::string& text, const std::string& path,
-                          std::vector<FieldError>& complaints) const {
+                          std::vector<FieldError>& field_errors) const {
   const std::string_view view{text};
   const auto invalid = [&](const std::string& why) {
-    complaints.push_back({path,
-                          "Invalid value: " + json::serialize(json::value(view)) + ": " + path + " in body " + why,
-                          "FieldValueInvalid"});
+    field_errors.push_back({path,
+                            "Invalid value: " + json::serialize(json::value(view)) + ": " + path + " in body " + why,
+                            "FieldValueInvalid"});
   };
   if (min_length_ && characters(view) < *min_length_)
     invalid("should be at least " + std::to_string(*min_length_) + " chars long");
   if (max_length_ && characters(view) > *max_length_)
-    complaints.push_back(
+    field_errors.push_back(
         {path, "Too long: may not be more than " + std::to_string(*max_length_) + " bytes", "FieldValueTooLong"});
   if (pattern_ && !std::regex_search(view.begin(), view.end(), *pattern_))
     invalid("should match '" + pattern_text_ + "'");
 }
 
 void Schema::check_number(const json::value& value, const std::string& path,
-                          std::vector<FieldError>& complaints) const {
+                          std::vector<FieldError>& field_errors) const {
   const auto number = value.to_number<double>();
   const auto invalid = [&](const std::string& why) {
-    complaints.push_back({path, "Invalid value: " + json::serialize(value) + ": " + path + " in body should be " + why,
-                          "FieldValueInvalid"});
+    field_errors.push_back({path,
+                            "Invalid value: " + json::serialize(value) + ": " + path + " in body should be " + why,
+                            "FieldValueInvalid"});
   };
   if (minimum_ && exclusive_minimum_ && number <= *minimum_) invalid("greater than " + number_text(*minimum_));
   if (minimum_ && !exclusive_minimum_ && number < *minimum_)

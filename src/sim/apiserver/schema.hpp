@@ -11,25 +11,25 @@
 
 namespace hubferry::sim {
 
-/// A structural schema (a CRD's openAPIV3Schema), compiled once so that writes only walk it.
+/// A structural schema (a CRD's openAPIV3Schema), compiled once.
 class Schema {
  public:
   enum class Type { any, object, array, string, integer, number, boolean };
   enum class ListType { atomic, set, map };
 
-  /// Never fails: what it does not understand it does not check.
+  /// Never fails: unsupported constraints are not checked.
   static std::shared_ptr<const Schema> compile(const json::object& source);
 
-  /// Drops fields that the schema does not name. The top level keeps apiVersion, kind and metadata.
+  /// Drops fields that are not in the schema. The top level keeps apiVersion, kind and metadata.
   void prune(json::object& object) const;
   void apply_defaults(json::object& object) const;
-  void validate(const json::object& object, std::vector<FieldError>& complaints) const;
+  void validate(const json::object& object, std::vector<FieldError>& field_errors) const;
 
-  // How server-side apply sees this node.
+  // For server-side apply.
   [[nodiscard]] ListType list_type() const { return list_type_; }
   [[nodiscard]] const std::vector<std::string>& list_keys() const { return list_keys_; }
   [[nodiscard]] bool atomic_map() const { return atomic_map_; }
-  /// The schema of a field or of the items; null where there is none.
+  /// The schema of a field or of the items; null if there is none.
   [[nodiscard]] const Schema* field(std::string_view name) const;
   [[nodiscard]] const Schema* items() const { return items_.get(); }
 
@@ -38,10 +38,10 @@ class Schema {
   void prune_fields(json::object& object, bool top) const;
   void default_value(json::value& value) const;
   void default_fields(json::object& object) const;
-  void check(const json::value& value, const std::string& path, std::vector<FieldError>& complaints) const;
-  void check_fields(const json::object& object, const std::string& path, std::vector<FieldError>& complaints) const;
-  void check_string(const json::string& text, const std::string& path, std::vector<FieldError>& complaints) const;
-  void check_number(const json::value& value, const std::string& path, std::vector<FieldError>& complaints) const;
+  void check(const json::value& value, const std::string& path, std::vector<FieldError>& field_errors) const;
+  void check_fields(const json::object& object, const std::string& path, std::vector<FieldError>& field_errors) const;
+  void check_string(const json::string& text, const std::string& path, std::vector<FieldError>& field_errors) const;
+  void check_number(const json::value& value, const std::string& path, std::vector<FieldError>& field_errors) const;
   [[nodiscard]] bool type_matches(const json::value& value) const;
 
   Type type_ = Type::any;

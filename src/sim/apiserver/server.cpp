@@ -66,7 +66,7 @@ std::string Server::add_token(User user) {
 }
 
 std::vector<kube::Object> Server::objects(const kube::Resource& resource, const std::string& ns) const {
-  core_->take_late_arrivals();
+  core_->execute_late_requests();
   std::vector<kube::Object> all;
   if (const auto* kind = core_->kinds().find(resource); kind != nullptr && kind->collection != nullptr)
     kind->collection->visit(
@@ -75,7 +75,7 @@ std::vector<kube::Object> Server::objects(const kube::Resource& resource, const 
 }
 
 std::optional<kube::Object> Server::object(const kube::Resource& resource, const kube::Key& key) const {
-  core_->take_late_arrivals();
+  core_->execute_late_requests();
   const auto* kind = core_->kinds().find(resource);
   if (kind == nullptr || kind->collection == nullptr) return std::nullopt;
   const auto found = kind->collection->entries.find(key);
@@ -84,7 +84,7 @@ std::optional<kube::Object> Server::object(const kube::Resource& resource, const
 }
 
 std::size_t Server::count(const kube::Resource& resource) const {
-  core_->take_late_arrivals();
+  core_->execute_late_requests();
   const auto* kind = core_->kinds().find(resource);
   return kind == nullptr || kind->collection == nullptr ? 0 : kind->collection->entries.size();
 }

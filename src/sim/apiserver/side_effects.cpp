@@ -28,7 +28,7 @@ void Core::after_write(const Kind& kind, const kube::Object& object) {
         break;
       }
   if (!kind.built_in) return;
-  if (kind.resource.group == kube::resources::roles.group) permissions_.put(kind.resource, object);
+  if (kind.resource.group == kube::resources::roles.group) authorizer_.put(kind.resource, object);
   if (kind.resource == kube::resources::custom_resource_definitions && !object.is_being_deleted())
     later([this, name = std::string{object.name()}] { establish(name); });
   if (kind.resource == kube::resources::certificate_signing_requests && kube::is_condition_true(object, "Approved") &&
@@ -53,7 +53,7 @@ void Core::after_erase(Collection& collection, const kube::Object& object) {
       found != terminating_definitions_.end() && collection.entries.empty())
     later([this, name = found->second] { empty_definition(name); });
   if (!kind.built_in) return;
-  if (kind.resource.group == kube::resources::roles.group) permissions_.erase(kind.resource, object);
+  if (kind.resource.group == kube::resources::roles.group) authorizer_.erase(kind.resource, object);
   if (kind.resource == kube::resources::namespaces) terminating_namespaces_.erase(std::string{object.name()});
   if (kind.resource == kube::resources::custom_resource_definitions) {
     const std::string group{object.string_at({"spec", "group"})};
@@ -79,7 +79,7 @@ void Core::establish(const std::string& name) {
   const std::string plural{definition.string_at({"spec", "names", "plural"})};
   for (const auto& known : std::vector(kinds_.all()))
     if (known->resource.group == group && known->resource.plural == plural) {
-      kinds_.remove(group, plural);  // versions may have gone
+      kinds_.remove(group, plural);  // versions may have been removed
       break;
     }
   std::vector<std::string> stored_versions;
@@ -115,7 +115,7 @@ void Core::sign(const std::string& name) {
   if (kube::is_condition_true(request, "Denied") || request.find({"status", "certificate"}) != nullptr) return;
   const auto pem = kube::decode_base64(request.string_at({"spec", "request"}));
   const auto* seconds = request.find({"spec", "expirationSeconds"});
-  // A signer gives as long as asked for, but no longer than it does anyway.
+  // The requested lifetime, up to the signer's default.
   constexpr std::int64_t longest = 365L * 86400;
   const std::chrono::seconds lifetime{
       seconds != nullptr && seconds->is_int64() ? std::clamp<std::int64_t>(seconds->get_int64(), 1, longest) : longest};

@@ -75,19 +75,20 @@ StatusError bad_request(std::string message) {
   return {400, "BadRequest", std::move(message), {}, {}};
 }
 
-StatusError invalid(const kube::Resource& resource, std::string_view name, const std::vector<FieldError>& complaints) {
+StatusError invalid(const kube::Resource& resource, std::string_view name,
+                    const std::vector<FieldError>& field_errors) {
   std::string message = resource.kind;
   if (!resource.group.empty()) message += "." + resource.group;
   message += " \"" + std::string{name} + "\" is invalid: ";
   json::array causes;
   std::string list;
-  for (const auto& complaint : complaints) {
+  for (const auto& field_error : field_errors) {
     if (!list.empty()) list += ", ";
-    list += complaint.field + ": " + complaint.text;
+    list += field_error.field + ": " + field_error.text;
     causes.push_back(
-        json::object{{"reason", complaint.reason}, {"message", complaint.text}, {"field", complaint.field}});
+        json::object{{"reason", field_error.reason}, {"message", field_error.text}, {"field", field_error.field}});
   }
-  message += complaints.size() == 1 ? list : "[" + list + "]";
+  message += field_errors.size() == 1 ? list : "[" + list + "]";
   json::object details = details_of(resource, name);
   details["kind"] = resource.kind;
   details["causes"] = std::move(causes);

@@ -14,7 +14,7 @@ namespace hubferry::sim {
 
 namespace json = kube::json;
 
-/// Why a request failed, as the server's metav1.Status will say it.
+/// The error of a request, as returned in a metav1.Status.
 struct StatusError {
   int code = 500;
   std::string reason = "InternalError";
@@ -31,7 +31,7 @@ using Outcome = boost::system::result<T, StatusError>;
 
 [[noreturn]] void throw_exception_from_error(const StatusError& failure, const boost::source_location& where);
 
-/// One complaint of validation: "spec.size: Invalid value: …".
+/// One validation error: "spec.size: Invalid value: …".
 struct FieldError {
   std::string field;
   std::string text;    // "Required value", "Invalid value: \"integer\": …"
@@ -41,7 +41,7 @@ struct FieldError {
 namespace errors {
 
 StatusError not_found(const kube::Resource& resource, std::string_view name);
-/// The path leads nowhere: an unknown kind.
+/// The path is unknown: a kind that is not served.
 StatusError no_such_resource();
 StatusError already_exists(const kube::Resource& resource, std::string_view name);
 StatusError conflict(const kube::Resource& resource, std::string_view name, std::string_view why);
@@ -49,11 +49,11 @@ StatusError conflict(const kube::Resource& resource, std::string_view name, std:
 StatusError modified(const kube::Resource& resource, std::string_view name);
 StatusError forbidden(const kube::Resource& resource, std::string_view name, std::string_view why);
 StatusError bad_request(std::string message);
-StatusError invalid(const kube::Resource& resource, std::string_view name, const std::vector<FieldError>& complaints);
+StatusError invalid(const kube::Resource& resource, std::string_view name, const std::vector<FieldError>& field_errors);
 StatusError gone(std::string message);
 StatusError method_not_allowed();
 StatusError unauthorized();
-/// The resourceVersion asked for has not been reached.
+/// The requested resourceVersion has not been reached.
 StatusError too_large_resource_version(std::int64_t asked, std::int64_t current);
 StatusError of_status(int code, std::optional<int> retry_after_seconds);
 

@@ -107,7 +107,7 @@ std::optional<std::map<kube::Key, kube::Object>> Collection::at_version(const st
   if (version < floor_) return std::nullopt;
   std::map<kube::Key, kube::Object> objects;
   visit(ns, [&](const kube::Key& key, const Entry& entry) { objects.emplace(key, entry.object); });
-  // Undo what came later, the newest first.
+  // Undo the later changes, the newest first.
   for (auto event = history_.rbegin(); event != history_.rend() && (*event)->version > version; ++event) {
     if (!ns.empty() && (*event)->object.ns() != ns) continue;
     if ((*event)->type == Event::Type::added)

@@ -34,20 +34,20 @@ using EventPtr = std::shared_ptr<const Event>;
 
 struct Entry {
   kube::Object object;
-  std::unique_ptr<ManagedFields> managed;  // null: all belongs to `creator`
+  std::unique_ptr<ManagedFields> managed;  // null: all fields are owned by `creator`
   const std::string* creator = nullptr;    // interned field manager
   std::int64_t version = 0;
 };
 
-/// What one watch has yet to deliver.
+/// The events that one watch has not delivered yet.
 class WatchBuffer {
  public:
   WatchBuffer(std::string ns, ObjectSelector selector, std::size_t capacity)
       : ns_(std::move(ns)), selector_(std::move(selector)), capacity_(capacity) {}
 
-  /// Keeps the event if it concerns this watch.
+  /// Adds the event if the watch selects it.
   void offer(const EventPtr& event);
-  /// Wakes the reader for good: the stream is over.
+  /// Ends the stream and wakes the reader.
   void cut();
 
   [[nodiscard]] const std::string& ns() const { return ns_; }
@@ -64,7 +64,7 @@ class WatchBuffer {
   std::size_t capacity_;
 };
 
-/// The objects of one kind, their recent history, and who watches them.
+/// The objects of one kind, their recent history, and their watches.
 class Collection {
  public:
   Collection(std::size_t id, std::size_t history_size, std::int64_t floor)
@@ -82,13 +82,13 @@ class Collection {
 
   void add_watch(std::shared_ptr<WatchBuffer> watch);
   void remove_watch(const WatchBuffer& watch);
-  /// Ends watches, the oldest first; `most` of them.
+  /// Ends up to `most` watches, the oldest first.
   std::size_t cut_watches(std::size_t most);
   [[nodiscard]] std::size_t watches() const;
 
   /// Entries of a namespace, or all. `visit` may not change the collection.
   void visit(const std::string& ns, const std::function<void(const kube::Key&, const Entry&)>& visit) const;
-  /// The objects as they were at `version`; nothing when the history does not reach back that far.
+  /// The objects as they were at `version`; nothing if the history does not reach back that far.
   [[nodiscard]] std::optional<std::map<kube::Key, kube::Object>> at_version(const std::string& ns,
                                                                             std::int64_t version) const;
 
@@ -100,13 +100,13 @@ class Collection {
   std::size_t history_size_;
   std::int64_t floor_;
   std::deque<EventPtr> history_;
-  // Thousands of agents watch one object each: a change must find its watches without asking all.
+  // Thousands of agents watch one object each: indexed, so that a change is not offered to all of them.
   Watches of_all_;
   std::unordered_map<std::string, Watches> of_namespace_;
   std::unordered_map<std::string, Watches> of_name_;
 };
 
-/// Everything that an API server remembers: one version counter, collections, and an index of owners.
+/// The state of an API server: one version counter, collections, and an index of owners.
 class Store {
  public:
   explicit Store(std::size_t history_size) : history_size_(history_size) {}
@@ -114,12 +114,12 @@ class Store {
   Collection& add_collection();
   [[nodiscard]] std::int64_t version() const { return version_; }
 
-  /// Writes `object`, whose metadata.resourceVersion it sets, and tells the watches. Returns it as stored.
+  /// Writes `object`, whose metadata.resourceVersion it sets, and notifies the watches. Returns it as stored.
   kube::Object put(Collection& collection, const kube::Key& key, json::object object,
                    std::unique_ptr<ManagedFields> managed, const std::string* creator);
   /// Removes; returns the last state with the version of the deletion.
   kube::Object erase(Collection& collection, const kube::Key& key);
-  /// Forgets the history of all collections.
+  /// Drops the history of all collections.
   void compact();
 
   struct Reference {
@@ -127,7 +127,7 @@ class Store {
     kube::Key key;
     auto operator<=>(const Reference&) const = default;
   };
-  /// Who names the object with this uid as an owner.
+  /// The objects with an owner reference to this uid.
   [[nodiscard]] std::vector<Reference> dependents(std::string_view uid) const;
   [[nodiscard]] bool exists(std::string_view uid) const { return live_.contains(std::string{uid}); }
   [[nodiscard]] Collection& collection(std::size_t id) { return *collections_[id]; }

@@ -8,8 +8,8 @@ namespace hubferry::sim {
 
 namespace {
 
-/// Takes `field` from one object into another, or its absence.
-void carry(json::object& to, const json::object& from, std::string_view field) {
+/// Copies `field` from one object to another; erases it if it is absent.
+void copy_field(json::object& to, const json::object& from, std::string_view field) {
   if (const auto* value = from.if_contains(field))
     to[field] = *value;
   else
@@ -49,9 +49,9 @@ Outcome<kube::Object> Core::update(const User& user, const Kind& kind, kube::Req
                                ") does not match the name on the URL (" + request.key.name + ")");
   if (!kind.collection->entries.contains(request.key)) return errors::not_found(kind.resource, name);
   if (!kind.built_in && kube::string_at(body, {"metadata", "resourceVersion"}).empty()) {
-    const std::vector<FieldError> complaints{
+    const std::vector<FieldError> field_errors{
         {"metadata.resourceVersion", "Invalid value: 0x0: must be specified for an update", "FieldValueInvalid"}};
-    return errors::invalid(kind.resource, name, complaints);
+    return errors::invalid(kind.resource, name, field_errors);
   }
   return replace(user, kind, request, request.key, std::move(body), nullptr, false);
 }
@@ -80,7 +80,7 @@ Outcome<kube::Object> Core::patch(const User& user, const Kind& kind, kube::Requ
       strategic_merge_patch(next, request.body);
       break;
   }
-  if (!next.is_object()) return errors::bad_request("the patched object is no object");
+  if (!next.is_object()) return errors::bad_request("the patched object is not an object");
   if (kube::string_at(next.get_object(), {"metadata", "name"}) != request.key.name)
     return errors::bad_request("the name of the object does not match the name on the URL");
   return replace(user, kind, request, request.key, std::move(next.get_object()), nullptr, false);
@@ -105,7 +105,7 @@ Outcome<kube::Object> Core::apply(const User& user, const Kind& kind, kube::Requ
                               "uid mismatch: the provided object specified uid " +
                                   std::string{kube::string_at(applied, {"metadata", "uid"})} +
                                   ", and no existing object was found");
-    const auto allowed = admit(user, "create", request.resource, request.key, {});
+    const auto allowed = authorize(user, "create", request.resource, request.key, {});
     if (!allowed) return allowed.error();
     if (kind.status) applied.erase("status");
     auto managed = std::make_unique<ManagedFields>();
@@ -114,10 +114,10 @@ Outcome<kube::Object> Core::apply(const User& user, const Kind& kind, kube::Requ
       return done.error();
     return insert(user, kind, request, std::move(applied), std::move(managed));
   }
-  // Only what this request can write is applied, and so owned.
+  // Only fields that this request can write are applied, and thus owned.
   if (request.subresource == "status") {
     json::object narrowed;
-    for (const char* field : {"apiVersion", "kind", "metadata", "status"}) carry(narrowed, applied, field);
+    for (const char* field : {"apiVersion", "kind", "metadata", "status"}) copy_field(narrowed, applied, field);
     for (const char* field : {"labels", "annotations", "finalizers", "ownerReferences"})
       kube::object_in(narrowed, "metadata").erase(field);
     applied = std::move(narrowed);
@@ -150,16 +150,16 @@ Outcome<kube::Object> Core::replace(const User& user, const Kind& kind, const ku
                                 ", UID in object meta: " + std::string{before.uid()});
 
   if (request.subresource.empty()) {
-    if (kind.status) carry(next, old, "status");
+    if (kind.status) copy_field(next, old, "status");
     if (kind.resource == kube::resources::namespaces || kind.resource == kube::resources::certificate_signing_requests)
-      carry(next, old, "spec");
+      copy_field(next, old, "spec");
     if (kind.resource == kube::resources::secrets) fold_string_data(next);
   } else {
     json::object narrowed = old;
     if (request.subresource == "finalize")
-      carry(narrowed, next, "spec");
+      copy_field(narrowed, next, "spec");
     else
-      carry(narrowed, next, "status");
+      copy_field(narrowed, next, "status");
     if (request.subresource == "approval") {
       auto& status = narrowed["status"];
       if (!status.is_object()) status = json::object{};
@@ -172,7 +172,7 @@ Outcome<kube::Object> Core::replace(const User& user, const Kind& kind, const ku
   const auto& old_metadata = old.at("metadata").get_object();
   for (const char* field : {"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation",
                             "name", "namespace", "generateName", "resourceVersion"})
-    carry(metadata, old_metadata, field);
+    copy_field(metadata, old_metadata, field);
   metadata.erase("managedFields");
   metadata.erase("selfLink");
   for (const char* field : {"labels", "annotations", "finalizers", "ownerReferences"})
@@ -182,24 +182,24 @@ Outcome<kube::Object> Core::replace(const User& user, const Kind& kind, const ku
       metadata.erase(field);
   next["apiVersion"] = old.at("apiVersion");
   next["kind"] = old.at("kind");
-  if (auto complaints = check_metadata(kind.resource, next); !complaints.empty())
-    return errors::invalid(kind.resource, key.name, complaints);
+  if (auto field_errors = check_metadata(kind.resource, next); !field_errors.empty())
+    return errors::invalid(kind.resource, key.name, field_errors);
   if (before.is_being_deleted()) {
     const auto had = finalizers_of(old);
     for (const auto finalizer : finalizers_of(next))
       if (std::ranges::find(had, finalizer) == had.end()) {
-        const std::vector<FieldError> complaints{
+        const std::vector<FieldError> field_errors{
             {"metadata.finalizers",
              "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
              "[]string{\"" +
                  std::string{finalizer} + "\"}",
              "FieldValueForbidden"}};
-        return errors::invalid(kind.resource, key.name, complaints);
+        return errors::invalid(kind.resource, key.name, field_errors);
       }
   }
   if (auto checked = check_content(kind, key.name, next); !checked) return checked.error();
   if (request.subresource.empty())
-    if (auto asked = ask_admission(user, kind, &before, next); !asked) return asked.error();
+    if (auto asked = check_admission(user, kind, &before, next); !asked) return asked.error();
   auto& fixed = kube::object_in(next, "metadata");
   if (kind.counts_generations && request.subresource.empty() && !same_beside_metadata(old, next))
     fixed["generation"] = before.generation() + 1;
@@ -208,7 +208,7 @@ Outcome<kube::Object> Core::replace(const User& user, const Kind& kind, const ku
   if (unchanged && !(applied && managed != nullptr)) return in_version(kind, before);
   if (request.dry_run) return in_version(kind, kube::Object{std::move(next)});
   if (unchanged) {
-    entry.managed = std::move(managed);  // ownership alone is no change that watchers see
+    entry.managed = std::move(managed);  // a change of ownership alone is not visible to watches
     return in_version(kind, before);
   }
   if (!applied) {

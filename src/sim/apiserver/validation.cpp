@@ -15,26 +15,27 @@ std::string quoted(std::string_view text) {
   return json::serialize(json::value(text));
 }
 
-void check_labels(const json::object& metadata, std::vector<FieldError>& complaints) {
+void check_labels(const json::object& metadata, std::vector<FieldError>& field_errors) {
   const auto* labels = metadata.if_contains("labels");
   if (labels == nullptr || labels->is_null()) return;
   if (!labels->is_object()) {
-    complaints.push_back({"metadata.labels", "Invalid value: must be a map of strings", "FieldValueTypeInvalid"});
+    field_errors.push_back({"metadata.labels", "Invalid value: must be a map of strings", "FieldValueTypeInvalid"});
     return;
   }
   for (const auto& [key, value] : labels->get_object()) {
     if (!kube::is_qualified_name(key))
-      complaints.push_back({"metadata.labels",
-                            "Invalid value: " + quoted(key) +
-                                ": name part must consist of alphanumeric characters, '-', '_' or '.', and must start "
-                                "and end with an alphanumeric character",
-                            "FieldValueInvalid"});
+      field_errors.push_back(
+          {"metadata.labels",
+           "Invalid value: " + quoted(key) +
+               ": name part must consist of alphanumeric characters, '-', '_' or '.', and must start "
+               "and end with an alphanumeric character",
+           "FieldValueInvalid"});
     if (!value.is_string() || !kube::is_label_value(value.get_string()))
-      complaints.push_back({"metadata.labels",
-                            "Invalid value: " + json::serialize(value) +
-                                ": a valid label must be an empty string or consist of alphanumeric characters, '-', "
-                                "'_' or '.', and must start and end with an alphanumeric character",
-                            "FieldValueInvalid"});
+      field_errors.push_back({"metadata.labels",
+                              "Invalid value: " + json::serialize(value) +
+                                  ": a valid label must be an empty string or consist of alphanumeric characters, '-', "
+                                  "'_' or '.', and must start and end with an alphanumeric character",
+                              "FieldValueInvalid"});
   }
 }
 
@@ -73,50 +74,51 @@ Outcome<> check_type(const kube::Resource& resource, const json::object& object)
 }
 
 std::vector<FieldError> check_metadata(const kube::Resource& resource, const json::object& object) {
-  std::vector<FieldError> complaints;
+  std::vector<FieldError> field_errors;
   const auto& metadata = object.at("metadata").get_object();
   const auto name = kube::string_at(metadata, {"name"});
   const bool free_name = resource.group == "rbac.authorization.k8s.io";
   if (name.empty()) {
-    complaints.push_back({"metadata.name", "Required value: name or generateName is required", "FieldValueRequired"});
+    field_errors.push_back({"metadata.name", "Required value: name or generateName is required", "FieldValueRequired"});
   } else if (resource.kind == "Namespace" && !kube::is_dns_label(name)) {
-    complaints.push_back({"metadata.name",
-                          "Invalid value: " + quoted(name) +
-                              ": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
-                              "and must start and end with an alphanumeric character",
-                          "FieldValueInvalid"});
+    field_errors.push_back(
+        {"metadata.name",
+         "Invalid value: " + quoted(name) +
+             ": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+             "and must start and end with an alphanumeric character",
+         "FieldValueInvalid"});
   } else if (!free_name && !kube::is_dns_subdomain(name)) {
-    complaints.push_back({"metadata.name",
-                          "Invalid value: " + quoted(name) +
-                              ": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
-                              "'-' or '.', and must start and end with an alphanumeric character",
-                          "FieldValueInvalid"});
+    field_errors.push_back({"metadata.name",
+                            "Invalid value: " + quoted(name) +
+                                ": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
+                                "'-' or '.', and must start and end with an alphanumeric character",
+                            "FieldValueInvalid"});
   }
-  check_labels(metadata, complaints);
+  check_labels(metadata, field_errors);
   if (const auto* owners = metadata.if_contains("ownerReferences"); owners != nullptr && owners->is_array())
     for (std::size_t i = 0; i < owners->get_array().size(); ++i) {
       const auto& owner = owners->get_array()[i];
       for (const char* field : {"apiVersion", "kind", "name", "uid"})
         if (!owner.is_object() || kube::string_at(owner.get_object(), {field}).empty())
-          complaints.push_back({"metadata.ownerReferences[" + std::to_string(i) + "]." + field,
-                                "Invalid value: \"\": must not be empty", "FieldValueInvalid"});
+          field_errors.push_back({"metadata.ownerReferences[" + std::to_string(i) + "]." + field,
+                                  "Invalid value: \"\": must not be empty", "FieldValueInvalid"});
     }
   if (const auto* finalizers = metadata.if_contains("finalizers"); finalizers != nullptr && finalizers->is_array())
     for (const auto& finalizer : finalizers->get_array())
       if (!finalizer.is_string() || !kube::is_qualified_name(finalizer.get_string()))
-        complaints.push_back({"metadata.finalizers",
-                              "Invalid value: " + json::serialize(finalizer) + ": name part must be non-empty",
-                              "FieldValueInvalid"});
-  return complaints;
+        field_errors.push_back({"metadata.finalizers",
+                                "Invalid value: " + json::serialize(finalizer) + ": name part must be non-empty",
+                                "FieldValueInvalid"});
+  return field_errors;
 }
 
 std::vector<FieldError> check_definition(const json::object& definition) {
-  std::vector<FieldError> complaints;
+  std::vector<FieldError> field_errors;
   const auto* spec_value = definition.if_contains("spec");
   const json::object none;
   const auto& spec = spec_value != nullptr && spec_value->is_object() ? spec_value->get_object() : none;
   const auto need = [&](std::string_view field, bool present) {
-    if (!present) complaints.push_back({std::string{field}, "Required value", "FieldValueRequired"});
+    if (!present) field_errors.push_back({std::string{field}, "Required value", "FieldValueRequired"});
   };
   const auto plural = kube::string_at(spec, {"names", "plural"});
   need("spec.group", !kube::string_at(spec, {"group"}).empty());
@@ -124,15 +126,15 @@ std::vector<FieldError> check_definition(const json::object& definition) {
   need("spec.names.kind", !kube::string_at(spec, {"names", "kind"}).empty());
   const auto scope = kube::string_at(spec, {"scope"});
   if (scope != "Namespaced" && scope != "Cluster")
-    complaints.push_back({"spec.scope",
-                          "Unsupported value: " + quoted(scope) + ": supported values: \"Cluster\", \"Namespaced\"",
-                          "FieldValueNotSupported"});
+    field_errors.push_back({"spec.scope",
+                            "Unsupported value: " + quoted(scope) + ": supported values: \"Cluster\", \"Namespaced\"",
+                            "FieldValueNotSupported"});
   const std::string expected = std::string{plural} + "." + std::string{kube::string_at(spec, {"group"})};
   const auto name = kube::string_at(definition, {"metadata", "name"});
   if (name != expected)
-    complaints.push_back({"metadata.name",
-                          "Invalid value: " + quoted(name) + ": must be spec.names.plural+\".\"+spec.group",
-                          "FieldValueInvalid"});
+    field_errors.push_back({"metadata.name",
+                            "Invalid value: " + quoted(name) + ": must be spec.names.plural+\".\"+spec.group",
+                            "FieldValueInvalid"});
   const auto* versions = spec.if_contains("versions");
   int stored = 0;
   if (versions != nullptr && versions->is_array())
@@ -140,13 +142,13 @@ std::vector<FieldError> check_definition(const json::object& definition) {
       const auto* storage = kube::find(version, {"storage"});
       if (storage != nullptr && storage->is_bool() && storage->get_bool()) ++stored;
       if (kube::find(version, {"schema", "openAPIV3Schema"}) == nullptr)
-        complaints.push_back(
+        field_errors.push_back(
             {"spec.versions[0].schema.openAPIV3Schema", "Required value: schemas are required", "FieldValueRequired"});
     }
   if (stored != 1)
-    complaints.push_back({"spec.versions", "Invalid value: must have exactly one version marked as storage version",
-                          "FieldValueInvalid"});
-  return complaints;
+    field_errors.push_back({"spec.versions", "Invalid value: must have exactly one version marked as storage version",
+                            "FieldValueInvalid"});
+  return field_errors;
 }
 
 void fold_string_data(json::object& secret) {

@@ -11,22 +11,22 @@
 
 namespace hubferry::sim {
 
-/// As faults and permissions name it.
+/// The verb's name in faults and permissions.
 std::string_view verb_name(kube::Verb verb);
 
-/// Does the body say what the URL says? Absent apiVersion and kind are fine.
+/// Checks the body's apiVersion and kind, if present, against the URL.
 Outcome<> check_type(const kube::Resource& resource, const json::object& object);
 
-/// The name, labels, annotations, finalizers and owners.
+/// Validates name, labels, finalizers and owner references.
 std::vector<FieldError> check_metadata(const kube::Resource& resource, const json::object& object);
 
-/// What a CustomResourceDefinition must have.
+/// Validates a CustomResourceDefinition.
 std::vector<FieldError> check_definition(const json::object& definition);
 
 /// Moves a Secret's stringData into its data.
 void fold_string_data(json::object& secret);
 
-/// Holds nothing the object back any more from being removed?
+/// True if no finalizer keeps the object from being removed.
 bool is_released(const json::object& object);
 
 }  // namespace hubferry::sim

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t most_items_at_once = 500;
 
-/// Looks before it waits: what came before this coroutine's first turn woke nobody.
-async::Awaitable<> wait_for_news(std::shared_ptr<WatchBuffer> buffer) {
+/// Checks before it waits: an event that came before this coroutine's first turn woke no one.
+async::Awaitable<> wait_for_events(std::shared_ptr<WatchBuffer> buffer) {
   while (buffer->pending.empty() && !buffer->ended && !buffer->overflowed) co_await buffer->waiters.wait();
 }
 
@@ -70,7 +70,7 @@ Watch::Translated Watch::translate_pending() {
     if (!now) type = kube::WatchEventType::deleted;
     kube::Object object = event->object;
     if (!now && event->type == Event::Type::modified) {
-      // It left the selection: the watcher gets the state that it knew, with the version of the change.
+      // It no longer matches the selector: the watcher gets the state that it knew, with the version of the change.
       json::object last = event->previous.json();
       last["metadata"].as_object()["resourceVersion"] = std::to_string(event->version);
       object = kube::Object{std::move(last)};
@@ -86,7 +86,7 @@ async::Awaitable<Outcome<std::vector<WatchItem>>> Watch::next() {
   if (start_.failure) co_return *start_.failure;
   auto& clock = core_->clock();
   while (true) {
-    if (buffer_->ended || said_goodbye_) co_return std::vector<WatchItem>{};
+    if (buffer_->ended || sent_last_) co_return std::vector<WatchItem>{};
     if (!initial_done_) {
       std::vector<WatchItem> items;
       while (sent_initial_ < start_.initial.size() && items.size() < most_items_at_once)
@@ -109,7 +109,7 @@ async::Awaitable<Outcome<std::vector<WatchItem>>> Watch::next() {
     }
     const auto now = clock.now();
     if (now >= ends_) {
-      said_goodbye_ = true;
+      sent_last_ = true;
       if (!start_.bookmarks) co_return std::vector<WatchItem>{};
       std::vector<WatchItem> last{bookmark(false)};
       co_return last;
@@ -120,7 +120,7 @@ async::Awaitable<Outcome<std::vector<WatchItem>>> Watch::next() {
       co_return items;
     }
     const auto until = start_.bookmarks ? std::min(ends_, next_bookmark_) : ends_;
-    co_await async::before_deadline(clock, until, wait_for_news(buffer_));
+    co_await async::before_deadline(clock, until, wait_for_events(buffer_));
   }
 }
 

@@ -18,14 +18,14 @@ struct WatchItem {
   bool initial_events_end = false;
 };
 
-/// An open watch on the server's side: what the HTTP frontend and the direct API read and forward.
+/// The server side of an open watch: the HTTP frontend and the direct API read it and forward its events.
 class Watch {
  public:
   struct Start {
     std::vector<kube::Object> initial;  // sent as ADDED
     bool end_with_bookmark = false;     // after them: k8s.io/initial-events-end
     std::int64_t version = 0;
-    std::optional<StatusError> failure;  // told in the stream, as an ERROR event
+    std::optional<StatusError> failure;  // sent in the stream as an ERROR event
     bool bookmarks = false;
     async::Duration timeout{0};
   };
@@ -35,12 +35,12 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
   ~Watch();
 
-  /// The next items; none when the stream is over: by its timeout, because the server cut it, or because the reader
-  /// was too slow. Errors: what an ERROR event says.
+  /// The next items; none at the end of the stream: by its timeout, because the server cut it, or because the reader
+  /// was too slow. Errors: that of an ERROR event.
   async::Awaitable<Outcome<std::vector<WatchItem>>> next();
-  /// The reader has gone: next() returns.
+  /// The reader has disconnected: next() returns.
   void cut() { buffer_->cut(); }
-  /// Did it end as a broken connection does?
+  /// True if it was cut, as a broken connection.
   [[nodiscard]] bool broken() const { return buffer_->ended; }
 
  private:
@@ -60,7 +60,7 @@ class Watch {
   Start start_;
   std::size_t sent_initial_ = 0;
   bool initial_done_ = false;
-  bool said_goodbye_ = false;
+  bool sent_last_ = false;
   async::TimePoint ends_;
   async::TimePoint next_bookmark_;
 };

@@ -14,7 +14,7 @@ namespace hubferry::sim {
 
 namespace {
 
-constexpr auto patience = std::chrono::seconds{60};
+constexpr auto establish_timeout = std::chrono::seconds{60};
 
 std::vector<kube::json::object> read_embedded() {
   std::vector<kube::json::object> all;
@@ -48,7 +48,7 @@ async::Awaitable<> install_crds(kube::Api& api, CrdSelection selection, kube::En
     if (std::ranges::find(selection.without, kind) == selection.without.end()) wanted.push_back(definition);
   }
   kube::Cache<kube::Object> served{api, kube::resources::custom_resource_definitions, {}, kube::object_decoder(), env};
-  const auto deadline = async::later(env.clock.now(), patience);
+  const auto deadline = async::later(env.clock.now(), establish_timeout);
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
     scope.spawn(served.run());
     for (const auto& definition : wanted) {

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes a C++ file that holds all YAML files of the given folders, and a depfile so that a new file is noticed."""
+"""Writes a C++ file that holds all YAML files of the given directories, and a depfile so that a new file is noticed."""
 
 import pathlib
 import sys
 
-output, depfile, *folders = map(pathlib.Path, sys.argv[1:])
-sources = sorted(path for folder in folders for path in folder.glob("*.yaml"))
+output, depfile, *directories = map(pathlib.Path, sys.argv[1:])
+sources = sorted(path for directory in directories for path in directory.glob("*.yaml"))
 with output.open("w") as out:
     out.write('#include "sim/crds/embedded.hpp"\n\nnamespace hubferry::sim {\n\n')
     out.write("const std::vector<EmbeddedFile>& embedded_crds() {\n")
@@ -17,6 +17,6 @@ with output.open("w") as out:
         literals = "\n".join(f'R"_yaml_({piece})_yaml_"' for piece in pieces)
         out.write(f'      {{"{source.name}", {literals}}},\n')
     out.write("  };\n  return files;\n}\n\n}  // namespace hubferry::sim\n")
-# A folder changes when a file comes or goes; one that does not exist yet shows up in its parent.
-watched = [folder if folder.exists() else folder.parent for folder in folders]
+# A directory changes when a file is added or removed; one that does not exist yet appears in its parent.
+watched = [directory if directory.exists() else directory.parent for directory in directories]
 depfile.write_text(f"{output}: " + " ".join(str(path) for path in [*sources, *watched]) + "\n")

@@ -5,7 +5,7 @@
 
 namespace hubferry::sim {
 
-/// A file that was built into the binary.
+/// A file embedded in the binary.
 struct EmbeddedFile {
   std::string_view name;
   std::string_view content;

@@ -29,7 +29,7 @@ constexpr std::array regions{Region{"Amazon", "eu-west-1"}, Region{"Amazon", "us
 constexpr std::array environments{"production", "staging", "test"};
 constexpr std::array versions{"4.15.37", "4.16.21", "4.17.9"};
 
-/// Makes the objects of one cluster; what varies is drawn from a generator of its own.
+/// Creates the objects of one cluster; what varies is drawn from a generator of its own.
 class ClusterObjects {
  public:
   ClusterObjects(std::string name, async::Random random, async::WallTime now)
@@ -56,7 +56,7 @@ class ClusterObjects {
     add(resources::config_maps, std::move(settings));
   }
 
-  /// As Hive leaves a cluster that it installed.
+  /// The objects of a cluster that Hive installed.
   void add_installation() {
     add_secret(name_ + "-admin-password", {"password", "username"}, 24);
     add_secret(name_ + "-admin-kubeconfig", {"kubeconfig", "raw-kubeconfig"}, 600);
@@ -79,7 +79,7 @@ class ClusterObjects {
     add(ocm::cluster_deployments, std::move(deployment), std::move(status));
   }
 
-  /// As a cluster that was installed from an image on machines of its own.
+  /// The objects of a cluster that was installed from an image on bare metal.
   void add_machines() {
     const auto machines = 1 + random_.below(3);
     for (std::uint64_t i = 0; i < machines; ++i) {
@@ -246,7 +246,7 @@ std::vector<std::string> fleet_names(const FleetPlan& plan) {
 }
 
 std::vector<FleetObject> fleet_objects(const FleetPlan& plan, std::size_t index, async::WallTime now) {
-  // Each cluster draws from a generator of its own: whether others exist makes no difference to it.
+  // Each cluster has a generator of its own, so that its objects do not depend on other clusters.
   async::Random random{plan.seed ^ ((plan.first + index) * 0x9E3779B97F4A7C15ULL)};
   const bool installed = random.chance(plan.installed);
   const bool bare_metal = random.chance(plan.bare_metal);

@@ -11,7 +11,7 @@ using async::Awaitable;
 
 namespace {
 
-// As Open Cluster Management would draw it: the same for every run of one seed, and for a credential made beforehand.
+// As Open Cluster Management generates it, but the same for every run, and for a credential issued in advance.
 constexpr const char* agent_name = "fleet";
 
 }  // namespace
@@ -46,7 +46,7 @@ FleetAgents::FleetAgents(const Network& network, FleetOptions options, kube::Env
 FleetAgents::~FleetAgents() = default;
 
 void FleetAgents::add(FleetMember member) {
-  if (clusters_.contains(member.cluster)) throw std::invalid_argument("there are two clusters " + member.cluster);
+  if (clusters_.contains(member.cluster)) throw std::invalid_argument("duplicate cluster name " + member.cluster);
   klusterlet::AgentOptions options;
   options.allow_plain_http = true;
   options.cluster_name = member.cluster;
@@ -71,7 +71,7 @@ Awaitable<> FleetAgents::run() {
   auto body = [this](async::TaskScope& scope) -> Awaitable<> {
     scope_ = &scope;
     for (const auto& [name, cluster] : clusters_) scope.spawn(live(cluster));
-    // The body is what keeps an empty fleet waiting for its first cluster.
+    // Keeps an empty fleet running until its first cluster is added.
     co_await env_.clock.sleep_until(async::never);
   };
   struct ForgetScope {

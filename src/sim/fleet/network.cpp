@@ -44,7 +44,7 @@ bool is_trusted(Core& core, const std::string& url, const kube::ClientConfig& co
   return config.ca_pem.find(core.authority().certificate_pem()) != std::string::npos;
 }
 
-/// Who the configuration says it is, asked at each call.
+/// Authenticates the configuration's credential, at each call.
 Identify identify_by(const std::shared_ptr<Core>& core, const kube::ClientConfig& config) {
   if (!config.token.empty()) return [core = core.get(), token = config.token] { return core->authenticate(token); };
   auto certified = core->authority().identify(config.client_certificate_pem, config.client_key_pem);
@@ -59,9 +59,9 @@ Identify identify_by(const std::shared_ptr<Core>& core, const kube::ClientConfig
 }  // namespace
 
 void Network::add(const std::string& url, Server& server) {
-  const auto spelled = kube::parse_server_url(url).text();
-  servers_[spelled] = server.core();
-  urls_.try_emplace(server.core().get(), spelled);
+  const auto normalized = kube::parse_server_url(url).text();
+  servers_[normalized] = server.core();
+  urls_.try_emplace(server.core().get(), normalized);
 }
 
 std::shared_ptr<kube::Api> Network::connect(const kube::ClientConfig& config) const {

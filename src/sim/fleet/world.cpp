@@ -32,7 +32,7 @@ HubSetOptions hub_options(const WorldOptions& world) {
 FleetOptions agent_options(const WorldOptions& world) {
   FleetOptions options;
   options.connection_timeout = world.hub_connection_timeout;
-  // A few milliseconds each: so that the loop stays free for others meanwhile. Well below the life of a lease.
+  // A few milliseconds each, so that the loop is not blocked. Well below the duration of a lease.
   options.start_spread =
       std::min<async::Duration>(world.clusters * std::chrono::milliseconds{10}, std::chrono::minutes{2});
   return options;
@@ -49,21 +49,21 @@ class World::State {
     names.insert(names.end(), options.hubs.begin(), options.hubs.end());
     std::vector<HubSite> sites;
     for (const auto& name : names) {
-      WorldServer place;
-      place.name = name;
+      WorldServer entry;
+      entry.name = name;
       Options server = options.server;
       server.name = name;
       server.seed = random.next();
-      place.server = std::make_unique<Server>(std::move(server), env_);
-      guard_acceptance(*place.server);
-      if (options.http) place.frontend = open_frontend(*place.server, executor);
-      network.add(place.frontend != nullptr ? place.frontend->url() : "https://" + name + ".sim", *place.server);
-      place.admin = network.config_for(*place.server, admin());
-      sites.push_back({name, &place.server->api(), place.admin});
-      places.push_back(std::move(place));
+      entry.server = std::make_unique<Server>(std::move(server), env_);
+      guard_acceptance(*entry.server);
+      if (options.http) entry.frontend = open_frontend(*entry.server, executor);
+      network.add(entry.frontend != nullptr ? entry.frontend->url() : "https://" + name + ".sim", *entry.server);
+      entry.admin = network.config_for(*entry.server, admin());
+      sites.push_back({name, &entry.server->api(), entry.admin});
+      servers.push_back(std::move(entry));
     }
     hubs = std::make_unique<HubSet>(std::move(sites), hub_options(options), env_);
-    // What thousands of agents have to say would drown everything else.
+    // The logs of thousands of agents would hide everything else.
     const kube::Env quiet{env_.clock, env_.random, env_.metrics, obs::Logger{}};
     agents = std::make_unique<FleetAgents>(network, agent_options(options), quiet);
   }
@@ -71,15 +71,15 @@ class World::State {
   async::Awaitable<> build() {
     co_await hubs->build();
     if (options.agents) add_agents();
-    for (auto& place : places) options.faults.apply(place.name, place.server->faults());
+    for (auto& entry : servers) options.faults.apply(entry.name, entry.server->faults());
   }
 
   async::Awaitable<> run() {
     auto body = [this](async::TaskScope& scope) -> async::Awaitable<> {
-      for (auto& place : places)
-        if (place.frontend != nullptr) scope.spawn(place.frontend->serve());
+      for (auto& entry : servers)
+        if (entry.frontend != nullptr) scope.spawn(entry.frontend->serve());
       scope.spawn(hubs->run());
-      // Agents of clusters that the hub has not looked at yet would be refused.
+      // Agents of clusters that the hub has not processed yet would be rejected.
       co_await hubs->wait_settled();
       scope.spawn(agents->run());
     };
@@ -87,21 +87,21 @@ class World::State {
   }
 
   WorldServer& find(const std::string& name) {
-    for (auto& place : places)
-      if (place.name == name) return place;
-    throw std::out_of_range("there is no server " + name);
+    for (auto& entry : servers)
+      if (entry.name == name) return entry;
+    throw std::out_of_range("unknown server " + name);
   }
 
   WorldOptions options;
   Network network;
-  std::vector<WorldServer> places;  // the global hub first
+  std::vector<WorldServer> servers;  // the global hub first
   std::unique_ptr<HubSet> hubs;
   std::unique_ptr<FleetAgents> agents;
 
  private:
   std::unique_ptr<HttpFrontend> open_frontend(Server& server, const async::Executor& executor) {
     HttpOptions frontend = *options.http;
-    if (frontend.port != 0) frontend.port = static_cast<std::uint16_t>(frontend.port + places.size());
+    if (frontend.port != 0) frontend.port = static_cast<std::uint16_t>(frontend.port + servers.size());
     if (!frontend.tls) frontend.anonymous = admin();
     return std::make_unique<HttpFrontend>(server, executor, std::move(frontend));
   }
@@ -163,13 +163,13 @@ const WorldOptions& World::options() const {
 
 std::vector<std::string> World::servers() const {
   std::vector<std::string> names;
-  for (const auto& place : state_->places) names.push_back(place.name);
+  for (const auto& entry : state_->servers) names.push_back(entry.name);
   return names;
 }
 
 std::string World::timeline() const {
   std::vector<const Server*> servers;
-  for (const auto& place : state_->places) servers.push_back(place.server.get());
+  for (const auto& entry : state_->servers) servers.push_back(entry.server.get());
   return "seed " + std::to_string(state_->options.seed) + "\n" + merged_timeline(servers);
 }
 

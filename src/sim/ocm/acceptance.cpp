@@ -15,7 +15,7 @@ std::string_view accepted_status(const Object& cluster) {
   return condition != nullptr ? kube::string_at(*condition, {"status"}) : std::string_view{};
 }
 
-/// Does the difference concern this controller? Agents write status every minute, which does not.
+/// True if the difference concerns this controller. The status that agents write every minute does not.
 bool acceptance_differs(const Object& old, const Object& now) {
   const auto same = [&](std::initializer_list<std::string_view> path) {
     const auto* before = old.find(path);
@@ -30,21 +30,21 @@ kube::Condition accepted_condition(kube::ConditionStatus status, const char* rea
   return {ocm::names::accepted, status, reason, std::move(message), 0};
 }
 
-/// Lets clusters in and shuts them out: namespace, permissions, and the condition that tells about it.
+/// Accepts and denies clusters: namespace, permissions, and the condition HubAcceptedManagedCluster.
 class Acceptance final : public HubController {
  public:
   explicit Acceptance(HubContext& hub) : HubController(hub, "acceptance") {
     follow(hub.clusters, [this](const Key& key, const auto& old, const auto& now) {
       if (now != nullptr && (old == nullptr || acceptance_differs(*old, *now))) queue_.add(key);
     });
-    // A namespace that went is made anew; a denial waits until the last work has gone.
+    // A deleted namespace is created again; a denial waits until the last work is deleted.
     follow(hub.namespaces, [this](const Key& key, const auto&, const auto& now) {
       if (now == nullptr || now->is_being_deleted()) queue_.add(key);
     });
     follow(hub.works, [this](const Key& key, const auto&, const auto& now) {
       if (now == nullptr && !hub_.has_works(key.ns)) queue_.add(cluster_key(key.ns));
     });
-    // Automatic acceptance was perhaps switched on.
+    // Automatic acceptance may have been switched on.
     follow(hub.managers, [this](const Key&, const auto&, const auto&) {
       if (!approves_automatically(hub_)) return;
       hub_.clusters.for_each([&](const Key& key, const auto& cluster) {
@@ -61,7 +61,7 @@ class Acceptance final : public HubController {
       auto done = co_await accept(*cluster);
       co_return done;
     }
-    // Once only: whoever was accepted before and is not now was denied by somebody.
+    // Only once: a cluster that was accepted before and is not now was denied by an administrator.
     const bool is_new = cluster->annotation(ocm::names::accepted_on_annotation).empty() &&
                         kube::find_condition(*cluster, ocm::names::accepted) == nullptr;
     if (is_new && approves_automatically(hub_)) {
@@ -93,10 +93,10 @@ class Acceptance final : public HubController {
     const std::string name{cluster.name()};
     auto done = co_await prepare(cluster);
     if (!done) {
-      // What passes by itself is no news for the condition.
-      const bool lasting =
+      // Transient errors are not reported in the condition.
+      const bool permanent =
           done.error().kind == kube::ErrorKind::forbidden || done.error().kind == kube::ErrorKind::invalid;
-      if (lasting) {
+      if (permanent) {
         auto condition = accepted_condition(kube::ConditionStatus::no, "Error", done.error().message);
         co_await hub_.set_condition(cluster, condition);
       }
@@ -107,14 +107,14 @@ class Acceptance final : public HubController {
         accepted_condition(kube::ConditionStatus::yes, "HubClusterAdminAccepted", "Accepted by hub cluster admin");
     const auto current = hub_.clusters.get(cluster_key(name));
     if (current != nullptr) cluster = *current;
-    auto told = co_await hub_.set_condition(cluster, condition);
-    if (told)
-      hub_.tell(cluster, kube::EventType::normal, "ManagedClusterAccepted",
-                "managed cluster " + name + " is accepted by hub cluster admin");
-    co_return told;
+    auto reported = co_await hub_.set_condition(cluster, condition);
+    if (reported)
+      hub_.record_event(cluster, kube::EventType::normal, "ManagedClusterAccepted",
+                        "managed cluster " + name + " is accepted by hub cluster admin");
+    co_return reported;
   }
 
-  /// All that an accepted cluster needs on its hub.
+  /// Creates everything that an accepted cluster needs on its hub.
   Awaitable<Done> prepare(Object cluster) {
     const std::string name{cluster.name()};
     if (!kube::has_finalizer(cluster, cleanup_finalizer)) {
@@ -127,9 +127,9 @@ class Acceptance final : public HubController {
     auto made = co_await ensure(hub_.api, resources::namespaces, std::move(space));
     if (!made) co_return made.error();
     if (made->object.is_being_deleted()) {
-      auto released = co_await release_work_binding(name);  // it would hold the namespace for ever
-      if (!released) co_return released.error();
-      co_return still_going("namespace " + name);
+      auto unblocked = co_await unblock_work_binding(name);  // it would block the deletion of the namespace
+      if (!unblocked) co_return unblocked.error();
+      co_return still_deleting("namespace " + name);
     }
     auto role = co_await ensure(hub_.api, resources::cluster_roles, agent_permissions::accepted_role(name));
     if (!role) co_return role.error();
@@ -141,10 +141,10 @@ class Acceptance final : public HubController {
     auto work = co_await ensure(hub_.api, resources::role_bindings, agent_permissions::work_binding(name));
     if (!work) co_return work.error();
     if (!work->object.is_being_deleted()) co_return Done{};
-    // Denied before, and held by works: let go, and made anew.
-    auto released = co_await release_work_binding(name);
-    if (!released) co_return released.error();
-    co_return still_going("the old RoleBinding for works");
+    // Denied before, and kept by its works: delete it, and create it again.
+    auto unblocked = co_await unblock_work_binding(name);
+    if (!unblocked) co_return unblocked.error();
+    co_return still_deleting("the old RoleBinding for works");
   }
 
   Awaitable<Done> deny(Object cluster) {
@@ -157,27 +157,27 @@ class Acceptance final : public HubController {
     const Key work_key{name, agent_permissions::work_binding_name(name)};
     auto work = co_await ensure_gone(hub_.api, resources::role_bindings, work_key);
     if (!work) co_return work.error();
-    if (hub_.has_works(name)) co_return Done{};  // comes again when the last one is gone
-    auto released = co_await release_work_binding(name);
-    if (!released) co_return released.error();
+    if (hub_.has_works(name)) co_return Done{};  // reconciled again when the last one is deleted
+    auto unblocked = co_await unblock_work_binding(name);
+    if (!unblocked) co_return unblocked.error();
     auto condition =
         accepted_condition(kube::ConditionStatus::no, "HubClusterAdminDenied", "Denied by hub cluster admin");
-    auto told = co_await hub_.set_condition(cluster, condition);
-    if (told)
-      hub_.tell(cluster, kube::EventType::normal, "ManagedClusterDenied",
-                "managed cluster " + name + " is denied by hub cluster admin");
-    co_return told;
+    auto reported = co_await hub_.set_condition(cluster, condition);
+    if (reported)
+      hub_.record_event(cluster, kube::EventType::normal, "ManagedClusterDenied",
+                        "managed cluster " + name + " is denied by hub cluster admin");
+    co_return reported;
   }
 
-  Awaitable<Done> release_work_binding(std::string name) {
+  Awaitable<Done> unblock_work_binding(std::string name) {
     Key key{name, agent_permissions::work_binding_name(name)};
-    auto released =
+    auto unblocked =
         co_await kube::remove_finalizer(hub_.api, resources::role_bindings, key, agent_permissions::work_finalizer);
-    if (!released) co_return released.error();
+    if (!unblocked) co_return unblocked.error();
     co_return Done{};
   }
 
-  static kube::Error still_going(const std::string& what) {
+  static kube::Error still_deleting(const std::string& what) {
     return {kube::ErrorKind::retry_later, 0, {}, what + " is still being deleted", std::nullopt};
   }
 };

@@ -4,10 +4,10 @@
 
 #include "hubferry/kube/object.hpp"
 
-/// The RBAC objects by which a hub lets an agent do its work, and no more.
+/// The RBAC objects with the permissions of an agent on its hub.
 namespace hubferry::sim::agent_permissions {
 
-/// Works of a denied cluster are still looked after: this holds the permission for it until they are gone.
+/// The works of a denied cluster are still processed: this finalizer keeps the permission until they are deleted.
 inline constexpr const char* work_finalizer = "cluster.open-cluster-management.io/manifest-work-cleanup";
 inline constexpr const char* registration_role = "open-cluster-management:managedcluster:registration";
 inline constexpr const char* work_role = "open-cluster-management:managedcluster:work";
@@ -20,18 +20,18 @@ std::string role_name(const std::string& cluster);
 std::string registration_binding_name(const std::string& cluster);
 std::string work_binding_name(const std::string& cluster);
 
-/// What an accepted cluster may do outside of its namespace.
+/// Permissions of an accepted cluster outside of its namespace.
 kube::json::object accepted_role(const std::string& cluster);
-/// What is left to a denied one: it may see that it is denied.
+/// Permissions of a denied one: it may read that it is denied.
 kube::json::object denied_role(const std::string& cluster);
 kube::json::object role_binding(const std::string& cluster);
 kube::json::object registration_binding(const std::string& cluster);
 kube::json::object work_binding(const std::string& cluster);
 
-// The same for all clusters: what is allowed within a cluster's namespace.
+// Shared by all clusters: permissions within a cluster's namespace.
 kube::json::object shared_registration_role();
 kube::json::object shared_work_role();
-/// What a bootstrap credential may do.
+/// Permissions of a bootstrap credential.
 kube::json::object bootstrap_role(const std::string& name);
 
 }  // namespace hubferry::sim::agent_permissions

@@ -7,8 +7,8 @@ namespace hubferry::sim {
 
 namespace {
 
-/// A cluster is given up after this many lease periods without a heartbeat; its clock is out of sync when it differs by
-/// as much.
+/// A cluster is Unknown after this many lease durations without a heartbeat; its clock is out of sync when it differs
+/// by as much.
 constexpr int lease_periods = 5;
 
 /// When the lease was last renewed; nothing if it has no valid renewTime.
@@ -31,20 +31,20 @@ bool was_reviewed(const Object& cluster) {
   return kube::find_condition(cluster, ocm::names::accepted) != nullptr;
 }
 
-/// Does the difference concern this controller?
+/// True if the difference concerns this controller.
 bool availability_differs(const Object& old, const Object& now) {
   return was_reviewed(old) != was_reviewed(now) || lease_duration(old) != lease_duration(now) ||
          old.is_being_deleted() != now.is_being_deleted() || available_status(old) != available_status(now) ||
          old.uid() != now.uid();
 }
 
-/// Creates the lease that an agent renews, and says Unknown when it does so no more. It never says True: the agent
-/// does.
+/// Creates the lease that an agent renews, and sets Available to Unknown when the lease expires. Only the agent sets it
+/// to True.
 class Availability final : public HubController {
  public:
   explicit Availability(HubContext& hub) : HubController(hub, "availability") {
     follow(hub.clusters, [this](const Key& key, const auto& old, const auto& now) {
-      if (old != nullptr && now != nullptr && available_status(*old) != available_status(*now)) tell(*now);
+      if (old != nullptr && now != nullptr && available_status(*old) != available_status(*now)) record_change(*now);
       if (now != nullptr && (old == nullptr || availability_differs(*old, *now))) queue_.add(key);
     });
     follow(hub.namespaces, [this](const Key& key, const auto& old, const auto& now) {
@@ -60,7 +60,7 @@ class Availability final : public HubController {
     const auto lease = hub_.leases.get(ocm::lease_key(key.name));
     if (lease == nullptr) {
       if (cluster->is_being_deleted()) {
-        auto lost = co_await say_unknown(*cluster);
+        auto lost = co_await set_unknown(*cluster);
         co_return lost;
       }
       auto made = co_await create_lease(key.name);
@@ -75,7 +75,7 @@ class Availability final : public HubController {
       co_return Done{};
     }
     queue_.add_after(key, grace);
-    auto lost = co_await say_unknown(*cluster);
+    auto lost = co_await set_unknown(*cluster);
     co_return lost;
   }
 
@@ -86,12 +86,12 @@ class Availability final : public HubController {
                        {"spec", json::object{{"holderIdentity", ocm::names::cluster_lease},
                                              {"renewTime", async::format_micro_time(hub_.env.clock.wall_now())}}}};
     const auto space = hub_.namespaces.get(cluster_key(cluster));
-    if (space == nullptr || space->is_being_deleted()) co_return Done{};  // its arrival wakes us
+    if (space == nullptr || space->is_being_deleted()) co_return Done{};  // reconciled again when it is created
     auto made = co_await ensure_exists(hub_.api, kube::resources::leases, std::move(lease));
     co_return made;
   }
 
-  Awaitable<Done> say_unknown(Object cluster) {
+  Awaitable<Done> set_unknown(Object cluster) {
     if (available_status(cluster) == "Unknown") co_return Done{};
     kube::Condition condition{ocm::names::available, kube::ConditionStatus::unknown, "ManagedClusterLeaseUpdateStopped",
                               "Registration agent stopped updating its lease.", 0};
@@ -99,24 +99,24 @@ class Availability final : public HubController {
     co_return written;
   }
 
-  /// One event for each change, whoever made it.
-  void tell(const Object& cluster) {
+  /// One event for each change, by the agent or by the hub.
+  void record_change(const Object& cluster) {
     const auto status = available_status(cluster);
     if (status == "True")
-      hub_.tell(cluster, kube::EventType::normal, "Available", "The managed cluster is available");
+      hub_.record_event(cluster, kube::EventType::normal, "Available", "The managed cluster is available");
     else if (status == "False")
-      hub_.tell(cluster, kube::EventType::warning, "Unavailable", "The managed cluster is not available");
+      hub_.record_event(cluster, kube::EventType::warning, "Unavailable", "The managed cluster is not available");
     else if (status == "Unknown")
-      hub_.tell(cluster, kube::EventType::warning, "AvailableUnknown",
-                "The managed cluster's registration agent has stopped updating its lease");
+      hub_.record_event(cluster, kube::EventType::warning, "AvailableUnknown",
+                        "The managed cluster's registration agent has stopped updating its lease");
   }
 };
 
-/// Compares the time that a heartbeat carries with the hub's own.
+/// Compares the renewTime of a heartbeat with the hub's clock.
 class ClockCheck final : public HubController {
  public:
   explicit ClockCheck(HubContext& hub) : HubController(hub, "clock-check") {
-    // Only a heartbeat that arrives now says something about clocks: a lease that was found at the start may be old.
+    // Only a heartbeat that arrives now can be compared: a lease from the initial list may be old.
     follow(hub.leases, [this](const Key& key, const auto& old, const auto& now) {
       if (now != nullptr && hub_.leases.synced() && (old == nullptr || renew_time(*old) != renew_time(*now)))
         queue_.add(cluster_key(key.ns));

@@ -18,7 +18,7 @@ constexpr std::string_view common_group = "system:open-cluster-management:manage
 constexpr std::string_view agent_signer = "kubernetes.io/kube-apiserver-client";
 constexpr std::string_view pem_begin = "-----BEGIN CERTIFICATE REQUEST-----";
 
-/// A CertificateSigningRequest by which the agent of a cluster asks for its identity.
+/// A CertificateSigningRequest of a cluster's agent.
 struct AgentRequest {
   std::string cluster;
   std::string agent;
@@ -40,7 +40,7 @@ std::optional<Subject> read_subject(const std::string& pem) {
   return Subject{openssl::entries_of(name, NID_commonName), openssl::entries_of(name, NID_organizationName)};
 }
 
-/// "…:<cluster>:<agent>", both parts there and no more.
+/// "…:<cluster>:<agent>", exactly these two parts.
 std::optional<AgentRequest> parse_common_name(const std::string& text) {
   if (!text.starts_with(subject_prefix)) return std::nullopt;
   const std::string parts = text.substr(subject_prefix.size());
@@ -51,9 +51,9 @@ std::optional<AgentRequest> parse_common_name(const std::string& text) {
   return found;
 }
 
-/// Whose request it is, when its label, its signer and its subject all say the same; else nothing, and it is left for
-/// people to decide. Exact: a cluster must not get the certificate of another whose name begins with its own.
-std::optional<AgentRequest> recognise_request(const kube::Object& request) {
+/// Recognizes a request if its label, signer and subject agree; otherwise it is left for an administrator. The
+/// comparison is exact: a cluster must not get the certificate of another whose name begins with its own.
+std::optional<AgentRequest> recognize_request(const kube::Object& request) {
   const std::string cluster{request.label(ocm::names::cluster_name_label)};
   if (cluster.empty() || request.string_at({"spec", "signerName"}) != agent_signer) return std::nullopt;
   const auto pem = kube::decode_base64(request.string_at({"spec", "request"}));
@@ -78,7 +78,7 @@ bool is_decided(const Object& request) {
   return false;
 }
 
-/// May the requester renew? Asked in the requester's own name.
+/// Checks whether the requester may renew, as the requester.
 json::object renewal_review(const Object& request) {
   json::object spec{{"user", request.string_at({"spec", "username"})},
                     {"resourceAttributes", json::object{{"group", "register.open-cluster-management.io"},
@@ -90,14 +90,14 @@ json::object renewal_review(const Object& request) {
   return {{"spec", std::move(spec)}};
 }
 
-/// Approves the certificate requests of agents that may have what they ask for.
+/// Approves the certificate requests of agents that are entitled to them.
 class CertificateApproval final : public HubController {
  public:
   explicit CertificateApproval(HubContext& hub) : HubController(hub, "certificate-approval") {
     follow(hub.requests, [this](const Key& key, const auto& old, const auto& now) {
       if (old == nullptr && now != nullptr) queue_.add(key);
     });
-    // Somebody else may be trusted now.
+    // The list of trusted users may have changed.
     follow(hub.managers, [this](const Key&, const auto&, const auto&) {
       hub_.requests.for_each([&](const Key& key, const auto& request) {
         if (!is_decided(*request)) queue_.add(key);
@@ -109,7 +109,7 @@ class CertificateApproval final : public HubController {
   Awaitable<Done> reconcile(Key key) override {
     const auto request = hub_.requests.get(key);
     if (request == nullptr || is_decided(*request)) co_return Done{};
-    const auto agent = recognise_request(*request);
+    const auto agent = recognize_request(*request);
     if (!agent) co_return Done{};
     bool approved = false;
     const bool renewal = request->string_at({"spec", "username"}) == agent->common_name;
@@ -126,7 +126,7 @@ class CertificateApproval final : public HubController {
     co_return done;
   }
 
-  /// Is this one of the users whose first certificates need no human?
+  /// True for users whose first certificates are approved automatically.
   [[nodiscard]] bool trusts(std::string_view user) const {
     if (!approves_automatically(hub_)) return false;
     const auto manager = hub_.managers.get(cluster_key(hub_names::cluster_manager));

@@ -10,7 +10,7 @@ namespace {
 
 namespace resources = kube::resources;
 
-/// Clears up behind a ManagedCluster that is being deleted, then lets it go.
+/// Deletes what the hub created for a ManagedCluster that is being deleted, then removes its finalizer.
 class Deletion final : public HubController {
  public:
   explicit Deletion(HubContext& hub) : HubController(hub, "deletion") {
@@ -33,21 +33,21 @@ class Deletion final : public HubController {
     if (!bound) co_return bound.error();
     auto allowed = co_await ensure_gone(hub_.api, resources::cluster_roles, role);
     if (!allowed) co_return allowed.error();
-    // Nobody is left who could look after works: their permission must not hold the namespace.
+    // No agent is left to process works: their permission must not block the deletion of the namespace.
     const Key work{name, agent_permissions::work_binding_name(name)};
-    auto released =
+    auto unblocked =
         co_await kube::remove_finalizer(hub_.api, resources::role_bindings, work, agent_permissions::work_finalizer);
-    if (!released) co_return released.error();
+    if (!unblocked) co_return unblocked.error();
     auto space = co_await hub_.api.get(resources::namespaces, key);
     if (!space && space.error().kind != kube::ErrorKind::not_found) co_return space.error();
-    // A namespace without the label was there before the cluster, and belongs to somebody else.
+    // A namespace without the label existed before the cluster, and is not ours.
     if (space && space->label(ocm::names::cluster_name_label) == name) {
       auto gone = co_await ensure_gone(hub_.api, resources::namespaces, key);
       if (!gone) co_return gone.error();
-      co_return Done{};  // comes again when it has gone
+      co_return Done{};  // reconciled again when it is deleted
     }
-    auto let_go = co_await kube::remove_finalizer(hub_.api, ocm::managed_clusters, key, cleanup_finalizer);
-    if (!let_go) co_return let_go.error();
+    auto removed = co_await kube::remove_finalizer(hub_.api, ocm::managed_clusters, key, cleanup_finalizer);
+    if (!removed) co_return removed.error();
     co_return Done{};
   }
 };

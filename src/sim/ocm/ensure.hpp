@@ -4,13 +4,13 @@
 
 namespace hubferry::sim {
 
-/// Creates `wanted`, or brings its fields into the object that is there; other fields stay. Lists are replaced whole.
+/// Creates `wanted`, or merges its fields into the existing object; other fields stay. Lists are replaced as a whole.
 kube::Awaitable<kube::Result<kube::Written>> ensure(kube::Api& api, kube::Resource resource, kube::json::object wanted);
 
-/// Creates it unless there is one of that name, which stays as it is.
+/// Creates it; an existing object of that name is not changed.
 kube::Awaitable<kube::Result<>> ensure_exists(kube::Api& api, kube::Resource resource, kube::json::object wanted);
 
-/// Deletes; an object that is not there is a success.
+/// Deletes; succeeds if there is no such object.
 kube::Awaitable<kube::Result<>> ensure_gone(kube::Api& api, kube::Resource resource, kube::Key key);
 
 }  // namespace hubferry::sim

@@ -15,7 +15,7 @@ kube::EventRecorderOptions recorder_options(const HubOptions& options) {
   kube::EventRecorderOptions recorder;
   recorder.controller = "open-cluster-management.io/hub";
   recorder.instance = options.name;
-  // A whole fleet may change its state at once.
+  // A whole fleet may change its state at the same time.
   recorder.most_waiting = 20'000;
   recorder.most_known = 40'000;
   return recorder;
@@ -78,12 +78,13 @@ Awaitable<> HubContext::wait_synced() {
     co_await cache->wait_synced();
 }
 
-void HubContext::tell(const Object& cluster, kube::EventType type, std::string_view reason, std::string_view note) {
-  // Its namespace goes with it, and takes nothing any more.
+void HubContext::record_event(const Object& cluster, kube::EventType type, std::string_view reason,
+                              std::string_view message) {
+  // Its namespace is being deleted too, and rejects new objects.
   if (cluster.is_being_deleted()) return;
   auto about = kube::reference_to(ocm::managed_clusters, cluster);
   about.ns = about.name;
-  events.event(about, type, reason, "Reconcile", note);
+  events.event(about, type, reason, "Reconcile", message);
 }
 
 Awaitable<Done> HubContext::set_condition(Object cluster, kube::Condition condition) {
@@ -109,8 +110,8 @@ bool is_accepted(const Object& cluster) {
 
 std::chrono::seconds lease_duration(const Object& cluster) {
   const auto* seconds = cluster.find({"spec", "leaseDurationSeconds"});
-  const bool told = seconds != nullptr && seconds->is_int64() && seconds->get_int64() > 0;
-  return std::chrono::seconds{told ? seconds->get_int64() : 60};
+  const bool is_set = seconds != nullptr && seconds->is_int64() && seconds->get_int64() > 0;
+  return std::chrono::seconds{is_set ? seconds->get_int64() : 60};
 }
 
 bool approves_automatically(const HubContext& hub) {

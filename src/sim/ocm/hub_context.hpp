@@ -12,11 +12,11 @@ namespace json = kube::json;
 using kube::Awaitable;
 using kube::Key;
 using kube::Object;
-/// How a step ended: well, or why not.
+/// The result of a reconcile.
 using Done = kube::Result<void>;
 using ObjectCache = kube::Cache<Object>;
 
-/// Holds a deleted ManagedCluster until everything that the hub made for it is gone.
+/// Keeps a deleted ManagedCluster until everything that the hub created for it is deleted.
 inline constexpr const char* cleanup_finalizer = "cluster.open-cluster-management.io/api-resource-cleanup";
 
 inline constexpr const char* unreachable_taint = "cluster.open-cluster-management.io/unreachable";
@@ -24,19 +24,19 @@ inline constexpr const char* unavailable_taint = "cluster.open-cluster-managemen
 inline constexpr const char* skip_clock_check_annotation =
     "registration.open-cluster-management.io/skip-clock-sync-check";
 
-/// What the controllers of one hub share: the server, copies of what they look at, and the voice for events.
-/// Objects are kept whole: on a simulated server the copies cost nothing, since the store's own objects are shared.
+/// What the controllers of one hub share: the API, the caches and the event recorder.
+/// Objects are cached undecoded: on a simulated server that costs nothing, since the store's own objects are shared.
 class HubContext {
  public:
   HubContext(kube::Api& server, HubOptions settings, kube::Env environment);
 
-  /// Keeps the caches and writes events, until cancelled.
+  /// Runs the caches and the event recorder until cancelled.
   Awaitable<> follow();
   Awaitable<> wait_synced();
 
-  /// Tells about a cluster, in its namespace as upstream does. Nothing about one that is being deleted.
-  void tell(const Object& cluster, kube::EventType type, std::string_view reason, std::string_view note);
-  /// Writes a condition of a ManagedCluster, unless it is as wanted.
+  /// Records an event on a cluster, in its namespace as upstream does. Not for one that is being deleted.
+  void record_event(const Object& cluster, kube::EventType type, std::string_view reason, std::string_view message);
+  /// Writes a condition of a ManagedCluster unless it is set already.
   Awaitable<Done> set_condition(Object cluster, kube::Condition condition);
   [[nodiscard]] bool has_works(const std::string& cluster) const;
 
@@ -54,18 +54,18 @@ class HubContext {
   ObjectCache placements;
   ObjectCache decisions;
   kube::EventRecorder events;
-  async::WaitList progress;  // woken when a controller has run out of work
+  async::WaitList progress;  // woken when a controller becomes idle
 };
 
-/// Who a bare cluster name is, as a key of cluster-scoped objects.
+/// The key of a cluster-scoped object with the cluster's name.
 inline Key cluster_key(std::string_view name) {
   return {{}, std::string{name}};
 }
 
 bool is_accepted(const Object& cluster);
-/// 60 where the cluster does not say.
+/// 60 seconds if the cluster does not set it.
 std::chrono::seconds lease_duration(const Object& cluster);
-/// Is the feature gate ManagedClusterAutoApproval on?
+/// True if the feature gate ManagedClusterAutoApproval is on.
 bool approves_automatically(const HubContext& hub);
 
 }  // namespace hubferry::sim

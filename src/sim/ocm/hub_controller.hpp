@@ -5,7 +5,7 @@
 
 namespace hubferry::sim {
 
-/// One controller of a hub: watches put keys into its queue, and each key is brought into its wanted state.
+/// One controller of a hub: watches add keys to its work queue, and each key is reconciled.
 /// Lifetime: `hub` outlives it.
 class HubController {
  public:
@@ -14,15 +14,15 @@ class HubController {
   HubController& operator=(const HubController&) = delete;
   virtual ~HubController() = default;
 
-  /// Works until cancelled. What fails is tried again, ever more slowly.
+  /// Runs until cancelled. Failed reconciles are requeued with backoff.
   Awaitable<> run();
   [[nodiscard]] bool is_idle() const { return queue_.size() == 0 && queue_.processing() == 0; }
 
  protected:
-  /// Idempotent; looks at the present state only.
+  /// Idempotent and level-triggered.
   virtual Awaitable<Done> reconcile(Key key) = 0;
 
-  /// Calls `handler` for each change in `cache`, as long as this controller lives.
+  /// Calls `handler` for each change in `cache`, for the lifetime of this controller.
   void follow(ObjectCache& cache, ObjectCache::Handler handler);
 
   HubContext& hub_;

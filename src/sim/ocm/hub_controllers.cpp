@@ -43,10 +43,10 @@ Awaitable<> HubController::work() {
     if (done) {
       queue_.forget(*key);
     } else {
-      hub_.env.log.debug("trying again", {{"hub", hub_.options.name},
-                                          {"controller", name_},
-                                          {"object", kube::to_string(*key)},
-                                          {"error", done.error().describe()}});
+      hub_.env.log.debug("reconcile failed, retrying", {{"hub", hub_.options.name},
+                                                        {"controller", name_},
+                                                        {"object", kube::to_string(*key)},
+                                                        {"error", done.error().describe()}});
       queue_.add_rate_limited(*key);
     }
     queue_.done(*key);
@@ -90,7 +90,7 @@ class HubControllers::State {
     while (true) {
       auto done = co_await install_hub(hub_.api, hub_.options);
       if (done) co_return;
-      hub_.env.log.warn("the hub's own objects cannot be made yet",
+      hub_.env.log.warn("installing the hub failed, retrying",
                         {{"hub", hub_.options.name}, {"error", done.error().describe()}});
       co_await backoff.pause();
     }

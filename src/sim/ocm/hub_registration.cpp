@@ -33,13 +33,13 @@ kube::Awaitable<kube::Result<>> beat(kube::Api& global, std::string name, async:
   json::object patch{{"spec", json::object{{"renewTime", async::format_micro_time(now)}}}};
   const auto lease = ocm::lease_key(name);
   auto renewed = co_await global.merge_patch(resources::leases, lease, std::move(patch));
-  // The hub's controllers make the lease when they have accepted: the condition need not wait for it.
+  // The hub's controllers create the lease after acceptance: the condition does not wait for it.
   if (!renewed && renewed.error().kind != kube::ErrorKind::not_found) co_return renewed.error();
   kube::EditOptions how;
   how.subresource = "status";
   const kube::Key key{{}, name};
-  auto told = co_await kube::edit(global, ocm::managed_clusters, key, available_since(now), how);
-  if (!told) co_return told.error();
+  auto reported = co_await kube::edit(global, ocm::managed_clusters, key, available_since(now), how);
+  if (!reported) co_return reported.error();
   co_return kube::Result<>{};
 }
 
@@ -73,25 +73,25 @@ kube::Awaitable<> register_hub(kube::Api& global, std::string hub, kube::ClientC
   }
   for (auto& [resource, object] : wanted) {
     auto made = co_await ensure(global, resource, std::move(object));
-    if (!made) throw std::runtime_error("cannot register the hub " + hub + ": " + made.error().describe());
+    if (!made) throw std::runtime_error("cannot register hub " + hub + ": " + made.error().describe());
   }
-  auto told = co_await beat(global, hub, env.clock.wall_now());
-  if (!told) throw std::runtime_error("cannot register the hub " + hub + ": " + told.error().describe());
+  auto reported = co_await beat(global, hub, env.clock.wall_now());
+  if (!reported) throw std::runtime_error("cannot register hub " + hub + ": " + reported.error().describe());
 }
 
-kube::Awaitable<> announce_account_addon(kube::Api& global, std::string hub) {
+kube::Awaitable<> create_account_addon(kube::Api& global, std::string hub) {
   json::object addon{{"metadata", json::object{{"name", "managed-serviceaccount"}, {"namespace", hub}}},
                      {"spec", json::object{}}};
   auto made = co_await ensure(global, ocm::managed_cluster_addons, std::move(addon));
-  if (!made) throw std::runtime_error("cannot announce the add-on of hub " + hub + ": " + made.error().describe());
+  if (!made) throw std::runtime_error("cannot create the add-on of hub " + hub + ": " + made.error().describe());
 }
 
-kube::Awaitable<> represent_hub(kube::Api& global, kube::Api& hub, std::string name, kube::Env env) {
+kube::Awaitable<> send_hub_heartbeats(kube::Api& global, kube::Api& hub, std::string name, kube::Env env) {
   while (true) {
     co_await env.clock.sleep_for(heartbeat);
     auto alive = co_await hub.get_path("/readyz");
     if (!alive) continue;
-    // What fails now is due again in a minute anyway.
+    // A failure is retried at the next heartbeat.
     (void)co_await beat(global, name, env.clock.wall_now());
   }
 }

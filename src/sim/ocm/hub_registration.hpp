@@ -8,16 +8,16 @@
 
 namespace hubferry::sim {
 
-/// Makes a hub known on the global one: ManagedCluster, namespace and, where asked for, the Secret with its kubeconfig.
+/// Registers a hub on the global one: ManagedCluster, namespace and, optionally, the Secret with its kubeconfig.
 /// Throws std::runtime_error.
 kube::Awaitable<> register_hub(kube::Api& global, std::string hub, kube::ClientConfig admin, bool with_kubeconfig,
                                kube::Env env);
 
-/// Says on the global hub that the hub runs the add-on for ManagedServiceAccounts. Throws std::runtime_error.
-kube::Awaitable<> announce_account_addon(kube::Api& global, std::string hub);
+/// Creates the hub's ManagedClusterAddOn for ManagedServiceAccounts on the global hub. Throws std::runtime_error.
+kube::Awaitable<> create_account_addon(kube::Api& global, std::string hub);
 
-/// The hub's own registration agent on the global hub, as far as a migration sees it: it keeps the lease and the
-/// condition Available as long as the hub can be reached. Runs until cancelled.
-kube::Awaitable<> represent_hub(kube::Api& global, kube::Api& hub, std::string name, kube::Env env);
+/// The hub's own registration agent on the global hub, reduced to what a migration needs: renews the lease and sets
+/// Available as long as the hub can be reached. Runs until cancelled.
+kube::Awaitable<> send_hub_heartbeats(kube::Api& global, kube::Api& hub, std::string name, kube::Env env);
 
 }  // namespace hubferry::sim

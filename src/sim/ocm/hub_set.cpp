@@ -17,11 +17,11 @@ namespace json = kube::json;
 
 namespace {
 
-// As long as the hubs may run: nobody renews it.
+// Longer than the hubs run: it is not renewed.
 constexpr std::chrono::hours bootstrap_lifetime{24 * 3650};
 constexpr const char* manager_namespace = "hubferry-system";
 
-struct Place {
+struct HubEntry {
   HubSite site;
   obs::Secret bootstrap;
   std::unique_ptr<HubControllers> controllers;
@@ -29,8 +29,8 @@ struct Place {
   [[nodiscard]] bool is_global() const { return site.name == global_hub; }
 };
 
-[[noreturn]] void fail(const Place& place, const kube::Error& error) {
-  throw std::runtime_error("cannot make a hub of " + place.site.name + ": " + error.describe());
+[[noreturn]] void fail(const HubEntry& entry, const kube::Error& error) {
+  throw std::runtime_error("cannot set up hub " + entry.site.name + ": " + error.describe());
 }
 
 }  // namespace
@@ -39,17 +39,18 @@ class HubSet::State {
  public:
   State(std::vector<HubSite> sites, HubSetOptions options, kube::Env env) : options_(options), env_(std::move(env)) {
     for (auto& site : sites) {
-      if (std::ranges::any_of(places_, [&](const auto& other) { return other.site.name == site.name; }))
-        throw std::runtime_error("two servers have the name " + site.name);
-      Place place;
-      place.site = std::move(site);
-      places_.push_back(std::move(place));
+      if (std::ranges::any_of(entries_, [&](const auto& other) { return other.site.name == site.name; }))
+        throw std::runtime_error("duplicate server name " + site.name);
+      HubEntry entry;
+      entry.site = std::move(site);
+      entries_.push_back(std::move(entry));
     }
-    if (options_.clusters > 0 && first_hub().empty()) throw std::runtime_error("clusters need a hub");
+    if (options_.clusters > 0 && first_hub().empty())
+      throw std::runtime_error("clusters need a hub besides the global one");
   }
 
   async::Awaitable<> build() {
-    for (auto& place : places_) co_await build_hub(place);
+    for (auto& entry : entries_) co_await build_hub(entry);
     if (auto* global = find(global_hub)) co_await build_global(*global);
     if (auto* first = find(first_hub()); first != nullptr && options_.clusters > 0)
       co_await create_fleet(*first->site.api, plan(), env_);
@@ -58,10 +59,10 @@ class HubSet::State {
   async::Awaitable<> run() {
     auto body = [this](async::TaskScope& scope) -> async::Awaitable<> {
       const auto* global = find(global_hub);
-      for (auto& place : places_) {
-        scope.spawn(place.controllers->run());
-        if (global != nullptr && !place.is_global())
-          scope.spawn(represent_hub(*global->site.api, *place.site.api, place.site.name, env_));
+      for (auto& entry : entries_) {
+        scope.spawn(entry.controllers->run());
+        if (global != nullptr && !entry.is_global())
+          scope.spawn(send_hub_heartbeats(*global->site.api, *entry.site.api, entry.site.name, env_));
       }
       if (accounts_ != nullptr) scope.spawn(accounts_->run());
       co_return;
@@ -70,18 +71,18 @@ class HubSet::State {
   }
 
   async::Awaitable<> wait_settled() {
-    for (auto& place : places_) co_await place.controllers->wait_settled();
+    for (auto& entry : entries_) co_await entry.controllers->wait_settled();
   }
 
-  Place* find(const std::string& name) {
-    for (auto& place : places_)
-      if (place.site.name == name) return &place;
+  HubEntry* find(const std::string& name) {
+    for (auto& entry : entries_)
+      if (entry.site.name == name) return &entry;
     return nullptr;
   }
 
   [[nodiscard]] std::string first_hub() const {
-    for (const auto& place : places_)
-      if (!place.is_global()) return place.site.name;
+    for (const auto& entry : entries_)
+      if (!entry.is_global()) return entry.site.name;
     return {};
   }
 
@@ -93,36 +94,36 @@ class HubSet::State {
   }
 
  private:
-  async::Awaitable<> build_hub(Place& place) {
-    auto& api = *place.site.api;
+  async::Awaitable<> build_hub(HubEntry& entry) {
+    auto& api = *entry.site.api;
     CrdSelection kinds;
-    if (place.is_global() && !options_.managed_service_accounts) kinds.without = {"ManagedServiceAccount"};
+    if (entry.is_global() && !options_.managed_service_accounts) kinds.without = {"ManagedServiceAccount"};
     co_await install_crds(api, kinds, env_);
     HubOptions hub;
-    hub.name = place.site.name;
+    hub.name = entry.site.name;
     hub.auto_approval = options_.auto_approval;
     hub.hub_connection_timeout = options_.hub_connection_timeout;
     auto installed = co_await install_hub(api, hub);
-    if (!installed) fail(place, installed.error());
-    auto kubeconfig = co_await make_bootstrap_kubeconfig(api, place.site.admin, bootstrap_lifetime);
-    if (!kubeconfig) fail(place, kubeconfig.error());
-    place.bootstrap = *kubeconfig;
-    // Hubs on the global hub have no agent that could take anything over.
-    if (!place.is_global()) hub.bootstrap_kubeconfig = place.bootstrap;
-    place.controllers = std::make_unique<HubControllers>(api, hub, env_);
+    if (!installed) fail(entry, installed.error());
+    auto kubeconfig = co_await make_bootstrap_kubeconfig(api, entry.site.admin, bootstrap_lifetime);
+    if (!kubeconfig) fail(entry, kubeconfig.error());
+    entry.bootstrap = *kubeconfig;
+    // Hubs on the global hub have no agent that could process an import.
+    if (!entry.is_global()) hub.bootstrap_kubeconfig = entry.bootstrap;
+    entry.controllers = std::make_unique<HubControllers>(api, hub, env_);
   }
 
-  async::Awaitable<> build_global(Place& global) {
-    // A manager that is not told otherwise elects its leader there.
+  async::Awaitable<> build_global(HubEntry& global) {
+    // The default namespace for a manager's leader election.
     json::object space{{"metadata", json::object{{"name", manager_namespace}}}};
     auto made = co_await ensure_exists(*global.site.api, kube::resources::namespaces, std::move(space));
     if (!made) fail(global, made.error());
     std::map<std::string, ManagedServiceAccounts::Hub> hubs;
-    for (const auto& place : places_) {
-      if (place.is_global()) continue;
-      co_await register_hub(*global.site.api, place.site.name, place.site.admin, options_.hub_kubeconfigs, env_);
-      if (options_.managed_service_accounts) co_await announce_account_addon(*global.site.api, place.site.name);
-      hubs[place.site.name] = {place.site.api, place.site.admin.ca_pem};
+    for (const auto& entry : entries_) {
+      if (entry.is_global()) continue;
+      co_await register_hub(*global.site.api, entry.site.name, entry.site.admin, options_.hub_kubeconfigs, env_);
+      if (options_.managed_service_accounts) co_await create_account_addon(*global.site.api, entry.site.name);
+      hubs[entry.site.name] = {entry.site.api, entry.site.admin.ca_pem};
     }
     if (options_.managed_service_accounts)
       accounts_ = std::make_unique<ManagedServiceAccounts>(*global.site.api, std::move(hubs), env_);
@@ -130,7 +131,7 @@ class HubSet::State {
 
   HubSetOptions options_;
   kube::Env env_;
-  std::vector<Place> places_;
+  std::vector<HubEntry> entries_;
   std::unique_ptr<ManagedServiceAccounts> accounts_;
 };
 
@@ -152,9 +153,9 @@ async::Awaitable<> HubSet::wait_settled() {
 }
 
 const obs::Secret& HubSet::bootstrap_kubeconfig(const std::string& hub) const {
-  const auto* place = state_->find(hub);
-  if (place == nullptr) throw std::out_of_range("there is no hub " + hub);
-  return place->bootstrap;
+  const auto* entry = state_->find(hub);
+  if (entry == nullptr) throw std::out_of_range("unknown hub " + hub);
+  return entry->bootstrap;
 }
 
 std::vector<std::string> HubSet::clusters() const {

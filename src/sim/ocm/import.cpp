@@ -16,7 +16,7 @@ std::string config_of(const Object& cluster) {
   return std::string{cluster.annotation(ocm::names::klusterlet_config_annotation)};
 }
 
-/// The Secrets that a KlusterletConfig names, in order: both of its shapes are read.
+/// The Secrets that a KlusterletConfig names, in order, from both of its formats.
 std::vector<std::string> secrets_of(const Object& config) {
   std::vector<std::string> names;
   const auto read = [&](const json::value* list) {
@@ -69,7 +69,7 @@ bool is_importable(const Object& cluster) {
   return is_accepted(cluster) && !cluster.is_being_deleted() && kube::is_condition_true(cluster, ocm::names::accepted);
 }
 
-/// Hands every accepted cluster its bootstrap kubeconfigs: this hub's own, then those of its KlusterletConfig.
+/// Gives every accepted cluster its bootstrap kubeconfigs: this hub's own, then those of its KlusterletConfig.
 class Import final : public HubController {
  public:
   explicit Import(HubContext& hub)
@@ -106,7 +106,7 @@ class Import final : public HubController {
     const auto cluster = hub_.clusters.get(key);
     if (cluster == nullptr || !is_importable(*cluster)) co_return Done{};
     const auto space = hub_.namespaces.get(key);
-    if (space == nullptr || space->is_being_deleted()) co_return Done{};  // its arrival wakes us
+    if (space == nullptr || space->is_being_deleted()) co_return Done{};  // reconciled again when it is created
     const auto secrets = secrets_for(*cluster);
     json::array manifests;
     for (const auto& secret : secrets) manifests.push_back(secret_manifest(secret));
@@ -123,7 +123,7 @@ class Import final : public HubController {
     const auto config = hub_.klusterlet_configs.get(cluster_key(config_of(cluster)));
     if (config == nullptr) return secrets;
     for (const auto& name : secrets_of(*config)) {
-      // One that is missing is left out: its arrival wakes us.
+      // A missing one is skipped: reconciled again when it is created.
       const auto secret = hub_.engine_secrets.get({ocm::names::engine_namespace, name});
       if (secret == nullptr) continue;
       std::string kubeconfig{secret->string_at({"data", "kubeconfig"})};

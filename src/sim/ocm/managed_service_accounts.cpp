@@ -24,7 +24,7 @@ using ObjectCache = kube::Cache<Object>;
 constexpr const char* managed_label = "authentication.open-cluster-management.io/is-managed-serviceaccount";
 constexpr const char* expiry_annotation = "authentication.open-cluster-management.io/token-expires";
 constexpr std::chrono::hours default_validity{8640};
-// The real server refuses shorter ones.
+// A real server rejects shorter ones.
 constexpr std::chrono::minutes least_validity{10};
 
 async::Duration validity_of(const Object& account) {
@@ -103,7 +103,7 @@ class ManagedServiceAccounts::State {
       if (done) {
         queue_.forget(*key);
       } else {
-        env_.log.debug("trying again",
+        env_.log.debug("reconcile failed, retrying",
                        {{"managedserviceaccount", kube::to_string(*key)}, {"error", done.error().describe()}});
         queue_.add_rate_limited(*key);
       }
@@ -116,7 +116,7 @@ class ManagedServiceAccounts::State {
     auto& hub = *hubs_.at(key.ns).api;
     const Key remote{ocm::names::addon_namespace, key.name};
     if (account == nullptr || account->is_being_deleted()) {
-      // Only what is ours: somebody else may have an account of that name.
+      // Only our own: there may be a foreign account of that name.
       if (remote_.at(key.ns).get(remote) == nullptr) co_return Done{};
       auto gone = co_await ensure_gone(hub, resources::service_accounts, remote);
       co_return gone;
@@ -137,7 +137,7 @@ class ManagedServiceAccounts::State {
     co_return written;
   }
 
-  /// When the token of that Secret should be replaced; nothing when there is none.
+  /// When the token of that Secret must be renewed; nothing if there is none.
   static std::optional<async::WallTime> renewal_time(const Object* secret, async::Duration validity) {
     if (secret == nullptr || secret->string_at({"data", "token"}).empty()) return std::nullopt;
     try {
@@ -169,7 +169,7 @@ class ManagedServiceAccounts::State {
     co_return reported;
   }
 
-  /// Waits for our own write to come back: on an older state the next look would renew the token once more.
+  /// Waits until the cache has seen our own write: an older state would renew the token again.
   Awaitable<> see(Key key, std::string version) {
     const auto deadline = async::later(env_.clock.now(), std::chrono::seconds{10});
     auto seen = secrets_.wait_until_seen(std::move(key), std::move(version), async::never);

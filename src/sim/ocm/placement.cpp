@@ -11,8 +11,8 @@ namespace hubferry::sim {
 namespace {
 
 constexpr std::size_t most_per_decision = 100;
-/// Clusters come and go in crowds: a placement looks at them no more often than this.
-constexpr auto gathering_time = std::chrono::milliseconds{500};
+/// Many clusters change at the same time: a placement is reconciled at most once per interval.
+constexpr auto batch_interval = std::chrono::milliseconds{500};
 
 bool same_labels(const Object& left, const Object& right) {
   const auto* before = left.find({"metadata", "labels"});
@@ -20,7 +20,7 @@ bool same_labels(const Object& left, const Object& right) {
   return before == nullptr || after == nullptr ? before == after : *before == *after;
 }
 
-/// The selectors of a placement: a cluster that one of them matches is selected. None: all are.
+/// The selectors of a placement: a cluster is selected if any of them matches. None: all are selected.
 kube::Result<std::vector<kube::LabelSelector>> selectors_of(const Object& placement) {
   std::vector<kube::LabelSelector> selectors;
   const auto* predicates = placement.find({"spec", "predicates"});
@@ -54,7 +54,7 @@ class Placement final : public HubController {
       if (old != nullptr && now != nullptr && same_labels(*old, *now) &&
           old->is_being_deleted() == now->is_being_deleted())
         return;
-      hub_.placements.for_each([&](const Key& key, const auto&) { queue_.add_after(key, gathering_time); });
+      hub_.placements.for_each([&](const Key& key, const auto&) { queue_.add_after(key, batch_interval); });
     });
   }
 
@@ -138,12 +138,12 @@ class Placement final : public HubController {
   Awaitable<Done> report(Object placement, std::size_t selected, std::string problem) {
     const auto now = hub_.env.clock.wall_now();
     kube::Condition condition{"PlacementSatisfied", kube::ConditionStatus::yes, "AllDecisionsScheduled",
-                              "All clusters that match are in the decisions", 0};
+                              "All matching clusters are in the decisions", 0};
     if (!problem.empty())
       condition = {"PlacementSatisfied", kube::ConditionStatus::no, "PlacementMisconfigured", problem, 0};
     else if (selected == 0)
       condition = {"PlacementSatisfied", kube::ConditionStatus::no, "NoManagedClusterMatched",
-                   "No cluster has the labels that are asked for", 0};
+                   "No cluster has the required labels", 0};
     kube::Mutation mutate = [=](json::object& object) {
       auto& status = kube::object_in(object, "status");
       auto& count = status["numberOfSelectedClusters"];

@@ -11,7 +11,7 @@ std::string_view key_of(const json::value& taint) {
   return taint.is_object() ? kube::string_at(taint.get_object(), {"key"}) : std::string_view{};
 }
 
-/// The taint that the cluster should have of our two; empty for none.
+/// Which of our two taints the cluster should have; empty for none.
 std::string_view wanted_taint(const Object& cluster) {
   const auto* condition = kube::find_condition(cluster, ocm::names::available);
   const auto status = condition != nullptr ? kube::string_at(*condition, {"status"}) : std::string_view{};
@@ -19,7 +19,7 @@ std::string_view wanted_taint(const Object& cluster) {
   return status == "False" ? unavailable_taint : unreachable_taint;
 }
 
-/// Puts that one in and takes the other out; taints of others stay. Tells whether anything changed.
+/// Adds the wanted taint and removes the other; foreign taints stay. True if anything changed.
 bool put_taint(json::object& cluster, std::string_view wanted, const std::string& time) {
   json::array taints;
   const auto* present = kube::find(cluster, {"spec", "taints"});
@@ -49,7 +49,7 @@ bool put_taint(json::object& cluster, std::string_view wanted, const std::string
   return true;
 }
 
-/// Keeps placements away from clusters that are not available.
+/// Taints clusters that are not available.
 class Taints final : public HubController {
  public:
   explicit Taints(HubContext& hub) : HubController(hub, "taints") {

@@ -50,7 +50,7 @@ TEST_F(ApplyTest, AConflictNamesTheManagerAndTheFieldAndForceOverridesIt) {
   loop_.run(test());
 }
 
-// Two managers that agree share the field: it stays until the last of them lets go.
+// Two managers that agree share the field: it stays until the last of them gives it up.
 TEST_F(ApplyTest, ASharedFieldStaysWhenOneManagerGivesItUp) {
   auto test = [&]() -> Awaitable<> {
     co_await api_.call(apply({{"size", 1}, {"code", "abc"}}, "one"));

@@ -5,7 +5,7 @@ namespace {
 
 const kube::Resource old_events{"", "v1", "events", "Event", true};
 
-/// One store, two names for what is in it.
+/// One store, served under two API groups.
 class EventsTest : public SimTest {
  protected:
   static json::object event(std::string_view name) {
@@ -57,7 +57,7 @@ TEST_F(EventsTest, AnEventWrittenThroughEitherApiIsSeenThroughTheOther) {
   EXPECT_EQ(server_.count(kube::resources::events), 2U);
 }
 
-// What `kubectl describe` asks for.
+// As requested by `kubectl describe`.
 TEST_F(EventsTest, OldFieldNamesSelectNewEvents) {
   auto test = [&]() -> Awaitable<> {
     co_await api_.create(kube::resources::events, event("new"));

@@ -61,7 +61,7 @@ TEST_F(FaultsTest, LatencyPassesAndADeadlineCutsItShort) {
   loop_.run(test());
 }
 
-// Over HTTP the client gives up after 30 s too, and the server does not know of it.
+// Over HTTP the client times out after 30 s too, and the server does not know of it.
 TEST_F(FaultsTest, ARequestThatHangsTimesOutAndAWriteLandsLate) {
   auto test = [&]() -> Awaitable<> {
     faults_.on({"create", "widgets"}).delay(Latency::fixed(40s));

@@ -27,7 +27,7 @@ std::string post(TcpClient& client, const std::string& target, const std::string
   return client.receive_response();
 }
 
-/// No descriptor beyond those that are open can be had until it goes.
+/// While it lives, no further descriptor can be opened.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -50,17 +50,17 @@ TEST(HttpFrontendTest, TheFrontendOutlivesALackOfDescriptors) {
   HUBFERRY_SKIP_WHERE_DESCRIPTORS_ARE_NEEDED();
   obs::LogCapture log;
   Served served{plain(), {}, log.logger()};
-  // So that everything that is opened on first use is.
+  // So that everything that is opened on first use is open.
   EXPECT_THAT(TcpClient{served.frontend().port()}.get("/readyz"), HasSubstr("200 OK"));
   served.on_loop([] {});
   std::optional<TcpClient> late;
   {
-    // The last descriptor is the client's; the one that the frontend needs for it is not to be had.
+    // The last descriptor is the client's; the frontend gets none for it.
     const int spare = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     const NoDescriptors none;
     ::close(spare);
     late.emplace(served.frontend().port());
-    while (!log.contains("a connection cannot be accepted")) std::this_thread::yield();
+    while (!log.contains("accepting a connection failed")) std::this_thread::yield();
   }
   EXPECT_THAT(late->get("/readyz"), HasSubstr("200 OK"));
 }
@@ -105,7 +105,7 @@ TEST(HttpFrontendTest, InvalidQueriesAreRejectedAndHugeOnesAreBounded) {
     EXPECT_THAT(client.get(maps + query), StartsWith("HTTP/1.1 400")) << query;
   for (const char* query : {"?limit=-1", "?limit=9223372036854775807"})
     EXPECT_THAT(client.get(maps + query), StartsWith("HTTP/1.1 200")) << query;
-  // Each of these takes its connection for good.
+  // Each of these occupies its connection.
   for (const char* query :
        {"?watch=true&timeoutSeconds=9223372036854775807", "?watch=true&timeoutSeconds=-9223372036854775808"}) {
     TcpClient watching{served.frontend().port()};
@@ -142,7 +142,7 @@ TEST(HttpFrontendTest, AnInvalidProtobufBodyIsReported) {
   };
   EXPECT_THAT(send("k8s"), StartsWith("HTTP/1.1 400"));
   EXPECT_THAT(send(std::string{"k8s\0\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 15}), StartsWith("HTTP/1.1 400"));
-  EXPECT_THAT(send(std::string{"k8s\0\x0a\x05\x12\x03Pod", 11}), HasSubstr("does not read protobuf of kind Pod"));
+  EXPECT_THAT(send(std::string{"k8s\0\x0a\x05\x12\x03Pod", 11}), HasSubstr("does not support protobuf of kind Pod"));
 }
 
 }  // namespace

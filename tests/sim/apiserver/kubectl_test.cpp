@@ -10,7 +10,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-/// Real kubectl against a server in this process. Debian's is of 1.20: no newer flag is used.
+/// Real kubectl against a server in this process. Debian's is version 1.20: no newer flag is used.
 class KubectlTest : public testing::Test {
  protected:
   Ran kubectl(const std::string& arguments) {
@@ -96,7 +96,7 @@ TEST_F(KubectlTest, DescribeShowsTheEventsOfControllers) {
   EXPECT_THAT(kubectl("get events").output, HasSubstr("Painted"));
 }
 
-// Without a file kubectl speaks protobuf for the kinds of Kubernetes itself.
+// Without a file kubectl sends protobuf for the built-in kinds.
 TEST_F(KubectlTest, CreateWorksWithoutAFileOrReportsWhyNot) {
   must("create namespace space");
   must("create configmap c -n space --from-literal=x=1");

@@ -127,7 +127,7 @@ std::string describe(const kube::WatchEvent& event) {
   return {};
 }
 
-/// Reads until `count` events came or the stream ended.
+/// Reads until `count` events arrived or the stream ended.
 Awaitable<std::vector<std::string>> read(kube::WatchStream& stream, std::size_t count) {
   std::vector<std::string> events;
   while (events.size() < count) {
@@ -243,7 +243,7 @@ TEST_F(ListingTest, ACancelledWatcherLeavesNothingBehind) {
     async::TaskScope scope{co_await async::asio::this_coro::executor};
     auto reader = [&]() -> Awaitable<> {
       auto events = co_await (*stream)->next();
-      ADD_FAILURE() << "nothing was to come";
+      ADD_FAILURE() << "unexpected event";
     };
     scope.spawn(reader());
     co_await clock_.sleep_for(1s);

@@ -227,7 +227,7 @@ TEST_F(ObjectsTest, TheSchemaChecksPrunesAndKeepsWhatItShould) {
   loop_.run(test());
 }
 
-// A caller that is resumed in the same turn would never meet the races that real latency brings.
+// A caller that is resumed in the same turn would never meet the races that real latency causes.
 TEST_F(ObjectsTest, NoCallCompletesInTheTurnInWhichItWasMade) {
   int turns = 0;
   bool done = false;

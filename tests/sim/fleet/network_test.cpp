@@ -108,7 +108,7 @@ TEST_F(NetworkTest, ATokenEndsWithItsServiceAccount) {
     config.token = token->string_at({"status", "token"});
     const auto api = network_.connect(config);
     auto known = co_await api->get(resources::namespaces, {"", "default"});
-    EXPECT_EQ(known.error().kind, ErrorKind::forbidden) << "known, but allowed nothing";
+    EXPECT_EQ(known.error().kind, ErrorKind::forbidden) << "authenticated, but without permissions";
     co_await api_.remove(resources::service_accounts, {"default", "sa"});
     auto unknown = co_await api->get(resources::namespaces, {"", "default"});
     EXPECT_EQ(unknown.error().kind, ErrorKind::unauthorized);
@@ -117,7 +117,7 @@ TEST_F(NetworkTest, ATokenEndsWithItsServiceAccount) {
     auto list = co_await api->list(resources::namespaces, {}, kube::object_decoder());
     EXPECT_EQ(list.error().kind, ErrorKind::unauthorized);
     auto version = co_await api->get_path("/version");
-    EXPECT_TRUE(version) << "for everybody";
+    EXPECT_TRUE(version) << "without a credential";
   };
   loop_.run(test());
 }
@@ -138,7 +138,7 @@ TEST_F(NetworkTest, AServerOutsideHasNoConfiguration) {
 TEST_F(NetworkTest, AllCrdsAreServed) {
   EXPECT_GE(crds().size(), 19U);
   loop_.run(install_crds(api_, env_));
-  loop_.run(install_crds(api_, env_));  // again: nothing happens
+  loop_.run(install_crds(api_, env_));  // again: no change
   for (const auto& definition : crds()) {
     kube::Resource resource{std::string{kube::string_at(definition, {"spec", "group"})},
                             std::string{definition.at("spec").at("versions").at(0).at("name").as_string()},

@@ -56,7 +56,7 @@ TEST(WorldTest, HubsAreRegisteredOnTheGlobalHubAndReachedByTheirSecrets) {
                    .value());
 }
 
-// Leader election needs it, and a manager is told no namespace when it runs outside of a cluster.
+// Leader election needs it, and a manager outside of a cluster has no other default namespace.
 TEST(WorldTest, TheGlobalHubHasTheManagersNamespace) {
   TracedWorld world{small()};
   EXPECT_TRUE(world.global().object(resources::namespaces, {"", "hubferry-system"}));
@@ -122,7 +122,7 @@ TEST(WorldTest, AgentsKeepTheFleetAvailable) {
   EXPECT_EQ(world.world().agents().available_at("https://hub1.sim"), 10U);
 }
 
-// What a migration does, by hand: the whole way from a KlusterletConfig to a cluster that lives on the other hub.
+// What a migration does, by hand: from a KlusterletConfig to a cluster that has joined the other hub.
 TEST(WorldTest, AnAgentSwitchesToTheHubThatItsHubSentWhenDenied) {
   TracedWorld world{small(2, 2)};
   const auto name = world.world().clusters().front();
@@ -203,7 +203,7 @@ TEST(FleetTest, TheSamePlanGivesTheSameObjects) {
   const auto before = text(17);
   EXPECT_EQ(text(17), before);
   plan.clusters = 5000;
-  EXPECT_EQ(text(17), before) << "how many there are makes no difference to one";
+  EXPECT_EQ(text(17), before) << "the objects of one do not depend on the number of clusters";
   plan.seed = 2;
   EXPECT_NE(text(17), before);
 }
@@ -293,20 +293,20 @@ TEST_F(FaultScriptTest, JsonIsUnderstoodTooAndNothingIsNoRule) {
 }
 
 TEST_F(FaultScriptTest, InvalidRulesAreNamed) {
-  EXPECT_THAT(complaint("{fail: 500}"), HasSubstr("f: must be one list of rules"));
-  EXPECT_THAT(complaint("- 7"), HasSubstr("f: rule 1 is no mapping"));
+  EXPECT_THAT(complaint("{fail: 500}"), HasSubstr("f: must be a single list of rules"));
+  EXPECT_THAT(complaint("- 7"), HasSubstr("f: rule 1 is not a mapping"));
   EXPECT_THAT(complaint("- {fail: 500}\n- {verb: get}"), HasSubstr("f: rule 2 needs exactly one of fail"));
   EXPECT_THAT(complaint("- {fail: 500, compact: true}"), HasSubstr("needs exactly one of"));
-  EXPECT_THAT(complaint("- {fail: no}"), HasSubstr("fail must be a whole number from 400"));
+  EXPECT_THAT(complaint("- {fail: no}"), HasSubstr("fail must be an integer of at least 400"));
   EXPECT_THAT(complaint("- {fail: 500, rate: 2}"), HasSubstr("rate must be a number from 0 to 1"));
-  EXPECT_THAT(complaint("- {fail: 500, times: 0}"), HasSubstr("times must be a whole number from 1"));
+  EXPECT_THAT(complaint("- {fail: 500, times: 0}"), HasSubstr("times must be an integer of at least 1"));
   EXPECT_THAT(complaint("- {fail: 500, times: 1, rate: 0.1}"), HasSubstr("more than one of times, rate and always"));
-  EXPECT_THAT(complaint("- {delay: soon}"), HasSubstr("delay must be a time such as 100ms"));
-  EXPECT_THAT(complaint("- {delay: {normal: [1s, 2s]}}"), HasSubstr("delay must be a time, {uniform"));
+  EXPECT_THAT(complaint("- {delay: soon}"), HasSubstr("delay must be a duration such as 100ms"));
+  EXPECT_THAT(complaint("- {delay: {normal: [1s, 2s]}}"), HasSubstr("delay must be a duration, {uniform"));
   EXPECT_THAT(complaint("- {reset: never}"), HasSubstr("reset must be before or after"));
   EXPECT_THAT(complaint("- {watch: close}"), HasSubstr("watch must be drop or cut"));
   EXPECT_THAT(complaint("- {fail: 500, verbs: get}"), HasSubstr("unknown field: verbs"));
-  EXPECT_THAT(complaint("- {verb: 7, fail: 500}"), HasSubstr("verb must be a text"));
+  EXPECT_THAT(complaint("- {verb: 7, fail: 500}"), HasSubstr("verb must be a string"));
   EXPECT_THAT(complaint("- {fail: [500"), HasSubstr("f, line 1"));
 }
 

@@ -57,7 +57,7 @@ TEST_F(Acceptance, AnAcceptedClusterGetsNamespacePermissionsLeaseAndCondition) {
   EXPECT_EQ(events("c1", "ManagedClusterAccepted"), 1U);
 }
 
-// The list of what the operator's health check asks for, one by one.
+// The permissions that the operator's health check needs, one by one.
 TEST_F(Acceptance, TheAgentMayDoWhatItsWorkNeedsAndNothingInOtherClusters) {
   create_accepted("c1");
   create_accepted("c10");
@@ -85,7 +85,7 @@ TEST_F(Acceptance, TheAgentMayDoWhatItsWorkNeedsAndNothingInOtherClusters) {
   EXPECT_FALSE(may(*agent, "get", resources::secrets, {"c1", "any"}));
 }
 
-// RBAC by name reaches lists and watches through the field selector.
+// RBAC by resource name applies to lists and watches with a field selector.
 TEST_F(Acceptance, TheAgentCanWatchItsOwnClusterAndNoOther) {
   create_accepted("c1");
   create_accepted("c2");
@@ -125,7 +125,7 @@ TEST_F(Acceptance, ADenialWaitsUntilTheLastWorkIsGone) {
   loop_.run_for(1min);
   EXPECT_EQ(condition("c1", ocm::names::accepted), "True/HubClusterAdminAccepted");
   EXPECT_EQ(rules(), 1U);
-  EXPECT_TRUE(exists(resources::role_bindings, {"c1", role + ":work"})) << "works are still looked after";
+  EXPECT_TRUE(exists(resources::role_bindings, {"c1", role + ":work"})) << "works are still processed";
   remove_works("c1");
   EXPECT_EQ(condition("c1", ocm::names::accepted), "False/HubClusterAdminDenied");
   EXPECT_FALSE(exists(resources::role_bindings, {"c1", role + ":work"}));
@@ -134,7 +134,7 @@ TEST_F(Acceptance, ADenialWaitsUntilTheLastWorkIsGone) {
 TEST_F(Acceptance, ADeniedClusterCanBeAcceptedAgain) {
   create_accepted("c1");
   create_work("c1", "app");
-  accept("c1", false);  // the work holds the RoleBinding, half deleted
+  accept("c1", false);  // the work keeps the RoleBinding, which is being deleted
   accept("c1", true);
   loop_.run_for(10s);
   EXPECT_EQ(condition("c1", ocm::names::accepted), "True/HubClusterAdminAccepted");
@@ -225,7 +225,7 @@ TEST_F(Acceptance, AcceptingNeedsAPermissionOfItsOwnAndDenyingDoesNot) {
   const auto refused = set("c2", true);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::forbidden);
-  EXPECT_TRUE(set("c1", true)) << "it is accepted already";
+  EXPECT_TRUE(set("c1", true)) << "it is already accepted";
   EXPECT_TRUE(set("c1", false));
   EXPECT_FALSE(set("c1", true));
   EXPECT_FALSE(loop_.run(bob->create(ocm::managed_clusters, {{"metadata", json::object{{"name", "c3"}}},
@@ -254,7 +254,7 @@ TEST_F(AutomaticAcceptance, ANewClusterIsAcceptedOnceAndADenialSticks) {
   EXPECT_FALSE(cluster("c1").find({"spec", "hubAcceptsClient"})->as_bool());
 }
 
-// It came with a migration or a restore: denied by a human, though never accepted by this hub itself.
+// It came with a migration or a restore: denied by an administrator, though never accepted by this hub.
 TEST_F(AutomaticAcceptance, AClusterThatWasAcceptedByHandIsNotAcceptedAgain) {
   create_accepted("c1");
   accept("c1", false);

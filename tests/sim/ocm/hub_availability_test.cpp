@@ -42,7 +42,7 @@ TEST_F(Availability, HeartbeatsPostponeUnknownAlsoForADeniedCluster) {
   EXPECT_EQ(available("c1"), "Unknown/ManagedClusterLeaseUpdateStopped");
 }
 
-// The hub never says True: that is the agent's.
+// The hub never sets True: only the agent does.
 TEST_F(Availability, AReturningAgentIsAvailableUntilItStopsAgain) {
   create_accepted("c1");
   make_available("c1");
@@ -56,7 +56,7 @@ TEST_F(Availability, AReturningAgentIsAvailableUntilItStopsAgain) {
   loop_.run_for(400s);
   EXPECT_EQ(available("c1"), "Unknown/ManagedClusterLeaseUpdateStopped");
   loop_.run_for(10min);
-  EXPECT_EQ(events("c1", "AvailableUnknown"), 1U) << "the same again within minutes only raises the count";
+  EXPECT_EQ(events("c1", "AvailableUnknown"), 1U) << "the same event within minutes only increments the count";
 }
 
 TEST_F(Availability, TheLeaseDurationOfTheClusterIsUsed) {
@@ -69,7 +69,7 @@ TEST_F(Availability, TheLeaseDurationOfTheClusterIsUsed) {
   EXPECT_EQ(available("c1"), "Unknown/ManagedClusterLeaseUpdateStopped");
 }
 
-// Of several hubs' checks: none writes what is there already.
+// No check writes what is already set.
 TEST_F(Availability, AClusterThatIsUnknownAlreadyIsNotWrittenAgain) {
   create_accepted("c1");
   make_available("c1");
@@ -89,7 +89,7 @@ TEST_F(Availability, ADeletedLeaseIsCreatedAgain) {
 TEST_F(Availability, ADeletingClusterWithoutALeaseIsUnknownAtOnce) {
   create_accepted("c1");
   make_available("c1");
-  // Something holds the cluster, so that we can look at it after its namespace has gone.
+  // A finalizer keeps the cluster after its namespace is deleted.
   must(kube::add_finalizer(api_, ocm::managed_clusters, {"", "c1"}, "example.com/hold"));
   must(api_.remove(ocm::managed_clusters, {"", "c1"}));
   loop_.run_for(5s);
@@ -97,7 +97,7 @@ TEST_F(Availability, ADeletingClusterWithoutALeaseIsUnknownAtOnce) {
   EXPECT_EQ(available("c1"), "Unknown/ManagedClusterLeaseUpdateStopped");
 }
 
-// Its namespace is on its way out, and refuses what is new.
+// Its namespace is being deleted, and rejects new objects.
 TEST_F(Availability, NoEventsAreRecordedForAClusterThatIsBeingDeleted) {
   create_accepted("c1");
   make_available("c1");
@@ -144,7 +144,7 @@ TEST_F(Availability, TheClockCheckCanBeSkipped) {
   EXPECT_EQ(condition("c1", ocm::names::clock_synced), "True/ManagedClusterClockSynced");
 }
 
-// A stopped agent's lease grows old, but its clock may be fine.
+// The lease of a stopped agent expires, but its clock may be in sync.
 TEST_F(Availability, AnOldLeaseIsNotUsedForTheClockCheck) {
   create_accepted("c1");
   loop_.run_for(1h);

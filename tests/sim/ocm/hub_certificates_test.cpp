@@ -10,7 +10,7 @@ constexpr const char* own_group = "system:open-cluster-management:c1";
 constexpr const char* common_group = "system:open-cluster-management:managed-clusters";
 constexpr const char* own_name = "system:open-cluster-management:c1:agent1";
 
-/// What can be wrong with a request; the defaults are right.
+/// The attributes of a request; the defaults are valid.
 struct Asked {
   std::string label = "c1";
   std::string signer = "kubernetes.io/kube-apiserver-client";
@@ -39,7 +39,7 @@ class Certificates : public HubTest {
     settle();
     return std::string{made.name()};
   }
-  /// "Approved/reason", "Denied/reason", or "" while nobody has decided.
+  /// "Approved/reason", "Denied/reason", or "" while undecided.
   std::string decision(const std::string& name) const {
     const auto request = server_.object(requests, {"", name});
     const auto* conditions = request ? request->find({"status", "conditions"}) : nullptr;
@@ -72,7 +72,7 @@ TEST_F(Certificates, TheOptionalCommonGroupMayBeMissing) {
   EXPECT_EQ(decision(ask(*bootstrap(), asked)), approved);
 }
 
-// Each is a way in which somebody could try to become another cluster.
+// Each is an attempt to impersonate another cluster.
 TEST_F(Certificates, ARequestThatIsNotExactlyOurAgentsIsNeverApproved) {
   std::vector<std::pair<std::string, Asked>> cases;
   const auto add = [&](const char* what, auto change) {
@@ -100,7 +100,7 @@ TEST_F(Certificates, ARequestThatIsNotExactlyOurAgentsIsNeverApproved) {
   });
   const auto api = bootstrap();
   for (const auto& [what, asked] : cases) EXPECT_EQ(decision(ask(*api, asked)), "") << what;
-  EXPECT_EQ(decision(ask(*api, {})), approved) << "the control: nothing is wrong here";
+  EXPECT_EQ(decision(ask(*api, {})), approved) << "the control: a valid request";
 }
 
 TEST_F(Certificates, ARenewalIsApprovedForUsersThatMayRenew) {
@@ -108,13 +108,13 @@ TEST_F(Certificates, ARenewalIsApprovedForUsersThatMayRenew) {
   const auto agent = agent_of("c1");
   EXPECT_EQ(decision(ask(*agent, {})), approved);
   accept("c1", false);
-  EXPECT_FALSE(must(agent->may("create", requests, {}))) << "denied, it may not even ask";
+  EXPECT_FALSE(must(agent->may("create", requests, {}))) << "denied, it may not create requests";
 }
 
 TEST_F(Certificates, ARenewalWithoutPermissionIsLeftAlone) {
   create_accepted("c1");
   const auto agent = agent_of("c1");
-  // All rights but that to renew.
+  // All permissions but that to renew.
   json::object patch{{"rules", json::array{json::object{{"apiGroups", json::array{"certificates.k8s.io"}},
                                                         {"resources", json::array{"certificatesigningrequests"}},
                                                         {"verbs", json::array{"create", "get"}}}}}};

@@ -11,7 +11,7 @@ using testing::ElementsAre;
 
 class Import : public ManualHubTest {
  protected:
-  /// The names of the Secrets that the cluster is handed, in order.
+  /// The names of the Secrets that the cluster gets, in order.
   std::vector<std::string> secrets(const std::string& cluster_name) const {
     std::vector<std::string> names;
     for (const auto& manifest : manifests(cluster_name))
@@ -172,7 +172,7 @@ TEST_F(Placements, ADecisionHasAtMostAHundredClusters) {
       server_.object(ocm::placements, {"default", "all"})->find({"status", "numberOfSelectedClusters"})->as_int64(), 7);
   must(api_.remove(ocm::placements, {"default", "all"}));
   settle();
-  EXPECT_EQ(server_.count(ocm::placement_decisions), 0U) << "they go with their owner";
+  EXPECT_EQ(server_.count(ocm::placement_decisions), 0U) << "they are deleted with their owner";
 }
 
 TEST_F(Placements, OfSeveralPredicatesOneMustHold) {

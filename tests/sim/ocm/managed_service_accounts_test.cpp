@@ -66,7 +66,7 @@ TEST_F(ServiceAccounts, TheTokenOfTheHubsAccountIsStoredOnTheGlobalHub) {
   ASSERT_TRUE(secret);
   EXPECT_EQ(secret->label("authentication.open-cluster-management.io/is-managed-serviceaccount"), "true");
   EXPECT_EQ(decode_base64(secret->string_at({"data", "ca.crt"})), network_.address_of(server_).ca_pem);
-  EXPECT_EQ(use(token("migration")), ErrorKind::forbidden) << "known, and allowed nothing yet";
+  EXPECT_EQ(use(token("migration")), ErrorKind::forbidden) << "authenticated, but without permissions";
   const auto account = global_.object(ocm::managed_service_accounts, {"hub1", "migration"});
   EXPECT_TRUE(kube::is_condition_true(*account, "TokenReported"));
   EXPECT_EQ(account->string_at({"status", "tokenSecretRef", "name"}), "migration");

@@ -73,7 +73,7 @@ class HubTest : public testing::Test {
   bool exists(const kube::Resource& resource, const Key& key) const {
     return server_.object(resource, key).has_value();
   }
-  /// "True/Reason", or "" where there is none.
+  /// "True/Reason", or "" if there is none.
   std::string condition(const std::string& cluster_name, const char* type) const {
     const auto object = cluster(cluster_name);
     const auto* found = kube::find_condition(object, type);
@@ -108,7 +108,7 @@ class HubTest : public testing::Test {
       if (event.string_at({"reason"}) == reason) ++count;
     return count;
   }
-  /// The agent of an accepted cluster, with the rights that its certificate gives.
+  /// The agent of an accepted cluster, with the permissions of its certificate.
   std::unique_ptr<kube::Api> agent_of(const std::string& name) {
     const std::string group = "system:open-cluster-management:" + name;
     return server_.api_as(
@@ -128,7 +128,7 @@ class HubTest : public testing::Test {
   async::TaskScope scope_{loop_.executor()};
 };
 
-/// A hub on which people decide who is accepted.
+/// A hub without automatic acceptance.
 class ManualHubTest : public HubTest {
  protected:
   static HubOptions manual() {

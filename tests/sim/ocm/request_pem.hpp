@@ -58,7 +58,7 @@ inline std::string decode_base64(std::string_view text) {
   std::string bytes(text.size(), '\0');
   int length = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
                                reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
-  // What OpenSSL decodes from the padding is no content.
+  // Without what OpenSSL decodes from the padding.
   for (auto end = text.rbegin(); end != text.rend() && *end == '='; ++end) --length;
   bytes.resize(static_cast<std::size_t>(std::max(length, 0)));
   return bytes;

@@ -22,7 +22,7 @@ using Bytes = std::span<const asio::const_buffer>;
 constexpr std::chrono::seconds handshake_timeout{10};
 constexpr std::chrono::seconds shutdown_timeout{1};
 
-/// What both kinds share: the socket with its timeouts at the bottom.
+/// Shared by plain and TLS streams: the socket with its timeouts.
 template <typename Stream>
 class StreamOf : public ByteStream {
  public:

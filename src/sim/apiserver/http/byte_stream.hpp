@@ -16,17 +16,17 @@ class ByteStream {
  public:
   virtual ~ByteStream() = default;
 
-  /// Before the first byte: the TLS handshake. Says whom a client certificate names.
+  /// The TLS handshake, if any. Returns the user of the client certificate, if there is one.
   virtual async::Awaitable<std::optional<User>> open() = 0;
   virtual async::Awaitable<std::size_t> read_some(boost::asio::mutable_buffer into) = 0;
   virtual async::Awaitable<std::size_t> write(std::span<const boost::asio::const_buffer> bytes) = 0;
-  /// The orderly end, after the last byte.
+  /// Orderly shutdown, after the last byte.
   virtual async::Awaitable<> close() = 0;
 
-  /// From now on reading and writing together may take this long.
+  /// Sets the timeout of the following reads and writes together.
   virtual void expires_after(async::Duration duration) = 0;
   virtual void expires_never() = 0;
-  /// Breaks the connection as a crashed server does.
+  /// Resets the connection, as a crashed server does.
   virtual void reset() = 0;
 };
 

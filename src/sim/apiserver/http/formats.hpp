@@ -6,7 +6,7 @@
 #include "hubferry/async/types.hpp"
 #include "sim/apiserver/kinds.hpp"
 
-// The formats beside JSON: tables out, protobuf in.
+// The formats besides JSON: tables in responses, protobuf in requests.
 namespace hubferry::sim {
 
 /// meta.k8s.io/v1 Table: what `kubectl get` prints.
@@ -14,9 +14,9 @@ json::object make_table(const Kind& kind, const std::vector<kube::Object>& objec
 
 inline constexpr std::string_view protobuf_type = "application/vnd.kubernetes.protobuf";
 
-/// A body in Kubernetes' protobuf envelope, as the JSON that says the same. Only the kinds that kubectl sends
-/// without a file, for `create` and `auth can-i`: answers are always JSON, which every client reads too.
-/// Errors: 415 for another kind or a field that is not known here, bad_request for what is no such body.
+/// Converts a body in Kubernetes' protobuf envelope to JSON. Only the kinds that kubectl sends without a file, for
+/// `create` and `auth can-i`; responses are always JSON, which every client accepts.
+/// Errors: 415 for an unknown kind or field, bad_request for an invalid body.
 Outcome<json::object> decode_protobuf(std::string_view body);
 
 }  // namespace hubferry::sim

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::chrono::milliseconds accept_pause{100};
 
-/// Throws a sentence with the address: whoever starts several servers could not guess which one failed.
+/// Throws with the address in the message: with several servers it must be clear which one failed.
 tcp::acceptor open_acceptor(const async::Executor& executor, const HttpOptions& options) {
   try {
     return {executor, tcp::endpoint{asio::ip::make_address(options.address), options.port}, true};
@@ -36,25 +36,25 @@ class HttpFrontend::State {
       : core_(server.core()),
         options_(std::move(options)),
         acceptor_(open_acceptor(executor, options_)),
-        places_(options_.most_connections),
-        session_{HttpHandler{core_, options_.anonymous}, options_.write_timeout, nullptr, 0} {
+        slots_(options_.most_connections),
+        connection_context_{RequestHandler{core_, options_.anonymous}, options_.write_timeout, nullptr, 0} {
     if (options_.tls) load_certificates();
   }
 
   async::Awaitable<> serve() {
-    // The acceptor belongs to the loop that it was made for; connections run where serve() runs.
+    // The acceptor belongs to its own loop; connections run on the loop of serve().
     auto body = [this](async::TaskScope& scope) -> async::Awaitable<> {
       while (true) {
-        auto place = co_await places_.acquire();
+        auto slot = co_await slots_.acquire();
         boost::system::error_code failed;
         auto socket = co_await acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, failed));
         if (!failed) {
-          scope.spawn(serve_connection(session_, std::move(socket), std::move(place)));
+          scope.spawn(serve_connection(connection_context_, std::move(socket), std::move(slot)));
           continue;
         }
-        // Descriptors run out and clients leave while they are let in: neither is a reason to stop listening.
+        // Running out of descriptors, or a client that disconnects meanwhile, is no reason to stop listening.
         if (failed != asio::error::operation_aborted)
-          core_->log().warn("a connection cannot be accepted", {{"error", failed.message()}});
+          core_->log().warn("accepting a connection failed", {{"error", failed.message()}});
         co_await core_->clock().sleep_for(accept_pause);
       }
     };
@@ -62,7 +62,7 @@ class HttpFrontend::State {
   }
 
   [[nodiscard]] std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
-  [[nodiscard]] std::size_t connections() const { return session_.connections; }
+  [[nodiscard]] std::size_t connections() const { return connection_context_.connections; }
 
   [[nodiscard]] std::string url() const {
     const bool needs_brackets = options_.address.find(':') != std::string::npos;
@@ -85,21 +85,20 @@ class HttpFrontend::State {
     tls_.use_certificate_chain(asio::buffer(pair.certificate));
     tls_.use_private_key(asio::buffer(pair.key), asio::ssl::context::pem);
     tls_.add_certificate_authority(asio::buffer(authority.certificate_pem()));
-    tls_.set_verify_mode(asio::ssl::verify_peer);  // a client certificate is optional, but not a wrong one
-    // Where client certificates are asked for, OpenSSL lets only sessions with a name of ours be resumed, and fails the
-    // handshake of all others.
+    tls_.set_verify_mode(asio::ssl::verify_peer);  // a client certificate is optional, but must be valid
+    // With client certificates, OpenSSL only resumes sessions with a session ID context, and fails other handshakes.
     constexpr std::string_view ours = "hubferry-sim";
     SSL_CTX_set_session_id_context(tls_.native_handle(), reinterpret_cast<const unsigned char*>(ours.data()),
                                    ours.size());
-    session_.tls = &tls_;
+    connection_context_.tls = &tls_;
   }
 
   std::shared_ptr<Core> core_;
   HttpOptions options_;
   tcp::acceptor acceptor_;
-  async::Semaphore places_;
+  async::Semaphore slots_;
   asio::ssl::context tls_{asio::ssl::context::tls_server};
-  SessionContext session_;
+  ConnectionContext connection_context_;
 };
 
 HttpFrontend::HttpFrontend(Server& server, async::Executor executor, HttpOptions options)

@@ -32,7 +32,7 @@ constexpr Field owner_fields[] = {{1, "kind", Type::text},       {3, "name", Typ
                                   {4, "uid", Type::text},        {5, "apiVersion", Type::text},
                                   {6, "controller", Type::flag}, {7, "blockOwnerDeletion", Type::flag}};
 constexpr Message owner{owner_fields};
-// What only the server sets is ignored, as it is in JSON.
+// Fields that only the server sets are ignored, as in JSON.
 constexpr Field metadata_fields[] = {
     {1, "name", Type::text},
     {2, "generateName", Type::text},
@@ -114,7 +114,7 @@ const Message* find_kind(std::string_view kind) {
   return found == kinds.end() ? nullptr : &found->second;
 }
 
-/// What cannot be read ends the decoding, wherever it is found.
+/// Thrown to end the decoding of an invalid body.
 struct Unreadable {
   StatusError failure;
 };
@@ -124,10 +124,10 @@ struct Unreadable {
 }
 
 [[noreturn]] void malformed() {
-  give_up(errors::bad_request("the body is no Kubernetes protobuf"));
+  give_up(errors::bad_request("the body is not Kubernetes protobuf"));
 }
 
-/// A field as it stands on the wire.
+/// A field in wire format.
 struct Wire {
   unsigned number = 0;
   std::uint64_t value = 0;
@@ -203,7 +203,7 @@ json::object decode(const Message& message, std::string_view bytes) {
     if (field == message.fields.end())
       give_up({415,
                "UnsupportedMediaType",
-               "this server reads protobuf in part only, and does not know field " + std::to_string(wire.number) +
+               "this server supports protobuf only in part, and not field " + std::to_string(wire.number) +
                    " here: send JSON",
                {},
                {}});
@@ -247,7 +247,7 @@ json::object decode(const Message& message, std::string_view bytes) {
 
 Outcome<json::object> decode_protobuf(std::string_view body) {
   constexpr std::string_view magic{"k8s\0", 4};
-  if (!body.starts_with(magic)) return errors::bad_request("the body is no Kubernetes protobuf");
+  if (!body.starts_with(magic)) return errors::bad_request("the body is not Kubernetes protobuf");
   try {
     // runtime.Unknown: 1 is the type, 2 the object itself.
     const auto [type, raw] = two_texts(body.substr(magic.size()));
@@ -256,7 +256,7 @@ Outcome<json::object> decode_protobuf(std::string_view body) {
     if (message == nullptr)
       return StatusError{415,
                          "UnsupportedMediaType",
-                         "this server does not read protobuf of kind " + std::string{kind} +
+                         "this server does not support protobuf of kind " + std::string{kind} +
                              ": send JSON, for example with kubectl create -f FILE",
                          {},
                          {}};

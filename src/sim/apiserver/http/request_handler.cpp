@@ -49,7 +49,7 @@ std::string_view verb_of(const Route& route, const HttpRequest& request) {
   return "";
 }
 
-/// A number in the query, brought into [0, most]; 0 when absent. Errors: bad_request, for what is no number.
+/// A number in the query, clamped to [0, most]; 0 if absent. Errors: bad_request.
 Outcome<std::int64_t> number(const Route& route, std::string_view name, std::int64_t most) {
   const auto& text = route.parameter(name);
   if (text.empty()) return Outcome<std::int64_t>{boost::system::in_place_value, 0};
@@ -75,7 +75,7 @@ std::string manager_from(const HttpRequest& request, const Route& route) {
   return request.user_agent.substr(0, end);
 }
 
-/// Fills in what the body of a write says. Errors: bad_request.
+/// Reads the body of a write. Errors: bad_request.
 Outcome<> read_body(kube::Request& into, const HttpRequest& request) {
   if (request.body.empty()) return {};
   if (request.content_type.starts_with(protobuf_type)) {
@@ -83,12 +83,12 @@ Outcome<> read_body(kube::Request& into, const HttpRequest& request) {
     if (!decoded) return decoded.error();
     into.body = std::move(*decoded);
   } else {
-    // Schemas nest deeply; what is deeper than this is no honest object.
+    // Schemas nest deeply; anything deeper than this is an attack.
     json::parse_options options;
     options.max_depth = 200;
     boost::system::error_code ec;
     into.body = json::parse(request.body, ec, {}, options);
-    if (ec) return errors::bad_request("the body is no JSON: " + ec.message());
+    if (ec) return errors::bad_request("the body is not JSON: " + ec.message());
   }
   if (into.verb == kube::Verb::remove && into.body.is_object()) {
     const auto& options = into.body.get_object();
@@ -108,11 +108,11 @@ std::string outcome_text(const HttpResponse& response) {
 
 }  // namespace
 
-std::string HttpHandler::encode_error(const StatusError& failure) {
+std::string RequestHandler::encode_error(const StatusError& failure) {
   return R"({"type":"ERROR","object":)" + json::serialize(failure.to_status()) + "}\n";
 }
 
-std::optional<User> HttpHandler::who(const HttpRequest& request) const {
+std::optional<User> RequestHandler::authenticate(const HttpRequest& request) const {
   constexpr std::string_view scheme = "Bearer ";
   if (request.authorization.starts_with(scheme))
     return core_->authenticate(request.authorization.substr(scheme.size()));
@@ -120,9 +120,9 @@ std::optional<User> HttpHandler::who(const HttpRequest& request) const {
   return anonymous_;
 }
 
-async::Awaitable<HttpResponse> HttpHandler::handle(HttpRequest request) {
+async::Awaitable<HttpResponse> RequestHandler::handle(HttpRequest request) {
   auto route = parse_target(request.target);
-  if (!route) co_return answer(errors::bad_request("the request's target cannot be read"));
+  if (!route) co_return answer(errors::bad_request("the request target is invalid"));
   const auto verb = verb_of(*route, request);
   if (verb.empty()) co_return answer(errors::method_not_allowed());
   const Faults::Seen seen{verb == "deletecollection" ? "delete" : verb, route->plural, route->subresource,
@@ -142,14 +142,14 @@ async::Awaitable<HttpResponse> HttpHandler::handle(HttpRequest request) {
   co_return response;
 }
 
-HttpResponse HttpHandler::respond(const Route& route, const HttpRequest& request, std::string_view verb,
-                                  const Faults::Decision& decision) {
+HttpResponse RequestHandler::respond(const Route& route, const HttpRequest& request, std::string_view verb,
+                                     const Faults::Decision& decision) {
   try {
     if (decision.status != 0) return answer(errors::of_status(decision.status, decision.retry_after_seconds));
     const bool is_public = !route.is_resource && (route.path == "/readyz" || route.path == "/healthz" ||
                                                   route.path == "/livez" || route.path == "/version");
     if (is_public) return on_path(route, request);
-    const auto user = who(request);
+    const auto user = authenticate(request);
     if (!user) return answer(errors::unauthorized());
     if (!route.is_resource) return on_path(route, request);
     auto response = on_resource(*user, route, request, verb, decision);
@@ -157,13 +157,13 @@ HttpResponse HttpHandler::respond(const Route& route, const HttpRequest& request
                   outcome_text(response));
     return response;
   } catch (const std::exception& bug) {
-    log().error("a request failed inside the server", {{"path", route.path}, {"error", bug.what()}});
+    log().error("request failed with an internal error", {{"path", route.path}, {"error", bug.what()}});
     return answer(StatusError{500, "InternalError", std::string{"Internal error occurred: "} + bug.what(), {}, {}});
   }
 }
 
-HttpResponse HttpHandler::on_resource(const User& user, const Route& route, const HttpRequest& request,
-                                      std::string_view verb, const Faults::Decision& decision) {
+HttpResponse RequestHandler::on_resource(const User& user, const Route& route, const HttpRequest& request,
+                                         std::string_view verb, const Faults::Decision& decision) {
   const auto* kind = core_->kinds().find(route.group, route.version, route.plural);
   if (kind == nullptr) return answer(errors::no_such_resource());
   if (verb == "list") return list(user, *kind, route, request, decision);
@@ -217,8 +217,8 @@ HttpResponse HttpHandler::on_resource(const User& user, const Route& route, cons
   return response;
 }
 
-HttpResponse HttpHandler::list(const User& user, const Kind& kind, const Route& route, const HttpRequest& request,
-                               const Faults::Decision& decision) {
+HttpResponse RequestHandler::list(const User& user, const Kind& kind, const Route& route, const HttpRequest& request,
+                                  const Faults::Decision& decision) {
   kube::ListOptions options;
   options.ns = route.key.ns;
   options.label_selector = route.parameter("labelSelector");
@@ -241,7 +241,7 @@ HttpResponse HttpHandler::list(const User& user, const Kind& kind, const Route& 
     table["metadata"] = std::move(metadata);
     return answer(200, table);
   }
-  // Written by hand: a list of thousands need not be copied into one document first.
+  // Serialized item by item, so that a large list is not copied into one document first.
   HttpResponse response;
   response.body = R"({"kind":")" + kind.resource.kind + R"(List","apiVersion":")" + kind.resource.api_version() +
                   R"(","metadata":)" + json::serialize(metadata) + R"(,"items":[)";
@@ -255,7 +255,7 @@ HttpResponse HttpHandler::list(const User& user, const Kind& kind, const Route& 
   return response;
 }
 
-HttpResponse HttpHandler::watch(const User& user, const Kind& kind, const Route& route, const HttpRequest& request) {
+HttpResponse RequestHandler::watch(const User& user, const Kind& kind, const Route& route, const HttpRequest& request) {
   kube::WatchOptions options;
   options.ns = route.key.ns;
   options.label_selector = route.parameter("labelSelector");
@@ -288,7 +288,7 @@ HttpResponse HttpHandler::watch(const User& user, const Kind& kind, const Route&
   return response;
 }
 
-HttpResponse HttpHandler::remove_all(const User& user, const Kind& kind, const Route& route) {
+HttpResponse RequestHandler::remove_all(const User& user, const Kind& kind, const Route& route) {
   kube::ListOptions options;
   options.ns = route.key.ns;
   options.label_selector = route.parameter("labelSelector");
@@ -312,7 +312,7 @@ HttpResponse HttpHandler::remove_all(const User& user, const Kind& kind, const R
                                   {"details", json::object{{"kind", kind.resource.plural}}}});
 }
 
-HttpResponse HttpHandler::on_path(const Route& route, const HttpRequest& request) const {
+HttpResponse RequestHandler::on_path(const Route& route, const HttpRequest& request) const {
   if (request.method != "GET" && request.method != "HEAD") return answer(errors::method_not_allowed());
   if (route.path == "/openapi/v3") return answer(200, json::object{{"paths", json::object{}}});
   if (route.path == "/openapi/v2") {

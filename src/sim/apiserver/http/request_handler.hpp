@@ -10,7 +10,7 @@
 
 namespace hubferry::sim {
 
-/// A request as the transport read it.
+/// An HTTP request, independent of the transport.
 struct HttpRequest {
   std::string method;
   std::string target;
@@ -27,29 +27,29 @@ struct HttpResponse {
   std::string content_type = "application/json";
   std::string body;
   std::optional<int> retry_after_seconds;
-  std::unique_ptr<Watch> watch;  // set: answer with a stream of its events, encoded by `encode`
+  std::unique_ptr<Watch> watch;  // set: respond with a stream of its events, encoded by `encode`
   std::function<std::string(const WatchItem&)> encode;
-  bool reset = false;  // break the connection instead of answering
+  bool reset = false;  // reset the connection instead of responding
 };
 
-/// Turns HTTP into requests of the Core, and its answers into bytes. Knows no sockets.
-class HttpHandler {
+/// Converts HTTP requests to calls of the Core, and its results to HTTP responses. Does no I/O.
+class RequestHandler {
  public:
-  /// `anonymous`: who is asking when no credential is given; nobody: 401.
-  HttpHandler(std::shared_ptr<Core> core, std::optional<User> anonymous)
+  /// `anonymous`: the user of requests without a credential; absent: 401.
+  RequestHandler(std::shared_ptr<Core> core, std::optional<User> anonymous)
       : core_(std::move(core)), anonymous_(std::move(anonymous)) {}
 
-  /// Carries one request out, with the latency and the faults that the server is told to have.
+  /// Executes one request, with the configured latency and faults.
   async::Awaitable<HttpResponse> handle(HttpRequest request);
   /// {"type":"ERROR", …}
   static std::string encode_error(const StatusError& failure);
   [[nodiscard]] const obs::Logger& log() const { return core_->log(); }
 
  private:
-  /// What goes wrong in here is the server's fault, and is answered as such.
+  /// Exceptions become internal errors (500).
   HttpResponse respond(const Route& route, const HttpRequest& request, std::string_view verb,
                        const Faults::Decision& decision);
-  [[nodiscard]] std::optional<User> who(const HttpRequest& request) const;
+  [[nodiscard]] std::optional<User> authenticate(const HttpRequest& request) const;
   HttpResponse on_resource(const User& user, const Route& route, const HttpRequest& request, std::string_view verb,
                            const Faults::Decision& decision);
   HttpResponse list(const User& user, const Kind& kind, const Route& route, const HttpRequest& request,

@@ -9,12 +9,12 @@
 
 namespace hubferry::sim {
 
-/// A request's target, taken apart.
+/// A parsed request target.
 struct Route {
   std::string path;  // decoded, without the query
   std::map<std::string, std::string, std::less<>> query;
 
-  /// Set when the path names a resource.
+  /// True if the path is that of a resource.
   bool is_resource = false;
   std::string group;
   std::string version;
@@ -27,7 +27,7 @@ struct Route {
   [[nodiscard]] bool flag(std::string_view name) const;
 };
 
-/// Nothing when it is no valid target.
+/// Nothing if the target is invalid.
 std::optional<Route> parse_target(std::string_view target);
 
 }  // namespace hubferry::sim

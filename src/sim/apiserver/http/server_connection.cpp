@@ -39,7 +39,7 @@ HttpRequest to_request(http::request<http::string_body>& from) {
 
 using RequestParser = http::request_parser<http::string_body>;
 
-/// Reads one request. What is left in the buffer belongs to the next.
+/// Reads one request. The rest of the buffer belongs to the next.
 async::Awaitable<> read_request(ByteStream& stream, beast::flat_buffer& buffer, RequestParser& parser) {
   parser.eager(true);
   while (true) {
@@ -52,7 +52,7 @@ async::Awaitable<> read_request(ByteStream& stream, beast::flat_buffer& buffer, 
   }
 }
 
-/// Status line and header, to the empty line.
+/// Status line and header, including the empty line.
 std::string head_of(const HttpResponse& response, std::string_view length_field, bool keep_alive) {
   const auto reason = http::obsolete_reason(static_cast<http::status>(response.status));
   std::string head = "HTTP/1.1 " + std::to_string(response.status) + " ";
@@ -64,7 +64,7 @@ std::string head_of(const HttpResponse& response, std::string_view length_field,
 }
 
 async::Awaitable<> notice_close(ByteStream& stream, Watch& watch) {
-  // A client sends nothing during a watch: whatever arrives, or the end, is the end of it.
+  // A client sends nothing during a watch: any data, or the end of the stream, ends the watch.
   std::array<char, 64> ignored;
   try {
     co_await stream.read_some(asio::buffer(ignored));
@@ -73,7 +73,7 @@ async::Awaitable<> notice_close(ByteStream& stream, Watch& watch) {
   watch.cut();
 }
 
-async::Awaitable<> send_events(SessionContext& context, ByteStream& stream, HttpResponse& response) {
+async::Awaitable<> send_events(ConnectionContext& context, ByteStream& stream, HttpResponse& response) {
   const auto head = head_of(response, "Transfer-Encoding: chunked", false);
   const std::array head_bytes{asio::const_buffer(asio::buffer(head))};
   co_await stream.write(head_bytes);
@@ -81,7 +81,7 @@ async::Awaitable<> send_events(SessionContext& context, ByteStream& stream, Http
     auto items = co_await response.watch->next();
     std::string lines;
     if (!items)
-      lines = HttpHandler::encode_error(items.error());
+      lines = RequestHandler::encode_error(items.error());
     else
       for (const auto& item : *items) lines += response.encode(item);
     if (lines.empty()) break;
@@ -101,7 +101,7 @@ async::Awaitable<> send_events(SessionContext& context, ByteStream& stream, Http
   co_await stream.write(last);
 }
 
-async::Awaitable<> stream_watch(SessionContext& context, ByteStream& stream, HttpResponse response) {
+async::Awaitable<> stream_watch(ConnectionContext& context, ByteStream& stream, HttpResponse response) {
   stream.expires_never();
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
     scope.spawn(notice_close(stream, *response.watch));
@@ -111,7 +111,7 @@ async::Awaitable<> stream_watch(SessionContext& context, ByteStream& stream, Htt
   co_await async::with_scope(body);
 }
 
-async::Awaitable<> serve_requests(SessionContext& context, ByteStream& stream) {
+async::Awaitable<> serve_requests(ConnectionContext& context, ByteStream& stream) {
   const auto certified = co_await stream.open();
   beast::flat_buffer buffer;
   while (true) {
@@ -145,8 +145,8 @@ async::Awaitable<> serve_requests(SessionContext& context, ByteStream& stream) {
 
 }  // namespace
 
-async::Awaitable<> serve_connection(SessionContext& context, asio::ip::tcp::socket socket,
-                                    [[maybe_unused]] async::Semaphore::Permit place) {
+async::Awaitable<> serve_connection(ConnectionContext& context, asio::ip::tcp::socket socket,
+                                    [[maybe_unused]] async::Semaphore::Permit slot) {
   struct Count {
     std::size_t& count;
     explicit Count(std::size_t& counted) : count(counted) { ++count; }
@@ -163,9 +163,9 @@ async::Awaitable<> serve_connection(SessionContext& context, asio::ip::tcp::sock
     failure = std::current_exception();
   } catch (const std::exception& bug) {
     failure = std::current_exception();
-    context.handler.log().error("a connection ended early", {{"error", bug.what()}});
+    context.handler.log().error("connection failed", {{"error", bug.what()}});
   }
-  // The client went away, or spoke no HTTP: nobody is left to be told.
+  // The client disconnected, or did not speak HTTP: the error is not reported to anyone.
   const bool cancelled = async::is_cancelled(co_await asio::this_coro::cancellation_state);
   if (failure && cancelled) std::rethrow_exception(failure);
 }

@@ -8,17 +8,17 @@
 
 namespace hubferry::sim {
 
-/// What all connections of a frontend share.
-struct SessionContext {
-  HttpHandler handler;
+/// Shared by all connections of a frontend.
+struct ConnectionContext {
+  RequestHandler handler;
   async::Duration write_timeout;
   boost::asio::ssl::context* tls = nullptr;  // null: plain HTTP
   std::size_t connections = 0;
 };
 
-/// Serves one connection to its end. Errors of the connection end it quietly; only cancellation throws.
-/// `place` is kept until then.
-async::Awaitable<> serve_connection(SessionContext& context, boost::asio::ip::tcp::socket socket,
-                                    async::Semaphore::Permit place);
+/// Serves one connection until it ends. Connection errors end it silently; only cancellation throws.
+/// Holds `slot` until then.
+async::Awaitable<> serve_connection(ConnectionContext& context, boost::asio::ip::tcp::socket socket,
+                                    async::Semaphore::Permit slot);
 
 }  // namespace hubferry::sim

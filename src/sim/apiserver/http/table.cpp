@@ -9,7 +9,7 @@ namespace hubferry::sim {
 
 namespace {
 
-/// "5s", "3m", "2h", "4d": one unit, as people read an age.
+/// "5s", "3m", "2h", "4d".
 std::string age(std::string_view timestamp, async::WallTime now) {
   if (timestamp.empty()) return "<unknown>";
   std::int64_t seconds = 0;
@@ -80,7 +80,7 @@ json::value cell(const Column& column, const kube::Object& object, async::WallTi
   evaluate(root, column.path, 0, found);
   if (found.empty()) return nullptr;
   if (column.type == "date") return json::value(found[0]->is_string() ? age(found[0]->get_string(), now) : "<unknown>");
-  // Of several values the first counts, as on a real server.
+  // Of several values the first is used, as on a real server.
   if (!found[0]->is_structured()) return *found[0];
   return json::value(json::serialize(*found[0]));
 }
