@@ -136,7 +136,7 @@ void Admission::restore(const std::string& uid, ClusterNames clusters) {
   changes();
 }
 
-std::optional<std::string> Admission::begin_again(const Migration& migration, ClusterNames clusters) {
+std::optional<std::string> Admission::readmit(const Migration& migration, ClusterNames clusters) {
   const std::string uid{migration.object.uid()};
   if (auto message = holder_message(uid, clusters)) return message;
   auto& contender = contenders_[uid];

@@ -52,7 +52,7 @@ class Admission {
   /// The clusters of a migration that a previous process admitted, as its ledger has them.
   void restore(const std::string& uid, ClusterNames clusters);
   /// For one that has ended and rolls back once more. Absent: it is active now; else what it has to wait for.
-  [[nodiscard]] std::optional<std::string> begin_again(const Migration& migration, ClusterNames clusters);
+  [[nodiscard]] std::optional<std::string> readmit(const Migration& migration, ClusterNames clusters);
 
   /// Waits until an obstacle may have changed.
   async::Awaitable<> changed();

@@ -109,7 +109,7 @@ void Ledger::fail(const std::string& cluster, Failure failure) {
   if (!success.contains(cluster)) failures.insert_or_assign(cluster, std::move(failure));
 }
 
-ClusterNames Ledger::under_way() const {
+ClusterNames Ledger::in_flight() const {
   ClusterNames names;
   for (const auto& name : all)
     if (!success.contains(name) && !failures.contains(name)) names.push_back(name);

@@ -35,7 +35,7 @@ struct Ledger {
   void fail(const std::string& cluster, Failure failure);
 
   /// Neither arrived nor failed.
-  [[nodiscard]] ClusterNames under_way() const;
+  [[nodiscard]] ClusterNames in_flight() const;
   /// Not arrived, and not yet rolled back on the source.
   [[nodiscard]] ClusterNames to_roll_back() const;
   /// Not arrived, and not yet deleted from the target.

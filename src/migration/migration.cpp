@@ -62,11 +62,11 @@ hubagent::MigrationRef Migration::ref() const {
   return {std::string{object.ns()}, std::string{object.name()}, std::string{object.uid()}};
 }
 
-bool Migration::asks_for_rollback() const {
+bool Migration::requests_rollback() const {
   return object.annotation(names::request_annotation) == names::rollback_request;
 }
 
-bool Migration::is_held_back() const {
+bool Migration::has_pending_deletion() const {
   return is_being_deleted() && kube::has_finalizer(object, names::finalizer);
 }
 
@@ -104,8 +104,8 @@ void Migration::set_problem(const StepProblem& problem) {
 
 bool wants_to_resume(const Migration& migration) {
   const auto phase = migration.phase();
-  if (phase == phases::failed && migration.asks_for_rollback() && !migration.is_being_deleted()) return true;
-  return is_terminal(phase) && migration.is_held_back();
+  if (phase == phases::failed && migration.requests_rollback() && !migration.is_being_deleted()) return true;
+  return is_terminal(phase) && migration.has_pending_deletion();
 }
 
 void prepare_to_resume(Migration& migration, const Phase& next, WallTime now) {

@@ -15,9 +15,9 @@ struct Migration : phase::KubeResource {
 
   [[nodiscard]] hubagent::MigrationRef ref() const;
   [[nodiscard]] bool is_being_deleted() const { return object.is_being_deleted(); }
-  [[nodiscard]] bool asks_for_rollback() const;
+  [[nodiscard]] bool requests_rollback() const;
   /// It is being deleted, and our finalizer is still on it.
-  [[nodiscard]] bool is_held_back() const;
+  [[nodiscard]] bool has_pending_deletion() const;
 
   [[nodiscard]] MigrationSpec spec() const { return read_spec(object.json()); }
   /// The hubs as of the start; before that, those of the spec.

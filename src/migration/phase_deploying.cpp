@@ -65,7 +65,7 @@ void fail_missing(const Step& step, Copied& copied) {
 Awaitable<ReconcileState> copy_resources(Step& step) {
   auto ledger = co_await load_ledger(step);
   if (!ledger) co_return fail_phase(step, ledger.error());
-  Copied copied{ledger->under_way(), {}, {}, {}, {}};
+  Copied copied{ledger->in_flight(), {}, {}, {}, {}};
   auto attempt = [&] { return copy_missing(step, copied); };
   auto result = co_await retry(step, step.time(), attempt);
   // A hub that fails as a whole fails the phase: no cluster should move there. A slow cluster only fails itself.
@@ -79,7 +79,7 @@ Awaitable<ReconcileState> copy_resources(Step& step) {
   if (hub_failed)
     co_return fail_phase(step, result.error(),
                          "cannot copy the resources from " + step.source_name() + " to " + step.target_name());
-  const auto continuing = ledger->under_way().size();
+  const auto continuing = ledger->in_flight().size();
   if (continuing == 0)
     co_return fail_phase(step, common_reason(failed),
                          "no cluster's resources reached " + step.target_name() + ": " + some_failures(failed));

@@ -39,21 +39,21 @@ constexpr auto detach_again = std::chrono::seconds{15};
 Awaitable<> detach_clusters(Step& step, Crossing& crossing) {
   for (;;) {
     auto detach = [&](hubagent::SourceHub& hub) {
-      return hub.detach(step.migration.ref(), crossing.ledger.under_way());
+      return hub.detach(step.migration.ref(), crossing.ledger.in_flight());
     };
     auto detached = co_await on_source(step, detach);
     crossing.detach_problems.clear();
     if (detached) {
       for (const auto& failed : detached->failed) crossing.detach_problems[failed.cluster] = failed.message;
     } else {
-      for (const auto& name : crossing.ledger.under_way())
+      for (const auto& name : crossing.ledger.in_flight())
         crossing.detach_problems[name] = operation_failed(step.source_name(), detached.error());
     }
     const auto attempt = step.time().attempt_timeout();
     co_await step.clock().sleep_for(crossing.detach_problems.empty() ? attempt
                                                                      : std::min<Duration>(detach_again, attempt));
     step.log().warn("not all clusters have arrived, detaching again",
-                    {{"missing", crossing.ledger.under_way().size()}});
+                    {{"missing", crossing.ledger.in_flight().size()}});
   }
 }
 
@@ -62,7 +62,7 @@ Awaitable<> watch_arrivals(Step& step, Crossing& crossing) {
   async::Backoff backoff{{}, step.clock(), step->env.random};
   hubagent::TargetHub::OnArrival on_arrival = [&](const std::string& cluster) { crossing.arrive(step, cluster); };
   auto watch = [&](hubagent::TargetHub& hub) {
-    return hub.await_arrivals(step.migration.ref(), crossing.ledger.under_way(), crossing.since, on_arrival);
+    return hub.await_arrivals(step.migration.ref(), crossing.ledger.in_flight(), crossing.since, on_arrival);
   };
   for (;;) {
     auto watched = co_await once_on_target(step, watch);
@@ -110,7 +110,7 @@ Awaitable<ReconcileState> move_clusters(Step& step) {
   co_await cross(step, crossing);
 
   Failures missing;
-  for (const auto& name : ledger->under_way())
+  for (const auto& name : ledger->in_flight())
     missing.emplace(name, Failure{step.phase(), reasons::timeout, why_missing(step, crossing, name)});
   for (const auto& [name, failure] : missing) ledger->fail(name, failure);
   step->reporter.clusters_failed(step.migration, step.phase(), missing);

@@ -19,7 +19,7 @@ Trouble clusters_trouble(std::string_view hub, const Failures& failures) {
 Awaitable<> wait_for_others(Step& step, const Ledger& ledger) {
   ClusterNames concerned;
   std::ranges::set_union(ledger.to_roll_back(), ledger.to_undo(), std::back_inserter(concerned));
-  while (auto obstacle = step->admission.begin_again(step.migration, concerned)) {
+  while (auto obstacle = step->admission.readmit(step.migration, concerned)) {
     if (condition_message(step.migration, conditions::rolled_back) == *obstacle) {
       co_await step->admission.changed();
       continue;
@@ -32,7 +32,7 @@ Awaitable<> wait_for_others(Step& step, const Ledger& ledger) {
 /// A requested rollback needs the finalizer again.
 Awaitable<ReconcileState> accept_request(Step& step) {
   auto& migration = step.migration;
-  if (!migration.asks_for_rollback()) co_return phase::done();
+  if (!migration.requests_rollback()) co_return phase::done();
   auto ledger = co_await load_ledger(step);
   if (ledger) {
     co_await wait_for_others(step, *ledger);
@@ -49,7 +49,7 @@ Awaitable<ReconcileState> accept_request(Step& step) {
 /// The status records the request: its annotation is no longer needed.
 Awaitable<ReconcileState> acknowledge_request(Step& step) {
   auto& migration = step.migration;
-  if (!migration.asks_for_rollback()) co_return phase::done();
+  if (!migration.requests_rollback()) co_return phase::done();
   json::object annotations{{names::request_annotation, nullptr}};
   json::object patch{{"metadata", json::object{{"annotations", std::move(annotations)}}}};
   auto patched = co_await step->global.merge_patch(managed_cluster_migrations, migration.object.key(), patch);
@@ -155,7 +155,7 @@ Awaitable<ReconcileState> restore_source(Step& step) {
 
 /// A cluster that the source has lost meanwhile exists only on the target: none is deleted there unless the source
 /// confirms that it has it. Takes the others out of `clusters`.
-Awaitable<Trouble> spare_what_the_source_lacks(Step& step, ClusterNames& clusters) {
+Awaitable<Trouble> keep_clusters_lost_by_source(Step& step, ClusterNames& clusters) {
   auto validate = [&](hubagent::SourceHub& hub) { return hub.validate(step.migration.ref(), clusters); };
   auto validated = co_await on_source(step, step.time().one_attempt(), validate);
   if (!validated) {
@@ -181,7 +181,7 @@ Awaitable<ReconcileState> restore_target(Step& step) {
   Trouble trouble;
   std::set<std::string> undone;
   for (auto [stage, clusters] : rollback_by_stage(step.migration, *ledger, ledger->to_undo())) {
-    if (stage != Stage::initializing) trouble += co_await spare_what_the_source_lacks(step, clusters);
+    if (stage != Stage::initializing) trouble += co_await keep_clusters_lost_by_source(step, clusters);
     if (clusters.empty()) continue;
     auto roll_back = [&](hubagent::TargetHub& hub) { return hub.roll_back(step.migration.ref(), stage, clusters); };
     auto outcome = co_await on_target(step, roll_back);

@@ -43,7 +43,7 @@ std::string condition_message(const Migration& migration, std::string_view type)
 }
 
 void put_counts(Migration& migration, const Ledger& ledger, bool working) {
-  const auto rest = ledger.under_way().size();
+  const auto rest = ledger.in_flight().size();
   json::array failures;
   for (const auto& [name, failure] : ledger.failures) {
     if (failures.size() == most_failures_shown) break;
@@ -109,7 +109,7 @@ void fail_remaining(const Migration& migration, Ledger& ledger) {
   if (!stage) return;
   const Phase phase{to_string(*stage)};
   const auto message = condition_message(migration, condition_of(phase));
-  for (const auto& cluster : ledger.under_way())
+  for (const auto& cluster : ledger.in_flight())
     ledger.fail(cluster, {phase, reasons::error, message.empty() ? "the migration stopped in " + phase : message});
 }
 

@@ -94,7 +94,7 @@ TEST(Ledger, ALateArrivalIsNotAFailure) {
   EXPECT_THAT(ledger.failures, IsEmpty());
   ledger.fail("a", {"Registering", "Timeout", "again"});
   EXPECT_THAT(ledger.failures, IsEmpty());
-  EXPECT_THAT(ledger.under_way(), ElementsAre("b"));
+  EXPECT_THAT(ledger.in_flight(), ElementsAre("b"));
   EXPECT_THAT(ledger.to_roll_back(), ElementsAre("b"));
   EXPECT_THAT(ledger.to_clean(), ElementsAre("a"));
 }
