@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "hubferry/hubagent/carried_resources.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/server.hpp"
@@ -13,29 +14,24 @@ namespace hubferry::hubagent {
 /// All objects of a server, by kind and name; without the fields that differ between two runs with the same result.
 using Content = std::map<std::string, std::string>;
 
+/// The carried kinds, and the others that operations write to.
 inline const std::vector<kube::Resource>& all_kinds() {
-  using namespace kube::resources;
-  static const std::vector<kube::Resource> kinds{namespaces,
-                                                 secrets,
-                                                 config_maps,
-                                                 service_accounts,
-                                                 leases,
-                                                 cluster_roles,
-                                                 cluster_role_bindings,
-                                                 ocm::managed_clusters,
-                                                 ocm::placement_decisions,
-                                                 ocm::cluster_managers,
-                                                 ocm::manifest_works,
-                                                 ocm::klusterlet_configs,
-                                                 ocm::klusterlet_addon_configs,
-                                                 ocm::observability_addons,
-                                                 ocm::cluster_deployments,
-                                                 ocm::image_cluster_installs,
-                                                 ocm::bare_metal_hosts,
-                                                 ocm::host_firmware_settings,
-                                                 ocm::firmware_schemas,
-                                                 ocm::host_firmware_components,
-                                                 ocm::data_images};
+  static const std::vector<kube::Resource> kinds = [] {
+    using namespace kube::resources;
+    std::vector<kube::Resource> all{namespaces,
+                                    service_accounts,
+                                    leases,
+                                    cluster_roles,
+                                    cluster_role_bindings,
+                                    ocm::placement_decisions,
+                                    ocm::cluster_managers,
+                                    ocm::manifest_works,
+                                    ocm::klusterlet_configs,
+                                    ocm::observability_addons,
+                                    ocm::data_images};
+    for (const auto& kind : default_carried_resources()) all.push_back(kind.resource);
+    return all;
+  }();
   return kinds;
 }
 

@@ -71,10 +71,15 @@ auto on_connection(Hubs& hubs, std::string hub, Operation operation) -> std::inv
 
 }  // namespace detail
 
-/// Runs `operation(source)` on a hub: a function of a hubagent::SourceHub& that returns an
-/// Awaitable<hubagent::Result<…>>. If the hub's connection is replaced before the operation has ended, it is restarted
-/// on the new one: operations are idempotent. Errors: those of Hubs::connection() and of the operation. Cancellation:
-/// terminal.
+/// Runs `operation(source)` on a hub: a function of a hubagent::SourceHub& that returns an Awaitable of a result, whose
+/// error can be made of a hubagent::Error. It is called once for each connection that it needs, so it must not move
+/// from what it captures.
+///
+///   retried on    the hub's connection is replaced (its kubeconfig changed) before the operation has ended
+///   how long      until the operation ends; without a connection it fails with hub_unreachable or hub_not_found
+///   users see     the log line "hub kubeconfig changed, reconnecting"
+///
+/// Errors: those of Hubs::connection() and of the operation. Cancellation: terminal.
 template <typename Operation>
 auto on_source(Hubs& hubs, std::string hub, Operation operation)
     -> std::invoke_result_t<Operation&, hubagent::SourceHub&> {
