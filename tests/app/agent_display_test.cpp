@@ -1,4 +1,4 @@
-#include "app/service/agent_display.hpp"
+#include "app/commands/klusterlet_command.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST_F(AgentDisplayTest, HealthFailsFromTheMomentTheCertificateExpires) {
   EXPECT_EQ(status("/healthz"), 200) << "it was renewed";
 }
 
-TEST_F(AgentDisplayTest, HealthCanBeAskedAfterTheAgentHasEnded) {
+TEST_F(AgentDisplayTest, HealthChecksOutliveTheAgent) {
   {
     AgentDisplay{metrics_, health_, clock_}.show(at("h", today));
   }
@@ -64,7 +64,7 @@ TEST_F(AgentDisplayTest, HealthCanBeAskedAfterTheAgentHasEnded) {
 }
 
 // A rollout of agents must not stop because a hub is down.
-TEST_F(AgentDisplayTest, ItIsReadyFromItsStartOnWhateverHubsDo) {
+TEST_F(AgentDisplayTest, ReadinessDoesNotDependOnTheHubs) {
   AgentDisplay display{metrics_, health_, clock_};
   EXPECT_EQ(status("/readyz"), 500);
   display.started();
@@ -76,7 +76,7 @@ TEST_F(AgentDisplayTest, ItIsReadyFromItsStartOnWhateverHubsDo) {
   EXPECT_EQ(status("/readyz"), 200);
 }
 
-TEST_F(AgentDisplayTest, OneHubAtATimeIsTheCurrentOne) {
+TEST_F(AgentDisplayTest, OnlyOneHubIsTheCurrentOne) {
   AgentDisplay display{metrics_, health_, clock_};
   display.show(at("https://hub1", today));
   EXPECT_THAT(metrics(), HasSubstr("hubferry_klusterlet_hub_info{server=\"https://hub1\"} 1"));

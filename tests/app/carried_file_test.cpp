@@ -30,20 +30,20 @@ class CarriedFile : public testing::Test {
   app::TemporaryDirectory directory_{"hubferry-carried-"};
 };
 
-TEST_F(CarriedFile, AddsToWhatAlwaysMoves) {
+TEST_F(CarriedFile, AddsToTheDefaultResources) {
   const auto file = write("good.yaml",
-                                  "carriedResources:\n"
-                                  "- group: example.com\n"
-                                  "  version: v1\n"
-                                  "  resource: widgets\n"
-                                  "  kind: Widget\n"
-                                  "  all: true\n");
+                          "carriedResources:\n"
+                          "- group: example.com\n"
+                          "  version: v1\n"
+                          "  resource: widgets\n"
+                          "  kind: Widget\n"
+                          "  all: true\n");
   const auto carried = read_carried_resources(file);
   ASSERT_NE(carried, nullptr);
   EXPECT_EQ(carried->size(), hubagent::default_carried_resources().size() + 1);
 }
 
-TEST_F(CarriedFile, WithoutOneTheDefaultHolds) {
+TEST_F(CarriedFile, WithoutAFileTheDefaultIsUsed) {
   EXPECT_EQ(read_carried_resources(""), nullptr);
 }
 

@@ -78,7 +78,7 @@ class CommandLineTest : public testing::Test {
   std::size_t width_ = 80;
 };
 
-TEST_F(CommandLineTest, FlagsFillTheirVariables) {
+TEST_F(CommandLineTest, FlagsSetTheirVariables) {
   EXPECT_EQ(run({"ferry", "--cargo=wolf", "--fast", "--trips", "3", "--speed", "-1.5", "--pause=1m", "-p", "a",
                  "--port=b", "-p=c", "Rhine"}),
             0);
@@ -91,7 +91,7 @@ TEST_F(CommandLineTest, FlagsFillTheirVariables) {
   EXPECT_EQ(river_, "Rhine");
 }
 
-TEST_F(CommandLineTest, WithoutFlagsTheDefaultsStay) {
+TEST_F(CommandLineTest, WithoutFlagsTheDefaultsAreUsed) {
   EXPECT_EQ(run({"ferry"}), 0);
   EXPECT_EQ(cargo_, "sheep");
   EXPECT_FALSE(fast_);
@@ -131,7 +131,7 @@ TEST_F(CommandLineTest, AnEmptyValueIsAValue) {
   EXPECT_EQ(river_, "Rhine");
 }
 
-TEST_F(CommandLineTest, MistakesNameThemselvesAndExitWith2) {
+TEST_F(CommandLineTest, UsageErrorsNameTheMistakeAndExitWith2) {
   const std::pair<std::vector<std::string>, std::string> mistakes[] = {
       {{}, "boat: no command given"},
       {{"fery"}, "boat: unknown command 'fery' (did you mean ferry?)"},
@@ -170,7 +170,7 @@ TEST_F(CommandLineTest, AMistakeInTheEnvironmentNamesTheVariable) {
   EXPECT_EQ(run({"ferry", "--trips=2"}), 0) << "a variable that the flag overrides is not even read";
 }
 
-TEST_F(CommandLineTest, HelpTellsOfFlagsDefaultsVariablesAndExamples) {
+TEST_F(CommandLineTest, HelpShowsFlagsDefaultsVariablesAndExamples) {
   for (const auto& arguments : {std::vector<std::string>{"ferry", "--help"}, {"ferry", "-h"}, {"help", "ferry"}}) {
     EXPECT_EQ(run(arguments), 0);
     EXPECT_THAT(out_.str(),
@@ -206,7 +206,7 @@ TEST_F(CommandLineTest, HelpFitsTheWindow) {
 }
 
 // A variable that was set for one command must not steer another one that has a flag of the same name.
-TEST_F(CommandLineTest, WhatIsSaidWithEveryCallHasNoVariable) {
+TEST_F(CommandLineTest, FlagsOfASingleCallHaveNoVariable) {
   auto& command = line_.add("row", "");
   std::string output = "text";
   command.add_text(output, "output", "FORMAT", "How.");
@@ -233,7 +233,7 @@ TEST_F(CommandLineTest, TheProgramsHelpListsTheCommands) {
   }
 }
 
-TEST_F(CommandLineTest, AFailureIsASentenceAndExitsWith1) {
+TEST_F(CommandLineTest, AFailurePrintsItsMessageAndExitsWith1) {
   EXPECT_EQ(run({"ferry", "--cargo=elephant"}), 1);
   EXPECT_EQ(err_.str(), "boat ferry: the boat sank\n");
 }
@@ -254,14 +254,14 @@ TEST_F(CommandLineTest, AFlagDeclaredTwiceIsABug) {
   EXPECT_THROW(command.add_switch(fast_, "fast", ""), std::logic_error);
 }
 
-TEST(FlagValues, ListsHaveNoEmptyItemsAndNoRepetition) {
+TEST(FlagValues, ListsHaveNoEmptyAndNoDuplicateItems) {
   EXPECT_THAT(parse_list("a,b"), ElementsAre("a", "b"));
   EXPECT_THAT(parse_list(""), IsEmpty());
   for (const auto* bad : {",", "a,", ",a", "a,,b", "a,b,a"})
     EXPECT_THROW(parse_list(bad), std::invalid_argument) << bad;
 }
 
-TEST(FlagValues, NamespacesAreAsKubernetesWantsThem) {
+TEST(FlagValues, NamespacesAndNamesAreValidated) {
   EXPECT_EQ(parse_namespace("hubferry-system"), "hubferry-system");
   EXPECT_EQ(parse_namespace(std::string(63, 'a')), std::string(63, 'a'));
   for (const std::string bad : {"", "A", "-a", "a-", "a_b", "a.b", "a/b"})
@@ -274,7 +274,7 @@ TEST(FlagValues, NamespacesAreAsKubernetesWantsThem) {
   EXPECT_THROW(parse_object_name(std::string(254, 'a')), std::invalid_argument);
 }
 
-TEST(FlagValues, TheNearestWordIsSuggestedOnlyWhenItIsNear) {
+TEST(FlagValues, TheNearestWordIsSuggestedOnlyIfItIsClose) {
   const std::vector<std::string> words{"manager", "agent", "sim"};
   EXPECT_EQ(nearest("mangaer", words), "manager");
   EXPECT_EQ(nearest("manger", words), "manager");
@@ -319,7 +319,7 @@ TEST_F(ManagerOptionsTest, DefaultsAreThoseOfControllerRuntime) {
   EXPECT_GE(options_.effective_threads(), 1U);
 }
 
-TEST_F(ManagerOptionsTest, AllFlagsAreTaken) {
+TEST_F(ManagerOptionsTest, AllFlagsAreAccepted) {
   EXPECT_EQ(
       run({"--kubeconfig=k", "--namespace=n", "--watch-namespace=w", "--leader-elect",
            "--leader-elect-lease-duration=30s", "--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=5s",

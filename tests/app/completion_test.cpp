@@ -102,7 +102,7 @@ TEST_F(CompletionTest, ZshSpecificationsEscapeWhatWouldEndThem) {
                             HasSubstr("'--map=[A map.]:FILE:_files'"), HasSubstr("'1:RIVER:(elbe)'")));
 }
 
-TEST_F(CompletionTest, TheCommandKnowsCommandsThatWereAddedAfterIt) {
+TEST_F(CompletionTest, TheCommandIncludesCommandsAddedAfterIt) {
   std::ostringstream out;
   CommandLine line{"hubferry", ""};
   add_completion_command(line, out);

@@ -30,32 +30,32 @@ class DemoProcess : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-TEST_F(DemoProcess, MovesAllClustersAndSaysSo) {
-  const auto play = demo({"--clusters", "6", "--migrations", "2"});
-  EXPECT_EQ(play->wait(), 0) << play->out() << play->err();
-  EXPECT_THAT(play->out(),
+TEST_F(DemoProcess, MigratesAllClustersAndReportsIt) {
+  const auto run = demo({"--clusters", "6", "--migrations", "2"});
+  EXPECT_EQ(run->wait(), 0) << run->out() << run->err();
+  EXPECT_THAT(run->out(),
               AllOf(HasSubstr("Success: 6 of 6 clusters are Available on hub2, 0 on hub1"),
                     HasSubstr("move-2: Completed"), HasSubstr("\nMIGRATION  RESULT"), Not(HasSubstr("\x1b"))));
-  EXPECT_THAT(play->out(), AllOf(Not(HasSubstr("get mcm")), HasSubstr("With --keep everything stays running")))
+  EXPECT_THAT(run->out(), AllOf(Not(HasSubstr("get mcm")), HasSubstr("With --keep everything stays running")))
       << "what is gone is no place to look";
-  EXPECT_EQ(play->err(), "");
+  EXPECT_EQ(run->err(), "");
   EXPECT_TRUE(leaves_nothing());
 }
 
-TEST_F(DemoProcess, WhatIsKeptCanBeLookedAt) {
-  const auto play = demo({"--clusters", "2", "--migrations", "1", "--keep"});
-  play->await_output_text(log_name);  // the last line
-  EXPECT_THAT(play->out(),
+TEST_F(DemoProcess, KeepLeavesEverythingRunning) {
+  const auto run = demo({"--clusters", "2", "--migrations", "1", "--keep"});
+  run->await_output_text(log_name);  // the last line
+  EXPECT_THAT(run->out(),
               AllOf(HasSubstr("  export KUBECONFIG=" + directory_.path().string()), HasSubstr("  hubferry status\n"),
                     HasSubstr("  kubectl get mcm -A\n"), ContainsRegex("curl http://127.0.0.1:[0-9]+/metrics")));
-  play->signal(SIGHUP);
-  EXPECT_EQ(play->wait(), 0) << play->err();
+  run->signal(SIGHUP);
+  EXPECT_EQ(run->wait(), 0) << run->err();
   EXPECT_TRUE(leaves_nothing());
 }
 
-TEST_F(DemoProcess, InItAPlanTellsAllProblemsByItsExitCodeToo) {
-  const auto play = demo({"--clusters", "2", "--migrations", "1", "--fail", "deploying", "--keep"});
-  play->await_output_text(log_name);
+TEST_F(DemoProcess, APlanReportsAllProblemsAndExitsWith1) {
+  const auto run = demo({"--clusters", "2", "--migrations", "1", "--fail", "deploying", "--keep"});
+  run->await_output_text(log_name);
   const auto config = std::filesystem::directory_iterator(directory_.path())->path() / "global.kubeconfig";
   const auto plan = [&](const std::vector<std::string>& arguments) {
     std::vector<std::string> command{hubferry_binary(), "plan",      "--kubeconfig=" + config.string(),
@@ -79,7 +79,7 @@ TEST_F(DemoProcess, InItAPlanTellsAllProblemsByItsExitCodeToo) {
 }
 
 // As `hubferry demo | head -1` does.
-TEST_F(DemoProcess, NobodyReadingIsNoReasonToLeaveFilesOrToComplain) {
+TEST_F(DemoProcess, AClosedOutputLeavesNoFilesAndNoError) {
   Process shell{{"sh", "-c", "{ \"$0\" demo --clusters 3 --migrations 1 --keep; echo code $? >&2; } | head -1",
                  hubferry_binary()},
                 Process::Options{.environment = {"TMPDIR=" + directory_.path().string()}, .error_fd = {}}};
@@ -88,7 +88,7 @@ TEST_F(DemoProcess, NobodyReadingIsNoReasonToLeaveFilesOrToComplain) {
   EXPECT_TRUE(leaves_nothing());
 }
 
-TEST_F(DemoProcess, OfAFailureTheLogIsLeftAndNothingElse) {
+TEST_F(DemoProcess, AfterAFailureOnlyTheLogIsKept) {
   HUBFERRY_SKIP_WHERE_DESCRIPTORS_ARE_NEEDED();
   // Too few file descriptors for so many connections.
   Process shell{{"sh", "-c", "ulimit -n 20; exec \"$0\" demo --clusters 3 --migrations 1", hubferry_binary()},
@@ -104,50 +104,50 @@ TEST_F(DemoProcess, OfAFailureTheLogIsLeftAndNothingElse) {
   EXPECT_TRUE(std::filesystem::is_regular_file(left.front()));
 }
 
-TEST_F(DemoProcess, ARefusedMigrationTouchesNothing) {
-  const auto play = demo({"--clusters", "3", "--migrations", "1", "--fail", "validating"});
-  EXPECT_EQ(play->wait(), 0) << play->out();
-  EXPECT_THAT(play->out(), AllOf(HasSubstr("Success: 0 of 3 clusters are Available on hub2, 3 on hub1"),
-                                 HasSubstr("no managed cluster no-such-cluster"), Not(HasSubstr("Rollbacking"))));
+TEST_F(DemoProcess, ARejectedMigrationChangesNothing) {
+  const auto run = demo({"--clusters", "3", "--migrations", "1", "--fail", "validating"});
+  EXPECT_EQ(run->wait(), 0) << run->out();
+  EXPECT_THAT(run->out(), AllOf(HasSubstr("Success: 0 of 3 clusters are Available on hub2, 3 on hub1"),
+                                HasSubstr("no managed cluster no-such-cluster"), Not(HasSubstr("Rollbacking"))));
 }
 
-TEST_F(DemoProcess, WhatFailsWhenItIsDeployedIsRolledBack) {
-  const auto play = demo({"--clusters", "3", "--migrations", "1", "--fail", "deploying"});
-  EXPECT_EQ(play->wait(), 0) << play->out();
-  EXPECT_THAT(play->out(), AllOf(HasSubstr("Success: 0 of 3 clusters are Available on hub2, 3 on hub1"),
-                                 HasSubstr("move-1: Rollbacking"), HasSubstr("\nmove-1 failed: ResourceInvalid: "),
-                                 HasSubstr("\n  cluster-00001: ResourceInvalid: ")));
+TEST_F(DemoProcess, ClustersThatFailInDeployingAreRolledBack) {
+  const auto run = demo({"--clusters", "3", "--migrations", "1", "--fail", "deploying"});
+  EXPECT_EQ(run->wait(), 0) << run->out();
+  EXPECT_THAT(run->out(), AllOf(HasSubstr("Success: 0 of 3 clusters are Available on hub2, 3 on hub1"),
+                                HasSubstr("move-1: Rollbacking"), HasSubstr("\nmove-1 failed: ResourceInvalid: "),
+                                HasSubstr("\n  cluster-00001: ResourceInvalid: ")));
 }
 
-// The hardest one: the clusters have left, nobody takes them, and they must find their way back.
-TEST_F(DemoProcess, ClustersThatNobodyTakesReturn) {
-  const auto play = demo({"--clusters", "4", "--migrations", "1", "--fail", "registering"});
-  EXPECT_EQ(play->wait(), 0) << play->out();
-  EXPECT_THAT(play->out(), AllOf(HasSubstr("Success: 0 of 4 clusters are Available on hub2, 4 on hub1"),
-                                 HasSubstr("move-1: Rollbacking"), HasSubstr("no cluster was lost")));
+// The hardest one: the clusters are detached, cannot register on the target, and must return to the source.
+TEST_F(DemoProcess, ClustersThatCannotRegisterAreRolledBack) {
+  const auto run = demo({"--clusters", "4", "--migrations", "1", "--fail", "registering"});
+  EXPECT_EQ(run->wait(), 0) << run->out();
+  EXPECT_THAT(run->out(), AllOf(HasSubstr("Success: 0 of 4 clusters are Available on hub2, 4 on hub1"),
+                                HasSubstr("move-1: Rollbacking"), HasSubstr("no cluster was lost")));
   EXPECT_TRUE(leaves_nothing());
 }
 
-TEST_F(DemoProcess, CtrlCLeavesNothingBehindWheneverItComes) {
+TEST_F(DemoProcess, CtrlCAtAnyTimeLeavesNoFiles) {
   for (const auto* moment : {"Starting", "Moving", "Registering", "MIGRATION"}) {
-    const auto play = demo({"--clusters", "6", "--migrations", "1", "--keep"});
-    play->await_output_text(moment);
-    play->signal(SIGINT);
-    const auto code = play->wait();
-    EXPECT_TRUE(code == 130 || code == 0) << moment << code << play->err();
-    EXPECT_EQ(play->err(), "") << moment;
+    const auto run = demo({"--clusters", "6", "--migrations", "1", "--keep"});
+    run->await_output_text(moment);
+    run->signal(SIGINT);
+    const auto code = run->wait();
+    EXPECT_TRUE(code == 130 || code == 0) << moment << code << run->err();
+    EXPECT_EQ(run->err(), "") << moment;
     EXPECT_TRUE(leaves_nothing()) << moment;
   }
 }
 
-TEST_F(DemoProcess, ASecondCtrlCIsNoReasonToLeaveFilesEither) {
-  const auto play = demo({"--clusters", "6", "--migrations", "1", "--keep"});
-  play->await_output_text("Moving");
-  play->signal(SIGSTOP);
-  play->signal(SIGINT);
-  play->signal(SIGTERM);
-  play->signal(SIGCONT);
-  play->wait();
+TEST_F(DemoProcess, ASecondCtrlCLeavesNoFilesEither) {
+  const auto run = demo({"--clusters", "6", "--migrations", "1", "--keep"});
+  run->await_output_text("Moving");
+  run->signal(SIGSTOP);
+  run->signal(SIGINT);
+  run->signal(SIGTERM);
+  run->signal(SIGCONT);
+  run->wait();
   EXPECT_TRUE(leaves_nothing());
 }
 

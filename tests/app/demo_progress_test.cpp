@@ -27,7 +27,7 @@ MigrationView migration(const std::string& name, const std::string& phase, std::
   return view;
 }
 
-TEST(DemoProgress, TellsEachChangeOnce) {
+TEST(DemoProgress, ReportsEachChangeOnce) {
   DemoProgress progress{start};
   EXPECT_THAT(progress.observe(migration("a", ""), start), IsEmpty());
   EXPECT_THAT(progress.observe(migration("a", "Validating"), start + 1s), ElementsAre("1.0s   a: Validating"));
@@ -41,7 +41,7 @@ TEST(DemoProgress, TellsEachChangeOnce) {
                                                                "65s    a: 1 clusters failed, 1 are back on hub1"));
 }
 
-TEST(DemoProgress, ALineTellsPhaseProgressRateErrorsAndTimes) {
+TEST(DemoProgress, ALineShowsPhaseProgressRateErrorsAndTimes) {
   DemoProgress progress{start};
   progress.observe(migration("a", "Validating"), start);
   progress.observe(migration("a", "Registering", 2, 1), start + 1s);
@@ -51,7 +51,7 @@ TEST(DemoProgress, ALineTellsPhaseProgressRateErrorsAndTimes) {
                           "5.0s, 2 of 4 clusters moved"));
 }
 
-TEST(DemoProgress, TheSummaryShowsOnlyPhasesThatWereMet) {
+TEST(DemoProgress, TheSummaryShowsOnlyPhasesThatWereEntered) {
   DemoProgress progress{start};
   for (const auto* name : {"b", "a"}) {
     progress.observe(migration(name, "Validating"), start);
@@ -88,7 +88,7 @@ TEST(DemoProgress, EverythingFitsInto80Columns) {
 }
 
 // What ran last matters most.
-TEST(DemoProgress, WhereThereIsNoRoomTheFirstTimesAreLeftOut) {
+TEST(DemoProgress, OnANarrowScreenTheFirstTimesAreOmitted) {
   DemoProgress progress{start};
   progress.observe(migration("move-1", "Deploying"), start);
   progress.observe(migration("move-1", "Registering"), start + 1s);
@@ -96,7 +96,7 @@ TEST(DemoProgress, WhereThereIsNoRoomTheFirstTimesAreLeftOut) {
             "move-1  Registering   [............] 0/4      -       0 errors   Reg 4.0s  ");
 }
 
-TEST(DemoProgress, TellsWhyMigrationsFailed) {
+TEST(DemoProgress, ShowsWhyMigrationsFailed) {
   DemoProgress progress{start};
   for (int number = 1; number <= 7; ++number) {
     auto failed = migration("move-" + std::to_string(number), "Failed", 0, 5);
@@ -114,7 +114,7 @@ TEST(DemoProgress, TellsWhyMigrationsFailed) {
   EXPECT_EQ(lines.back(), "… and 2 more migrations failed");
 }
 
-TEST(DemoProgress, NothingSeenIsNothingEnded) {
+TEST(DemoProgress, WithoutMigrationsNoneHasEnded) {
   DemoProgress progress{start};
   EXPECT_EQ(progress.migrations(), 0U);
   EXPECT_EQ(progress.took(), 0s);

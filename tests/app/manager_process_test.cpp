@@ -15,7 +15,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-TEST(ManagerProcess, ServesMetricsAndHealthAndStopsInOrder) {
+TEST(ManagerProcess, ServesMetricsAndHealthAndShutsDownGracefully) {
   ManagerProcess manager;
   TcpClient metrics{manager.metrics_port()};
   EXPECT_THAT(metrics.get("/metrics"), HasSubstr("hubferry_build_info{"));
@@ -28,12 +28,12 @@ TEST(ManagerProcess, ServesMetricsAndHealthAndStopsInOrder) {
   EXPECT_THAT(manager.process().err(), AllOf(HasSubstr("no longer ready"), HasSubstr("\"stopped\"")));
 }
 
-TEST(ManagerProcess, SaysWhichControllersItRuns) {
+TEST(ManagerProcess, LogsWhichControllersItRuns) {
   ManagerProcess manager{{"--controllers=migration"}};
   EXPECT_THAT(manager.process().err(), HasSubstr("\"controllers\":\"migration\""));
 }
 
-TEST(ManagerProcess, IsNotReadyUntilTheGlobalHubHasAnswered) {
+TEST(ManagerProcess, IsNotReadyUntilTheGlobalHubHasResponded) {
   TemporaryDirectory directory;
   const auto file = directory.file("nowhere.kubeconfig");
   std::ofstream{file} << "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
@@ -51,7 +51,7 @@ TEST(ManagerProcess, IsNotReadyUntilTheGlobalHubHasAnswered) {
   EXPECT_EQ(manager.wait(), 0);
 }
 
-TEST(ManagerProcess, AKubeconfigThatCannotWorkIsAClearSentenceAndExitsWith1) {
+TEST(ManagerProcess, AnInvalidKubeconfigIsReportedAndExitsWith1) {
   Process manager{{hubferry_binary(), "manager", "--kubeconfig=/does/not/exist", "--metrics-bind-address=0",
                    "--health-probe-bind-address=0"}};
   EXPECT_EQ(manager.wait(), 1);
@@ -146,7 +146,7 @@ std::unique_ptr<Process> manager_with_blocked_log(const FullPipe& pipe, std::uin
   }
 }
 
-TEST(ManagerProcess, ALogThatNobodyReadsKeepsItNeitherFromServingNorFromStopping) {
+TEST(ManagerProcess, ABlockedLogStopsNeitherServingNorShutdown) {
   const FullPipe pipe;
   const auto manager = manager_with_blocked_log(pipe, free_port());
   manager->signal(SIGTERM);
@@ -164,7 +164,7 @@ TEST(ManagerProcess, ASecondSignalEndsItAtOnce) {
   EXPECT_THAT(manager->wait(), testing::AnyOf(128 + SIGTERM, 128 + SIGINT));
 }
 
-TEST(ManagerProcess, AnAddressInUseIsAClearSentenceAndExitsWith1) {
+TEST(ManagerProcess, AnAddressInUseIsReportedAndExitsWith1) {
   ManagerProcess manager;
   const auto taken = "127.0.0.1:" + std::to_string(manager.metrics_port());
   Process second{ManagerProcess::command({"--metrics-bind-address=" + taken})};
@@ -173,7 +173,7 @@ TEST(ManagerProcess, AnAddressInUseIsAClearSentenceAndExitsWith1) {
               HasSubstr("cannot listen on " + taken + ": Address already in use (--metrics-bind-address)"));
 }
 
-TEST(ManagerProcess, BothServersCanBeOff) {
+TEST(ManagerProcess, BothServersCanBeDisabled) {
   Process manager{{hubferry_binary(), "manager", "--metrics-bind-address=0", "--health-probe-bind-address=0"}};
   manager.await_error_text("the manager leads");
   manager.signal(SIGTERM);

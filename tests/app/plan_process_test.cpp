@@ -31,14 +31,14 @@ class PlanProcess : public testing::Test {
 };
 
 // A controller waits until it is let in; a person would wait for ever.
-TEST_F(PlanProcess, SaysAtOnceThatItMayNotLookAtTheGlobalHub) {
+TEST_F(PlanProcess, MissingPermissionsOnTheGlobalHubAreReportedAtOnce) {
   install();
   const auto stranger = plan({.name = "stranger", .groups = {}, .uid = ""}, move_);
   EXPECT_EQ(stranger->wait(), 1);
   EXPECT_THAT(stranger->err(), AllOf(HasSubstr("forbidden"), HasSubstr("managedclusters")));
 }
 
-TEST_F(PlanProcess, SaysAtOnceThatTheServerIsNoGlobalHub) {
+TEST_F(PlanProcess, AServerThatIsNotAGlobalHubIsReportedAtOnce) {
   const auto lost = plan(sim::admin(), move_);
   EXPECT_EQ(lost->wait(), 1);
   EXPECT_THAT(lost->err(), HasSubstr("does not serve ManagedClusters, so it is not a global hub"));
@@ -57,7 +57,7 @@ TEST_F(PlanProcess, AFileThatCannotBeReadIsNamedWithTheReason) {
 }
 
 // Files come from others, too.
-TEST_F(PlanProcess, AFileWhoseAliasesNeverEndIsRefused) {
+TEST_F(PlanProcess, AFileWithEndlessAliasesIsRejected) {
   const auto circle = directory_.write("circle.yaml", "a: &a [*a]\n").string();
   const auto endless = plan(sim::admin(), {"-f", circle});
   EXPECT_EQ(endless->wait(), 1);

@@ -112,7 +112,7 @@ TEST_F(PlanTest, AllProblemsAreReportedAtOnce) {
 }
 
 // A user who corrects one mistake wants to see the others.
-TEST_F(PlanTest, AMissingTargetHidesNothingOfTheSource) {
+TEST_F(PlanTest, AMissingTargetDoesNotHideProblemsOfTheSource) {
   const auto made = plan(spec("hub1", "nowhere", {{"cluster-00001", "nobody"}}));
   EXPECT_THAT(reasons(made), ElementsAre(":HubClusterInvalid", "nobody:ClusterNotFound"));
   EXPECT_GT(made.objects(), 0U);
@@ -120,13 +120,13 @@ TEST_F(PlanTest, AMissingTargetHidesNothingOfTheSource) {
   EXPECT_THAT(reasons(source_gone), ElementsAre(":HubClusterInvalid"));
 }
 
-TEST_F(PlanTest, ClustersAreInTheOrderOfTheirNumbers) {
+TEST_F(PlanTest, ClustersAreInNaturalOrder) {
   const auto made = plan(of({"c10", "c9", "c1"}));
   EXPECT_THAT(reasons(made), ElementsAre("c1:ClusterNotFound", "c9:ClusterNotFound", "c10:ClusterNotFound"));
   EXPECT_EQ(made.clusters[1].name, "c9");
 }
 
-TEST_F(PlanTest, CountsWhatAUserCarriesBesides) {
+TEST_F(PlanTest, CountsAdditionalCarriedResources) {
   add("hub1", kube::resources::config_maps,
       {{"metadata", kube::json::object{{"name", "extra"}, {"namespace", "cluster-00001"}}}});
   const auto before = plan(of({"cluster-00001"})).objects();
@@ -152,7 +152,7 @@ TEST_F(PlanTest, HubsAreCheckedFirst) {
   EXPECT_THAT(reasons(plan(of({"cluster-00001"}))), Not(IsEmpty()));
 }
 
-TEST_F(PlanTest, APlacementNamesTheClusters) {
+TEST_F(PlanTest, APlacementSelectsTheClusters) {
   add("hub1", ocm::placements,
       {{"metadata", kube::json::object{{"name", "leaving"}, {"namespace", "default"}}},
        {"spec", kube::json::object{}}});
@@ -189,7 +189,7 @@ TEST(PlanSpecOf, ReadsAMigration) {
   EXPECT_THROW(plan_spec_of(odd), std::runtime_error);
 }
 
-TEST_F(PlanTest, TheMigrationsOwnTimeoutCounts) {
+TEST_F(PlanTest, TheMigrationsOwnTimeoutIsUsed) {
   auto object = migration_object("m", "");
   auto& spec = object["spec"].as_object();
   spec["includedManagedClusters"] = kube::json::array{"cluster-00001"};
@@ -205,7 +205,7 @@ TEST_F(PlanTest, TheMigrationsOwnTimeoutCounts) {
   EXPECT_THAT(refused.problems[0].message, HasSubstr("stageTimeout 'soon' is not a duration"));
 }
 
-TEST(SizeText, IsForPeople) {
+TEST(SizeText, IsHumanReadable) {
   EXPECT_EQ(size_text(12), "12 B");
   EXPECT_EQ(size_text(2048), "2.0 KiB");
   EXPECT_EQ(size_text(5UL * 1024 * 1024), "5.0 MiB");

@@ -17,7 +17,7 @@ std::string body_of(const std::string& response) {
 }
 
 // Debian's own promtool, on what a scrape gets.
-TEST(Prometheus, PromtoolHasNothingToSayAboutTheMetrics) {
+TEST(Prometheus, PromtoolAcceptsTheMetrics) {
   ManagerProcess manager;
   TemporaryDirectory directory;
   TcpClient client{manager.metrics_port()};
@@ -65,7 +65,7 @@ class PrometheusProcess {
   Process process_;
 };
 
-TEST(Prometheus, ARealOneScrapesTheManager) {
+TEST(Prometheus, ARealPrometheusScrapesTheManager) {
   ManagerProcess manager;
   PrometheusProcess prometheus{manager.metrics_port()};
   const auto give_up = std::chrono::steady_clock::now() + Process::timeout;

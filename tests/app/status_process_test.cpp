@@ -53,7 +53,7 @@ class StatusProcess : public testing::Test {
   test::RealLoop loop_;
 };
 
-TEST_F(StatusProcess, ListsThemAndShowsOne) {
+TEST_F(StatusProcess, ListsMigrationsAndShowsOne) {
   install();
   add("m", registering_status);
   add("n", completed_status, "elsewhere");
@@ -78,7 +78,7 @@ TEST_F(StatusProcess, ListsThemAndShowsOne) {
   EXPECT_EQ(kube::json::parse(list->out()).at("items").as_array().size(), 2U);
 }
 
-TEST_F(StatusProcess, MistakesAreSentences) {
+TEST_F(StatusProcess, MistakesAreReportedClearly) {
   const auto none = status({});
   EXPECT_EQ(none->wait(), 1);
   EXPECT_THAT(none->err(), AllOf(HasSubstr("does not serve ManagedClusterMigrations"), HasSubstr("kubectl apply -k")));
@@ -106,7 +106,7 @@ TEST_F(StatusProcess, AnEmptyNameIsNotTakenForAllMigrations) {
   EXPECT_THAT(nameless->err(), HasSubstr("NAME: '' is not a migration's name"));
 }
 
-TEST_F(StatusProcess, AServerThatIsNotThereIsNamed) {
+TEST_F(StatusProcess, AnUnreachableServerIsNamed) {
   config_ = directory_
                 .write("nowhere",
                        "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
@@ -128,7 +128,7 @@ TEST_F(StatusProcess, AWatchFollowsTheMigrationAndEndsWithIt) {
   EXPECT_THAT(watch->out(), HasSubstr("Completed 4/4"));
 }
 
-TEST_F(StatusProcess, AWatchThatNobodyReadsEndsWithoutAWord) {
+TEST_F(StatusProcess, AWatchWithAClosedOutputEndsSilently) {
   install();
   add("m", registering_status);
   // Nothing changes any more: it must notice all the same.
@@ -139,7 +139,7 @@ TEST_F(StatusProcess, AWatchThatNobodyReadsEndsWithoutAWord) {
   EXPECT_EQ(shell.err(), "code 141\n");
 }
 
-TEST_F(StatusProcess, AClosedTerminalEndsAWatchInOrder) {
+TEST_F(StatusProcess, AClosedTerminalEndsAWatchGracefully) {
   install();
   add("m", registering_status);
   const auto watch = status({"--watch"});
@@ -149,7 +149,7 @@ TEST_F(StatusProcess, AClosedTerminalEndsAWatchInOrder) {
 }
 
 // 0 would tell a script that the migration has completed.
-TEST_F(StatusProcess, CtrlCBeforeTheEndOfAMigrationIsNoSuccess) {
+TEST_F(StatusProcess, CtrlCBeforeTheEndOfAMigrationIsNotSuccess) {
   install();
   add("m", registering_status);
   const auto watch = status({"m", "--watch"});
@@ -158,7 +158,7 @@ TEST_F(StatusProcess, CtrlCBeforeTheEndOfAMigrationIsNoSuccess) {
   EXPECT_EQ(watch->wait(), 130);
 }
 
-TEST_F(StatusProcess, CtrlCEndsAWatchInOrder) {
+TEST_F(StatusProcess, CtrlCEndsAWatchGracefully) {
   install();
   add("m", registering_status);
   const auto watch = status({"--watch"});

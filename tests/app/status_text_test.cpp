@@ -1,9 +1,8 @@
-#include "app/status/status_text.hpp"
+#include "app/status/migration_view.hpp"
 
 #include <gmock/gmock.h>
 
-#include "app/cli/table.hpp"
-#include "app/status/migration_checklist.hpp"
+#include "app/cli/terminal.hpp"
 #include "migration_samples.hpp"
 
 namespace hubferry::app {
@@ -31,7 +30,7 @@ std::string joined(const std::vector<std::string>& lines) {
   return all;
 }
 
-TEST(MigrationView, ReadsWhatIsThere) {
+TEST(MigrationView, ReadsSpecAndStatus) {
   const auto migration = view("m", registering_status);
   EXPECT_EQ(migration.phase, "Registering");
   EXPECT_EQ(migration.clusters.total, 4);
@@ -39,10 +38,11 @@ TEST(MigrationView, ReadsWhatIsThere) {
   ASSERT_EQ(migration.failures.size(), 1U);
   EXPECT_EQ(migration.failures[0].reason, "ClusterConflict");
   ASSERT_NE(migration.latest_condition(), nullptr);
-  EXPECT_EQ(migration.latest_condition()->message, "waiting for 2 clusters") << "an update is news even without a transition";
+  EXPECT_EQ(migration.latest_condition()->message, "waiting for 2 clusters")
+      << "an update is news even without a transition";
 }
 
-TEST(MigrationView, BearsAnObjectThatNobodyHasTouched) {
+TEST(MigrationView, AcceptsAnObjectWithoutAStatus) {
   const auto migration = view("m", "");
   EXPECT_EQ(migration.phase, "");
   EXPECT_EQ(migration.clusters.total, 4) << "as many as the spec lists";
@@ -50,7 +50,7 @@ TEST(MigrationView, BearsAnObjectThatNobodyHasTouched) {
   EXPECT_FALSE(migration.time_left(now));
 }
 
-TEST(MigrationView, BearsGarbageInTheStatus) {
+TEST(MigrationView, AcceptsAMalformedStatus) {
   const auto migration = view("m", R"({"phase": 7, "clusters": [], "conditions": [1, {"type": 2}], "state": "x",
                                        "startTime": "yesterday", "rollback": {"a": 1}})");
   EXPECT_EQ(migration.phase, "");
@@ -66,7 +66,7 @@ TEST(MigrationView, TheTimelineFollowsTheClock) {
   EXPECT_THAT(seen, ElementsAre("Validating 2s", "Deploying 6s", "Registering open")) << "nothing that was not there";
 }
 
-TEST(MigrationView, WaitingForItsTurnIsPartOfTheTimeline) {
+TEST(MigrationView, PendingIsPartOfTheTimeline) {
   const auto migration = view("m", R"({"phase": "Validating", "startTime": "2030-01-01T00:00:02Z",
     "state": {"Pending": {"done": true, "startTime": "2030-01-01T00:00:01Z"}}})");
   ASSERT_FALSE(migration.timeline().empty());
@@ -75,12 +75,12 @@ TEST(MigrationView, WaitingForItsTurnIsPartOfTheTimeline) {
 }
 
 // One cluster in ten seconds: the other two need twenty more. The failed one is waited for no longer.
-TEST(MigrationView, TheRestIsExpectedAtTheRateSoFar) {
+TEST(MigrationView, TheTimeLeftIsEstimatedFromTheRateSoFar) {
   EXPECT_EQ(view("m", registering_status).time_left(now), 20s);
   EXPECT_FALSE(view("m", completed_status).time_left(now));
 }
 
-TEST(ShortDuration, IsWrittenAsKubectlDoes) {
+TEST(ShortDuration, IsFormattedAsInKubectl) {
   EXPECT_EQ(short_duration(-1s), "0s");
   EXPECT_EQ(short_duration(119s), "119s");
   EXPECT_EQ(short_duration(200s), "3m20s");
@@ -100,7 +100,7 @@ TEST(StatusText, ATableOfAllMigrationsInOrder) {
                                  "z      Registering   hub1   hub2   1/4        20s   ~20s   waiting for 2 clusters"));
 }
 
-TEST(StatusText, NamespacesHaveAColumnWhereTheyDiffer) {
+TEST(StatusText, NamespacesHaveAColumnIfTheyDiffer) {
   const auto there = view_of(kube::Object{migration_object("b", "", "elsewhere")});
   EXPECT_THAT(migration_table({there, view("a", "")}, {}, now, Terminal{})[1], StartsWith("default     a "));
   EXPECT_THAT(migration_table({there}, {}, now, Terminal{})[0], StartsWith("NAME "));
@@ -108,13 +108,13 @@ TEST(StatusText, NamespacesHaveAColumnWhereTheyDiffer) {
   EXPECT_THAT(migration_table({there}, always, now, Terminal{})[0], StartsWith("NAMESPACE "));
 }
 
-TEST(StatusText, MigrationsAreInTheOrderOfTheirNumbers) {
+TEST(StatusText, MigrationsAreInNaturalOrder) {
   const auto lines = migration_table({view("m-10", ""), view("m-9", ""), view("m-1", "")}, {}, now, Terminal{});
   EXPECT_THAT(lines, ElementsAre(StartsWith("NAME"), StartsWith("m-1 "), StartsWith("m-9 "), StartsWith("m-10 ")));
 }
 
-// The news of a rollback is that all is back: nobody asks for that first.
-TEST(StatusText, AFailedMigrationSaysWhy) {
+// The latest message of a rollback is that all clusters are back; the cause matters more.
+TEST(StatusText, AFailedMigrationShowsTheCause) {
   auto failed = view("m", timed_out_status);
   EXPECT_THAT(migration_table({failed}, {}, now, Terminal{})[1], EndsWith("Timeout: 1 of 20 clusters came"));
   const TableOptions wide{.wide = true, .namespaces = NamespaceColumn::never};
@@ -129,7 +129,7 @@ TEST(StatusText, AFailedMigrationSaysWhy) {
   EXPECT_EQ(view("m", registering_status).cause(), nullptr) << "not before it fails";
 }
 
-TEST(StatusText, OfManyFailedClustersTheFirstAreNamed) {
+TEST(StatusText, OnlyTheFirstFailedClustersAreListed) {
   auto failed = view("m", timed_out_status);
   failed.failures.clear();
   for (int number = 19; number > 0; --number)
@@ -143,7 +143,7 @@ TEST(StatusText, OfManyFailedClustersTheFirstAreNamed) {
   EXPECT_THAT(joined(migration_details(failed, "", now, Terminal{}, 19)), HasSubstr("\n  c19  "));
 }
 
-TEST(StatusText, WideTellsMore) {
+TEST(StatusText, WideShowsMore) {
   const auto lines = migration_table({view("a", failed_status)}, {.wide = true, .namespaces = NamespaceColumn::never},
                                      now, Terminal{});
   EXPECT_THAT(
@@ -152,7 +152,7 @@ TEST(StatusText, WideTellsMore) {
                   "a      Failed   hub1   hub2   0/4        0        4             70s    20s   -     -        -"));
 }
 
-TEST(StatusText, OneMigrationInFull) {
+TEST(StatusText, OneMigrationInDetail) {
   auto migration = view("m", registering_status);
   const kube::json::object lists{
       {"data", kube::json::object{{"failure", R"(["c4","c9","c8"])"},
@@ -170,7 +170,7 @@ TEST(StatusText, OneMigrationInFull) {
     EXPECT_THAT(text, HasSubstr(part)) << text;
 }
 
-TEST(StatusText, AnEndedMigrationTellsHowLongItTook) {
+TEST(StatusText, AnEndedMigrationShowsItsDuration) {
   EXPECT_THAT(migration_details(view("m", completed_status), "", now, Terminal{}),
               Contains("Phase:      Completed, took 70s"));
   const auto failed = joined(migration_details(view("m", failed_status), "", now, Terminal{}));
@@ -199,7 +199,7 @@ TEST(StatusText, TheChecklistIsTheControllersOwn) {
   EXPECT_THAT(brief, HasSubstr("\n  [ ] arrivals"));
 }
 
-TEST(StatusText, TheChecklistMarksTheStepThatRuns) {
+TEST(StatusText, TheChecklistMarksTheRunningStep) {
   const auto text = migration_checklist(view("m", R"({"phase": "Registering", "state": {
     "Registering": {"startTime": "2030-01-01T00:00:10Z", "state": {
       "cut-over": {"done": true, "startTime": "2030-01-01T00:00:10Z"}}}}})"));
@@ -214,7 +214,7 @@ TEST(StatusText, TheChecklistMarksTheStepThatRuns) {
   EXPECT_THAT(back, HasSubstr("[ ] conclusion"));
 }
 
-TEST(StatusText, TheChecklistInventsNothing) {
+TEST(StatusText, TheChecklistShowsOnlyWhatTheStatusHas) {
   EXPECT_THAT(migration_checklist(view("m", registering_status)), Not(HasSubstr("Pending"))) << "it never was";
   EXPECT_THAT(migration_checklist(view("m", "")), HasSubstr("[ ] Pending")) << "it will be";
   EXPECT_THAT(migration_checklist(view("m", failed_status)), Not(HasSubstr("[ ]"))) << "nothing is to come";
@@ -226,7 +226,7 @@ TEST(StatusText, MarksAreColouredOnATerminal) {
               HasSubstr("  \x1b[32m[x]\x1b[0m a\n    \x1b[2m[ ]\x1b[0m b\n"));
 }
 
-TEST(StatusText, ALineForTheLog) {
+TEST(StatusText, OneLogLine) {
   EXPECT_EQ(migration_line(view("m", registering_status)),
             "default/m Registering 1/4, 1 failed: waiting for 2 clusters");
   EXPECT_EQ(migration_line(view("m", "")), "default/m New 0/4");

@@ -77,7 +77,7 @@ class StatusWatchTest : public testing::Test {
 const Terminal pipe_end{};
 const Terminal screen{.interactive = true, .colour = false, .width = 100, .height = 40};
 
-TEST_F(StatusWatchTest, PrintsALineForEachChangeWhereThereIsNoTerminal) {
+TEST_F(StatusWatchTest, WithoutATerminalEachChangeIsOneLine) {
   const auto script = [&]() -> Awaitable<> {
     co_await loop_.clock().sleep_for(5s);
     co_await set_status("m", registering_status);
@@ -92,7 +92,7 @@ TEST_F(StatusWatchTest, PrintsALineForEachChangeWhereThereIsNoTerminal) {
             "2030-01-01T00:00:10Z default/m was deleted\n");
 }
 
-TEST_F(StatusWatchTest, WhatLooksAsBeforeIsNotPrintedAgain) {
+TEST_F(StatusWatchTest, UnchangedOutputIsNotRepeated) {
   const auto script = [&]() -> Awaitable<> {
     co_await set_status("m", registering_status);
     co_await loop_.clock().sleep_for(5s);
@@ -104,7 +104,7 @@ TEST_F(StatusWatchTest, WhatLooksAsBeforeIsNotPrintedAgain) {
 }
 
 // While it changes the picture must fit into the window; when it is left there for good, nothing may be missing.
-TEST_F(StatusWatchTest, TheLastPictureIsUncut) {
+TEST_F(StatusWatchTest, TheFinalOutputIsNotTruncated) {
   const auto script = [&]() -> Awaitable<> {
     co_await set_status("m", registering_status);
     co_await loop_.clock().sleep_for(5s);
@@ -118,7 +118,7 @@ TEST_F(StatusWatchTest, TheLastPictureIsUncut) {
                           Not(HasSubstr("…"))));
 }
 
-TEST_F(StatusWatchTest, RedrawsInPlaceOnATerminalAndLetsClocksRun) {
+TEST_F(StatusWatchTest, RedrawsInPlaceOnATerminalAndUpdatesDurations) {
   const auto script = [&]() -> Awaitable<> {
     co_await set_status("m", registering_status);
     co_await loop_.clock().sleep_for(1min);
@@ -127,7 +127,7 @@ TEST_F(StatusWatchTest, RedrawsInPlaceOnATerminalAndLetsClocksRun) {
   EXPECT_THAT(out_.str(), AllOf(HasSubstr("\x1b[2A\r\x1b[J"), HasSubstr("1/4        59s")));
 }
 
-TEST_F(StatusWatchTest, FollowsOneMigrationToItsGoodEnd) {
+TEST_F(StatusWatchTest, FollowsOneMigrationUntilItIsCompleted) {
   put("other", "");
   const auto script = [&]() -> Awaitable<> {
     co_await loop_.clock().sleep_for(5s);
@@ -162,7 +162,7 @@ TEST_F(StatusWatchTest, AFailedOrDeletedMigrationEndsTheWatchWith1) {
 
 // The names of failed clusters beyond what fits into the status are in a ConfigMap, which is read when there are new
 // ones.
-TEST_F(StatusWatchTest, ShowsFailedClustersFromTheConfigMap) {
+TEST_F(StatusWatchTest, ShowsFailedClustersFromTheLedger) {
   const auto script = [&]() -> Awaitable<> {
     kube::json::object lists{{"metadata", kube::json::object{{"name", "m"}, {"namespace", "default"}}},
                              {"data", kube::json::object{{"failure", R"(["c4","c77"])"}}}};
@@ -174,7 +174,7 @@ TEST_F(StatusWatchTest, ShowsFailedClustersFromTheConfigMap) {
   EXPECT_THAT(out_.str(), HasSubstr("  c77"));
 }
 
-TEST_F(StatusWatchTest, JsonIsOneObjectALine) {
+TEST_F(StatusWatchTest, JsonIsOneObjectPerLine) {
   const auto script = [&]() -> Awaitable<> {
     co_await loop_.clock().sleep_for(5s);
     co_await set_status("m", completed_status);

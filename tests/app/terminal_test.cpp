@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "app/cli/output.hpp"
-#include "app/cli/table.hpp"
 
 namespace hubferry::app {
 namespace {
@@ -26,7 +25,7 @@ TEST(TerminalText, FitsByCharactersNotBytes) {
 }
 
 // A condition's message comes from somebody else: it must not move the cursor or paint the screen.
-TEST(TerminalText, TakesTheSteeringOutOfForeignText) {
+TEST(TerminalText, RemovesControlCharacters) {
   EXPECT_EQ(fitted("a\x1b[2Jb\nc\x7f", 0), "a [2Jb c ");
   EXPECT_EQ(fitted("bad \xff byte", 0), "bad \xEF\xBF\xBD byte");
 }
@@ -37,7 +36,7 @@ TEST(TerminalText, PaintsOnlyWhereColourIsOn) {
   EXPECT_EQ(painted("x", Colour::plain, true), "x");
 }
 
-TEST(TerminalText, ClippingCountsNoColours) {
+TEST(TerminalText, ClippingIgnoresColourCodes) {
   const auto text = painted("abc", Colour::red, true) + "def";
   EXPECT_EQ(clipped(text, 0), text);
   EXPECT_EQ(clipped(text, 6), text);
@@ -54,7 +53,7 @@ TEST(TerminalText, WrapsBetweenWords) {
   EXPECT_THAT(wrapped("a b\n\nc", 10), ElementsAre("a b", "", "c"));
 }
 
-TEST(NaturalOrder, CountsAsPeopleDo) {
+TEST(NaturalOrder, ComparesNumbersByValue) {
   EXPECT_TRUE(natural_less("cluster-2", "cluster-10"));
   EXPECT_FALSE(natural_less("cluster-10", "cluster-2"));
   EXPECT_TRUE(natural_less("a", "a-1"));
@@ -73,7 +72,7 @@ TEST(LiveArea, ReplacesWhatItDrew) {
   EXPECT_EQ(out.str(), "one\ntwo\n\x1b[2A\r\x1b[Jthree\n");
 }
 
-TEST(LiveArea, NeverDrawsMoreThanTheScreenHolds) {
+TEST(LiveArea, NeverDrawsMoreThanFitsOnTheScreen) {
   std::ostringstream out;
   LiveArea area{out, tiny};
   area.draw({"1", "2", "3", "4", "5"});
@@ -83,7 +82,7 @@ TEST(LiveArea, NeverDrawsMoreThanTheScreenHolds) {
   EXPECT_EQ(out.str(), "\x1b[3A\r\x1b[J" + std::string(20, 'x') + "\n") << "a line that wraps would count as two";
 }
 
-TEST(LiveArea, TheLastLinesCanBeKeptWhateverElseIsLeftOut) {
+TEST(LiveArea, TheLastLinesCanBeKeptWhenOthersAreOmitted) {
   std::ostringstream out;
   LiveArea area{out, tiny};
   area.draw({"1", "2", "3", "4", "total"}, 1);
@@ -103,7 +102,7 @@ TEST(LiveArea, PrintsLinesAboveItself) {
   EXPECT_EQ(out.str(), "next\n");
 }
 
-TEST(TextTable, AlignsColumnsAndCutsTheLastOne) {
+TEST(TextTable, AlignsColumnsAndTruncatesTheLastOne) {
   TextTable table{{"NAME", "MESSAGE"}};
   table.add({"a", "short"});
   table.add({"longer", "a message that is too long"});
@@ -114,13 +113,13 @@ TEST(TextTable, AlignsColumnsAndCutsTheLastOne) {
               ElementsAre("NAME     MESSAGE", "a        short", "longer   a message …", "-        -"));
 }
 
-TEST(TextTable, ColoursTakeNoRoom) {
+TEST(TextTable, ColourCodesTakeNoColumn) {
   TextTable table{{"A", "B"}};
   table.add({{"x", Colour::green}, "y"});
   EXPECT_EQ(table.lines(colourful)[1], "\x1b[32mx\x1b[0m   y");
 }
 
-TEST(YamlText, QuotesWhatYamlWouldMistake) {
+TEST(YamlText, QuotesStringsThatYamlWouldMisread) {
   const kube::json::object object{{"name", "plain text"},
                                   {"number", "12"},
                                   {"truth", "true"},

@@ -9,7 +9,7 @@
 
 namespace hubferry::test {
 
-/// A terminal without a person: a tmux of our own runs one command, and tells what is on its screen.
+/// A terminal for tests: a private tmux that runs one command and captures its screen.
 class Tmux {
  public:
   Tmux(const std::string& command, int width, int height) {

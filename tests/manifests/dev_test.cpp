@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 
 // In a directory of its own: what it takes for right must not format or build the checkout.
-TEST(DevScript, AMistakeNamesItselfBeforeAnythingIsDone) {
+TEST(DevScript, AUsageErrorIsReportedBeforeAnythingRuns) {
   TemporaryDirectory directory;
   const auto dev = directory.file("dev");
   std::filesystem::copy_file(source_root() / "dev", dev);

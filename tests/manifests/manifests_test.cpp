@@ -71,7 +71,7 @@ TEST(Manifests, KubectlBuildsEveryKustomization) {
   }
 }
 
-TEST(Manifests, TheBaseRunsTheImageThatTheDockerfileMakes) {
+TEST(Manifests, TheBaseRunsTheImageThatTheDockerfileBuilds) {
   const auto kustomization = read_manifests(manifests_directory() / "base/kustomization.yaml").at(0).content;
   const auto& image = kustomization.at("images").at(0);
   EXPECT_EQ(image.at("name"), "hubferry");
@@ -80,7 +80,7 @@ TEST(Manifests, TheBaseRunsTheImageThatTheDockerfileMakes) {
 }
 
 /// Kinds of Kubernetes itself and of the Prometheus operator; others must have a CRD that we know.
-TEST(Manifests, NamesOnlyKindsThatThereAre) {
+TEST(Manifests, ReferToExistingKindsOnly) {
   std::set<std::string> known{"v1 Namespace",
                               "v1 ServiceAccount",
                               "v1 Service",
@@ -131,7 +131,7 @@ TEST(MigrationDefinition, ItsColumnsAreFieldsOfItsSchema) {
   EXPECT_THAT(names, testing::ElementsAre("Phase", "From", "To", "Clusters", "Failed", "Reason", "Age"));
 }
 
-TEST(Rights, NobodyGetsEverythingOrMoreThanTheyHave) {
+TEST(Rights, NoWildcardsAndNoEscalation) {
   for (const auto& manifest : all_manifests()) {
     if (manifest.kind() != "Role" && manifest.kind() != "ClusterRole") continue;
     for (const auto& rule : manifest.content.at("rules").as_array()) {
@@ -147,7 +147,7 @@ TEST(Rights, NobodyGetsEverythingOrMoreThanTheyHave) {
   }
 }
 
-TEST(Rights, EveryBindingNamesARoleAndAnAccountBesideIt) {
+TEST(Rights, EveryBindingRefersToAnExistingRoleAndAccount) {
   for (const auto& directory : {manifests_directory() / "base", manifests_directory() / "hub-rbac"}) {
     const auto all = labels(flattened(directory));
     for (const auto& manifest : flattened(directory)) {
@@ -168,7 +168,7 @@ json::object pod_spec() {
 }
 
 // What the Pod Security Standard "restricted" asks for, and a root file system that cannot be written.
-TEST(Deployment, IsAsRestrictedAsItsNamespaceDemands) {
+TEST(Deployment, MeetsThePodSecurityProfileOfItsNamespace) {
   const auto pod = pod_spec();
   EXPECT_EQ(pod.at("securityContext").at("runAsNonRoot"), true);
   EXPECT_EQ(pod.at("securityContext").at("seccompProfile").at("type"), "RuntimeDefault");
@@ -186,7 +186,7 @@ TEST(Deployment, IsAsRestrictedAsItsNamespaceDemands) {
       EXPECT_EQ(manifest.content.at("metadata").at("labels").at("pod-security.kubernetes.io/enforce"), "restricted");
 }
 
-TEST(Deployment, StartsTheManagerWithFlagsThatItKnows) {
+TEST(Deployment, StartsTheManagerWithExistingFlags) {
   app::CommandLine line{"hubferry", ""};
   app::add_manager_command(line);
   std::map<std::string, const app::Flag*> flags;

@@ -41,7 +41,7 @@ TEST(Alerts, FireWhenTheyShould) {
   EXPECT_EQ(promtool.wait(), 0) << promtool.out() << promtool.err();
 }
 
-TEST(Alerts, EachSaysWhatIsWrongAndWhatToDo) {
+TEST(Alerts, EachDescribesTheProblemAndWhatToDo) {
   const auto rules = alert_rules();
   for (const auto& group : rules.at("groups").as_array())
     for (const auto& rule : group.at("rules").as_array()) {
@@ -77,7 +77,7 @@ std::uint16_t port_in(Process& process, const std::string& message) {
 
 // A query for a metric that nobody has would show an empty panel, or an alert that never fires. They are all there from
 // the start, before the first migration.
-TEST(Queries, NameOnlyMetricsThatALeadingManagerServes) {
+TEST(Queries, UseOnlyMetricsThatALeadingManagerServes) {
   TemporaryDirectory directory;
   Process world{{hubferry_binary(), "sim", "--clusters", "1", "--kubeconfig-dir", directory.path()}};
   world.await_output_text("hub2.kubeconfig");

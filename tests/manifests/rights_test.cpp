@@ -140,7 +140,7 @@ class RightsTest : public testing::Test {
   std::unique_ptr<kube::Api> global_;
 };
 
-TEST_F(RightsTest, TheyAreEnoughForAMigrationAndForARollback) {
+TEST_F(RightsTest, AreSufficientForAMigrationAndARollback) {
   migrate("there", {{"includedManagedClusters", clusters(1, 30)}});
   run_manager_until("there", "Completed");
   EXPECT_THAT(refused(), IsEmpty());
@@ -166,7 +166,7 @@ TEST_F(RightsTest, TheyAreEnoughForAMigrationAndForARollback) {
 }
 
 // The other direction: without one right the migration must not succeed, so the test above would notice its absence.
-TEST_F(RightsTest, OneTooFewIsNoticed) {
+TEST_F(RightsTest, AMissingPermissionIsDetected) {
   auto role = find_manifest("ClusterRole", "hubferry-source").content;
   auto& rules = role.at("rules").as_array();
   for (auto& rule : rules)

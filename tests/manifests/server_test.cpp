@@ -49,7 +49,7 @@ class RealServer : public testing::Test {
   RealLoop loop_;
 };
 
-TEST_F(RealServer, TakesEveryManifestOfAKindThatItServes) {
+TEST_F(RealServer, AcceptsEveryManifestOfAKindThatItServes) {
   std::set<std::string> unknown;
   std::size_t taken = 0;
   for (const auto& manifest : all_manifests()) {
@@ -65,7 +65,7 @@ TEST_F(RealServer, TakesEveryManifestOfAKindThatItServes) {
   EXPECT_THAT(unknown, UnorderedElementsAre("PodDisruptionBudget", "PrometheusRule", "ServiceMonitor"));
 }
 
-TEST_F(RealServer, RefusesMigrationsThatCannotBeMeant) {
+TEST_F(RealServer, RejectsInvalidMigrations) {
   for (const auto& change :
        std::vector<std::pair<std::string, json::value>>{{"includedManagedClusters", nullptr},
                                                         {"includedManagedClustersPlacementRef", "both"},

@@ -6,6 +6,133 @@
 
 namespace hubferry::app {
 
+namespace {
+
+std::string spaced(const std::vector<std::string>& words) {
+  std::string all;
+  for (const auto& word : words) all += (all.empty() ? "" : " ") + word;
+  return all;
+}
+
+bool names_a_path(const Flag& flag) {
+  return flag.placeholder == "FILE" || flag.placeholder == "DIRECTORY";
+}
+
+std::vector<std::string> spellings(const Flag& flag) {
+  std::vector<std::string> names{"--" + flag.name};
+  if (!flag.short_name.empty()) names.push_back("-" + flag.short_name);
+  return names;
+}
+
+std::vector<std::string> command_names(const CommandLine& line) {
+  std::vector<std::string> names;
+  for (const auto& command : line.commands()) names.push_back(command.name());
+  names.emplace_back("help");
+  return names;
+}
+
+std::vector<std::string> bash_words(const Command& command) {
+  std::vector<std::string> words{"--help"};
+  for (const auto& flag : command.flags()) words.push_back("--" + flag.name);
+  for (const auto& argument : command.arguments())
+    words.insert(words.end(), argument.choices.begin(), argument.choices.end());
+  return words;
+}
+
+/// The case branch that completes the value of a flag; empty for a switch.
+std::string bash_values(const Command& command, const Flag& flag) {
+  if (flag.is_switch()) return "";
+  std::string pattern;
+  for (const auto& name : spellings(flag)) pattern += (pattern.empty() ? "" : " | ") + command.name() + "," + name;
+  std::string answer = "COMPREPLY=()";
+  if (names_a_path(flag))
+    answer = std::string{"mapfile -t COMPREPLY < <(compgen -"} + (flag.placeholder == "FILE" ? "f" : "d") +
+             " -- \"$current\")";
+  if (!flag.choices.empty())
+    answer = "mapfile -t COMPREPLY < <(compgen -W '" + spaced(flag.choices) + "' -- \"$current\")";
+  return "    " + pattern + ") " + answer + "; return ;;\n";
+}
+
+/// Escapes text for '…[text]' of _arguments.
+std::string zsh_text(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '\'') {
+      safe += "'\\''";
+      continue;
+    }
+    if (c == '[' || c == ']' || c == ':' || c == '\\') safe += '\\';
+    safe += c;
+  }
+  return safe;
+}
+
+std::string zsh_value(const std::string& placeholder, const std::vector<std::string>& choices) {
+  std::string action = " ";
+  if (placeholder == "FILE") action = "_files";
+  if (placeholder == "DIRECTORY") action = "_files -/";
+  if (!choices.empty()) action = "(" + spaced(choices) + ")";
+  return ":" + zsh_text(placeholder) + ":" + action;
+}
+
+std::string zsh_flag(const Flag& flag) {
+  const std::string value = flag.is_switch() ? "" : zsh_value(flag.placeholder, flag.choices);
+  const std::string repeat = flag.repeatable ? "*" : "";
+  std::string lines = "        '" + repeat + "--" + flag.name + (flag.is_switch() ? "" : "=") + "[" +
+                      zsh_text(flag.help) + "]" + value + "'";
+  if (!flag.short_name.empty())
+    lines += " \\\n        '" + repeat + "-" + flag.short_name + "[" + zsh_text(flag.help) + "]" + value + "'";
+  return lines;
+}
+
+}  // namespace
+
+std::string bash_completion(const CommandLine& line) {
+  const auto& program = line.program();
+  std::string script = "# bash completion for " + program + ": source <(" + program + " completion bash)\n" +  //
+                       "_" + program + "() {\n" +
+                       "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words=''\n"
+                       "  # bash breaks --flag=value into three words.\n"
+                       "  if [[ $current == = ]]; then current=''\n"
+                       "  elif [[ $previous == = ]]; then previous=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
+                       "  COMPREPLY=()\n"
+                       "  if ((COMP_CWORD == 1)) || [[ $previous == help ]]; then\n"
+                       "    mapfile -t COMPREPLY < <(compgen -W '" +
+                       spaced(command_names(line)) + " --help --version' -- \"$current\")\n" +
+                       "    return\n"
+                       "  fi\n"
+                       "  case ${COMP_WORDS[1]},$previous in\n";
+  for (const auto& command : line.commands())
+    for (const auto& flag : command.flags()) script += bash_values(command, flag);
+  script += "  esac\n  case ${COMP_WORDS[1]} in\n";
+  for (const auto& command : line.commands())
+    script += "    " + command.name() + ") words='" + spaced(bash_words(command)) + "' ;;\n";
+  script += "  esac\n  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n}\n";
+  return script + "complete -F _" + program + " " + program + "\n";
+}
+
+std::string zsh_completion(const CommandLine& line) {
+  const auto& program = line.program();
+  std::string script = "#compdef " + program + "\n# zsh completion: source <(" + program +
+                       " completion zsh), or save it as _" + program + " in a directory of $fpath\n_" + program +
+                       "() {\n  local -a commands\n  commands=(\n";
+  for (const auto& command : line.commands())
+    script += "    '" + command.name() + ":" + zsh_text(command.summary()) + "'\n";
+  script += "  )\n  if ((CURRENT == 2)); then _describe command commands; return; fi\n";
+  script += "  local command=$words[2]\n  shift words\n  ((CURRENT--))\n  case $command in\n";
+  for (const auto& command : line.commands()) {
+    script += "    " + command.name() + ")\n      _arguments \\\n        '--help[show the usage]'";
+    for (const auto& flag : command.flags()) script += " \\\n" + zsh_flag(flag);
+    int position = 0;
+    for (const auto& argument : command.arguments())
+      script += " \\\n        '" + std::to_string(++position) + zsh_value(argument.name, argument.choices) + "'";
+    script += " ;;\n";
+  }
+  script += "  esac\n}\n";
+  return script + "if [ \"$funcstack[1]\" = _" + program + " ]; then _" + program + " \"$@\"; else compdef _" +
+         program + " " + program + "; fi\n";
+}
+
 void add_completion_command(CommandLine& line, std::ostream& out) {
   auto& command = line.add("completion", "print a shell completion script");
   const auto shell = std::make_shared<std::string>();

@@ -1,8 +1,8 @@
+#include "app/commands/klusterlet_command.hpp"
+
 #include <memory>
 
 #include "app/commands/commands.hpp"
-#include "app/commands/klusterlet_options.hpp"
-#include "app/service/agent_display.hpp"
 #include "app/service/service.hpp"
 #include "hubferry/async/backoff.hpp"
 #include "hubferry/async/loops.hpp"
@@ -16,6 +16,10 @@
 namespace hubferry::app {
 
 namespace {
+
+double seconds_since_1970(async::WallTime time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
 
 using async::Awaitable;
 
@@ -139,6 +143,29 @@ int run_klusterlet(const KlusterletOptions& options) {
 }
 
 }  // namespace
+
+AgentDisplay::AgentDisplay(obs::Metrics& metrics, obs::Health& health, async::Clock& clock)
+    : hubs_(
+          metrics.gauge_family("hubferry_klusterlet_hub_info", "1 for the hub that the agent has joined.", {"server"})),
+      expiry_(metrics.gauge("hubferry_klusterlet_certificate_expiry_timestamp_seconds",
+                            "Expiry time of the client certificate for the current hub.")),
+      expires_(std::make_shared<std::atomic<async::WallTime>>(async::WallTime::max())) {
+  health.add_liveness("certificate", [expires = expires_, &clock]() -> std::optional<std::string> {
+    if (clock.wall_now() < expires->load()) return std::nullopt;
+    return "the certificate for the hub has expired";
+  });
+  health.add_readiness("agent", started_.check());
+}
+
+void AgentDisplay::show(const klusterlet::AgentView& view) {
+  const bool joined = view.phase == "Joined";
+  if (!hub_.empty() && (hub_ != view.hub || !joined)) hubs_.with({hub_}).set(0);
+  hub_ = joined ? view.hub : std::string{};
+  if (joined) hubs_.with({hub_}).set(1);
+  if (!view.certificate_expires) return;
+  expiry_.set(seconds_since_1970(*view.certificate_expires));
+  *expires_ = *view.certificate_expires;
+}
 
 void add_klusterlet_command(CommandLine& line) {
   auto& command = line.add("klusterlet", "run the agent of a managed cluster, which selects its hub");

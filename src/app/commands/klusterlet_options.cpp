@@ -1,4 +1,4 @@
-#include "app/commands/klusterlet_options.hpp"
+#include "app/commands/klusterlet_command.hpp"
 
 #include <cstdlib>
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdio>
 
-#include "app/cli/table.hpp"
-#include "app/status/status_text.hpp"
+#include "app/cli/terminal.hpp"
+#include "app/status/migration_view.hpp"
 #include "hubferry/migration/phases.hpp"
 
 namespace hubferry::app {

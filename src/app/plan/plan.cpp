@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "app/cli/table.hpp"
+#include "app/cli/terminal.hpp"
 
 namespace hubferry::app {
 

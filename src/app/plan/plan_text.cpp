@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdio>
 
-#include "app/cli/table.hpp"
+#include "app/cli/terminal.hpp"
 #include "app/status/migration_view.hpp"
 #include "hubferry/migration/phases.hpp"
 

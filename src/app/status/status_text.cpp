@@ -1,9 +1,9 @@
-#include "app/status/status_text.hpp"
+#include "app/status/migration_view.hpp"
 
 #include <algorithm>
 #include <sstream>
 
-#include "app/cli/table.hpp"
+#include "app/cli/terminal.hpp"
 #include "hubferry/migration/phases.hpp"
 
 namespace hubferry::app {

@@ -4,7 +4,7 @@
 #include <ostream>
 
 #include "app/cli/output.hpp"
-#include "app/status/migration_checklist.hpp"
+#include "app/status/migration_view.hpp"
 #include "hubferry/migration/resource.hpp"
 
 namespace hubferry::app {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "app/status/status_text.hpp"
+#include "app/status/migration_view.hpp"
 #include "hubferry/async/event.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/cache.hpp"

@@ -1,13 +1,18 @@
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "app/cli/common_flags.hpp"
 #include "app/service/service.hpp"
+#include "hubferry/async/clock.hpp"
 #include "hubferry/klusterlet/agent.hpp"
+#include "hubferry/obs/health.hpp"
+#include "hubferry/obs/metrics.hpp"
 
 namespace hubferry::app {
 
@@ -39,6 +44,25 @@ struct KlusterletOptions {
   [[nodiscard]] bool from_files() const { return !bootstrap_kubeconfigs.empty() || !hub_kubeconfig_dir.empty(); }
   /// The caller fills in empty names.
   [[nodiscard]] klusterlet::AgentOptions agent_options() const;
+};
+
+/// Metrics and health of the agent in `hubferry klusterlet`.
+/// Lifetime: the constructor's arguments outlive it; its health checks may run after its end, while the clock lives.
+class AgentDisplay {
+ public:
+  AgentDisplay(obs::Metrics& metrics, obs::Health& health, async::Clock& clock);
+
+  /// The agent has read its settings and its identity, and is ready. Readiness does not depend on a reachable hub: a
+  /// rollout must not stop because a hub is down.
+  void started() { started_.pass(); }
+  void show(const klusterlet::AgentView& view);
+
+ private:
+  obs::Family<obs::Gauge>& hubs_;
+  obs::Gauge& expiry_;
+  obs::CheckState started_{"the agent has not started yet"};
+  std::shared_ptr<std::atomic<async::WallTime>> expires_;  // read by the health server's thread
+  std::string hub_;
 };
 
 }  // namespace hubferry::app
