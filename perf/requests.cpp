@@ -21,7 +21,7 @@
 #include "hubferry/async/loops.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/http_api.hpp"
-#include "kube/http/certificates.hpp"
+#include "support/certificates.hpp"
 #include "support/real_loop.hpp"
 
 namespace hubferry {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hubferry/async/backoff.hpp"
+
 namespace hubferry::hubs {
 
 namespace {
@@ -9,6 +11,23 @@ namespace {
 Awaitable<> report_first_answer(std::shared_ptr<hubagent::Hub> hub, std::shared_ptr<Connection> connection) {
   co_await hub->clusters().wait_synced();
   connection->on_result(true);
+}
+
+/// Never returns by itself.
+Awaitable<> run_with_restarts(std::shared_ptr<hubagent::Hub> hub, std::shared_ptr<Connection> connection) {
+  const auto& env = hub->env();
+  async::Backoff backoff{{}, env.clock, env.random};
+  while (true) {
+    try {
+      co_await hub->run();
+    } catch (...) {
+      const auto error = std::current_exception();
+      if (async::is_cancellation(error)) throw;
+      env.log.error("hub connection failed, restarting", {{"hub", hub->name()}, {"error", async::describe(error)}});
+    }
+    connection->on_result(false);
+    co_await backoff.pause();
+  }
 }
 
 }  // namespace
@@ -25,7 +44,7 @@ std::shared_ptr<Connection> make_connection(const std::shared_ptr<hubagent::Hub>
 
 Awaitable<> watch_clusters(std::shared_ptr<hubagent::Hub> hub, std::shared_ptr<Connection> connection) {
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
-    scope.spawn(hub->run());
+    scope.spawn(run_with_restarts(hub, connection));
     scope.spawn(report_first_answer(hub, connection));
     co_await connection->closed.wait();
     scope.stop();

@@ -17,7 +17,8 @@ using hubagent::Result;
 /// A connection whose operations run on `hub` directly; `reachable` shows whether the hub answered the last one.
 std::shared_ptr<Connection> make_connection(const std::shared_ptr<hubagent::Hub>& hub, obs::Gauge& reachable);
 
-/// Watches the hub's clusters until the connection is closed.
+/// Watches the hub's clusters until the connection is closed. A fault boundary: an exception is logged, the hub counts
+/// as unreachable, and the watch is restarted after a backoff. One hub must not end the manager.
 Awaitable<> watch_clusters(std::shared_ptr<hubagent::Hub> hub, std::shared_ptr<Connection> connection);
 
 /// The current connection to each hub.

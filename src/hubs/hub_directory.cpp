@@ -156,7 +156,7 @@ class HubDirectory::State {
     try {
       const auto config = config_in(secret);
       use(hub, version, [&] { return connect(hub, config); }, {config.server, config.ca_pem});
-    } catch (const kube::ConfigError& error) {
+    } catch (const std::exception& error) {
       env.log.warn("hub kubeconfig rejected", {{"hub", hub}, {"error", error.what()}});
       forget(hub, "there is no usable kubeconfig for hub " + hub + ": " + error.what());
     }

@@ -25,6 +25,35 @@ using namespace std::chrono_literals;
 
 const hubagent::MigrationRef migration{"default", "move", "uid-1"};
 
+/// A client whose lists and watches throw `faults` times, as one that ran out of memory does.
+class ThrowingApi final : public kube::Api {
+ public:
+  ThrowingApi(std::shared_ptr<kube::Api> inner, int& faults) : inner_(std::move(inner)), faults_(faults) {}
+
+  Awaitable<kube::Result<kube::Object>> call(kube::Request request) override {
+    return inner_->call(std::move(request));
+  }
+  Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions options,
+                                               const kube::Decoder& decoder) override {
+    throw_fault();
+    return inner_->list(std::move(resource), std::move(options), decoder);
+  }
+  Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource resource, kube::WatchOptions options,
+                                                                    const kube::Decoder& decoder) override {
+    throw_fault();
+    return inner_->watch(std::move(resource), std::move(options), decoder);
+  }
+  Awaitable<kube::Result<json::value>> get_path(std::string path) override { return inner_->get_path(std::move(path)); }
+  [[nodiscard]] std::string_view name() const override { return inner_->name(); }
+
+ private:
+  void throw_fault() {
+    if (faults_ > 0 && faults_-- > 0) throw std::bad_alloc{};
+  }
+  std::shared_ptr<kube::Api> inner_;
+  int& faults_;
+};
+
 class HubDirectoryTest : public testing::Test {
  protected:
   HubDirectoryTest() {
@@ -71,9 +100,12 @@ class HubDirectoryTest : public testing::Test {
 
   sim::VirtualWorld world_{sim::WorldOptions{.hubs = {"hub1", "hub2"}, .clusters = 3}};
   std::vector<std::string> connected_;
+  int faults_of_hub1_ = 0;
   Connect connect_ = [this](const std::string& hub, const kube::ClientConfig& config) {
     connected_.push_back(hub);
-    return world_.network().connect(config);
+    std::shared_ptr<kube::Api> api = world_.network().connect(config);
+    if (hub == "hub1") api = std::make_shared<ThrowingApi>(std::move(api), faults_of_hub1_);
+    return api;
   };
   HubDirectory directory_{
       global(), connect_, {.hub = {}, .global_server = "https://global", .global_ca_pem = "CA"}, world_.env()};
@@ -190,6 +222,28 @@ TEST_F(HubDirectoryTest, ReachabilityOfAHubIsAMetric) {
     co_await global().remove(kube::resources::secrets, {"hub1", "hub-kubeconfig"});
     co_await world_.clock().sleep_for(1s);
     EXPECT_EQ(reachable(), 0);
+  };
+  world_.run(test());
+}
+
+TEST_F(HubDirectoryTest, AnExceptionOutOfOneHubsConnectionIsContained) {
+  auto reachable = [&](const char* hub) {
+    return world_.env()
+        .metrics.gauge_family("hubferry_hub_reachable", "Whether a hub answered the last operation.", {"hub"})
+        .with({hub})
+        .value();
+  };
+  auto test = [&]() -> Awaitable<> {
+    faults_of_hub1_ = 3;
+    co_await put_secret("hub1", kube::to_kubeconfig(world_.world().admin_config("hub1")) + "\n");
+    EXPECT_EQ(reachable("hub1"), 0);
+    EXPECT_EQ(reachable("hub2"), 1);
+    EXPECT_TRUE(directory_.connection("hub2"));
+    co_await world_.clock().sleep_for(1min);
+    EXPECT_EQ(faults_of_hub1_, 0) << "retried, with a backoff";
+    EXPECT_EQ(reachable("hub1"), 1);
+    auto outcome = co_await initialize_source("hub1", world_.world().clusters());
+    EXPECT_TRUE(outcome);
   };
   world_.run(test());
 }

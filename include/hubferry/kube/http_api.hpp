@@ -37,8 +37,8 @@ struct HttpApiOptions {
   /// If the server asks for a longer pause (Retry-After), the call fails at once and leaves the pause to the caller.
   Duration max_retry_after = std::chrono::seconds{10};
 
-  /// The largest answer, after decompression.
-  std::size_t max_answer = 512UL * 1024 * 1024;
+  /// The largest answer, after decompression. Collections come in pages, so a larger one is a fault, or an attack.
+  std::size_t max_answer = 64UL * 1024 * 1024;
   std::size_t max_watch_line = 32UL * 1024 * 1024;
   /// The server ends a watch at its timeout; a stream that is silent for this much longer is dead: a FIN may get lost.
   Duration watch_idle_margin = std::chrono::seconds{10};

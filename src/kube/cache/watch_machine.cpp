@@ -135,6 +135,11 @@ WatchStep WatchMachine::on_listing(WatchInput input, Facts& facts, async::TimePo
       newest_ = true;
       move_to(listing, input);
       return fetch("gone");
+    case garbled:
+      // Perhaps larger than allowed: for a version of its own choice, or in one piece, a server ignores the page size.
+      newest_ = true;
+      unpaged_ = false;
+      [[fallthrough]];
     default:
       move_to(list_pause, input);
       return pause(to_string(input), facts, now, random);

@@ -1,7 +1,7 @@
 #include "kube/http/connection.hpp"
 
+#include <boost/beast/core/buffers_range.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <cstring>
 
 namespace hubferry::kube::http {
@@ -14,11 +14,37 @@ constexpr std::size_t first_buffer = 8UL * 1024;      // most answers fit, and t
 constexpr std::size_t largest_buffer = 256UL * 1024;  // where much is coming, fewer reads
 constexpr std::uint32_t header_limit = 64 * 1024;
 
+/// A body that grows with the bytes received. Beast's string_body reserves what Content-Length claims, and any server
+/// can claim more memory than there is.
+struct ReceivedBody {
+  using value_type = std::string;
+
+  class reader {
+   public:
+    template <bool is_request, typename Fields>
+    reader(beast_http::header<is_request, Fields>&, value_type& body) : body_(body) {}
+
+    void init(const boost::optional<std::uint64_t>&, error_code& error) { error = {}; }
+    template <typename Buffers>
+    std::size_t put(const Buffers& buffers, error_code& error) {
+      error = {};
+      const std::size_t before = body_.size();
+      for (const auto buffer : boost::beast::buffers_range_ref(buffers))
+        body_.append(static_cast<const char*>(buffer.data()), buffer.size());
+      return body_.size() - before;
+    }
+    void finish(error_code& error) { error = {}; }
+
+   private:
+    value_type& body_;
+  };
+};
+
 }  // namespace
 
 /// The answer being read. Bytes between `begin` and `end` of the buffer are read but not yet parsed.
 struct Connection::Parsing {
-  std::optional<beast_http::response_parser<beast_http::string_body>> parser;
+  std::optional<beast_http::response_parser<ReceivedBody>> parser;
   std::vector<char> buffer;
   std::size_t begin = 0;
   std::size_t end = 0;

@@ -2,8 +2,8 @@
 
 #include <zlib.h>
 
-#include <algorithm>
 #include <limits>
+#include <vector>
 
 namespace hubferry::kube::http {
 
@@ -43,25 +43,20 @@ Result<std::string> inflate_gzip(std::string_view compressed, std::size_t limit)
   inflater->next_in = reinterpret_cast<Bytef*>(const_cast<char*>(compressed.data()));
   inflater->avail_in = static_cast<uInt>(compressed.size());
 
+  // In pieces, so that memory grows with what has come out: the size is not known before.
+  constexpr std::size_t piece_size = 64UL * 1024;
+  std::vector<char> piece(piece_size);
   std::string plain;
-  std::size_t filled = 0;
   while (true) {
-    if (filled == plain.size()) {
-      if (filled > limit) return damaged("the answer is larger than " + std::to_string(limit) + " bytes");
-      // JSON shrinks to a tenth or so; one byte more than allowed tells "exactly full" from "too large".
-      plain.resize(std::min(std::max(compressed.size() * 8, filled * 2) + 4096, limit + 1));
-    }
-    const auto room = std::min<std::size_t>(plain.size() - filled, std::numeric_limits<uInt>::max());
-    inflater->next_out = reinterpret_cast<Bytef*>(plain.data() + filled);
-    inflater->avail_out = static_cast<uInt>(room);
+    inflater->next_out = reinterpret_cast<Bytef*>(piece.data());
+    inflater->avail_out = static_cast<uInt>(piece.size());
     const int status = inflate(inflater.get(), Z_NO_FLUSH);
-    filled += room - inflater->avail_out;
+    plain.append(piece.data(), piece.size() - inflater->avail_out);
+    if (plain.size() > limit) return damaged("the answer is larger than " + std::to_string(limit) + " bytes");
     if (status == Z_STREAM_END) break;
     if (status != Z_OK && status != Z_BUF_ERROR) return damaged("the gzip data is damaged");
     if (inflater->avail_in == 0 && inflater->avail_out != 0) return damaged("the gzip data is cut off");
   }
-  if (filled > limit) return damaged("the answer is larger than " + std::to_string(limit) + " bytes");
-  plain.resize(filled);
   return plain;
 }
 

@@ -101,6 +101,15 @@ TEST_F(WatchMachineTest, AListThatExpiresBetweenPagesIsTakenInOnePiece) {
   EXPECT_EQ(delay(feed(gone)) >= 800ms, true) << "even that is gone: no busy loop";
 }
 
+// An answer over the limit: at version 0, or without a limit, the server sends everything at once.
+TEST_F(WatchMachineTest, AListThatCannotBeReadIsAskedForAgainInPagesOfTheNewest) {
+  feed(start);
+  feed(garbled);
+  const auto again = as<ListNext>(feed(pause_over));
+  EXPECT_EQ(again.resource_version, std::nullopt);
+  EXPECT_GT(again.limit, 0);
+}
+
 TEST_F(WatchMachineTest, AVersionTheServerDoesNotKnowIsGivenUpForTheNewest) {
   feed(start);
   const auto again = feed(gone);

@@ -1,6 +1,5 @@
 // What servers put into their answers.
 #include <gmock/gmock.h>
-#include <zlib.h>
 
 #include "kube/http/http_fixture.hpp"
 
@@ -10,20 +9,6 @@ namespace {
 using testing::HasSubstr;
 
 using HttpAnswers = HttpTest;
-
-std::string gzip(const std::string& plain) {
-  z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string out(compressBound(plain.size()) + 64, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
-  stream.avail_in = static_cast<uInt>(plain.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
 
 TEST_F(HttpAnswers, AnAnswerInChunksOrUntilTheEndOfTheConnectionIsRead) {
   ScriptedServer server{[](Session& session) {

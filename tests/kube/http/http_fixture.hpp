@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <boost/json/parse.hpp>
 #include <filesystem>
@@ -8,9 +9,9 @@
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/http_api.hpp"
-#include "kube/http/scripted_server.hpp"
 #include "support/coroutine_test.hpp"
 #include "support/real_loop.hpp"
+#include "support/scripted_server.hpp"
 
 namespace hubferry::test {
 
@@ -29,6 +30,20 @@ inline kube::json::object json_object(std::string_view text) {
 inline std::size_t open_files() {
   using std::filesystem::directory_iterator;
   return static_cast<std::size_t>(std::distance(directory_iterator{"/proc/self/fd"}, directory_iterator{}));
+}
+
+inline std::string gzip(const std::string& plain) {
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string out(compressBound(plain.size()) + 64, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
+  stream.avail_in = static_cast<uInt>(plain.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
 }
 
 inline void answer_all(Session& session) {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "kube/http/certificates.hpp"
+#include "support/certificates.hpp"
 
 namespace hubferry::test {
 

@@ -1,4 +1,4 @@
-#include "kube/http/scripted_server.hpp"
+#include "support/scripted_server.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

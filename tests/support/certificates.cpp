@@ -1,4 +1,4 @@
-#include "kube/http/certificates.hpp"
+#include "support/certificates.hpp"
 
 #include <openssl/bio.h>
 #include <openssl/pem.h>
