@@ -15,7 +15,7 @@ class ManagerProcess {
       : process_(command(more_flags)),
         metrics_port_(port_in_log("serving metrics")),
         health_port_(port_in_log("serving health probes")) {
-    process_.await_error_text("the migrations there are have been seen");
+    process_.await_error_text("migration cache synced");
   }
 
   Process& process() { return process_; }

@@ -1,10 +1,13 @@
 #include "manager_process.hpp"
-#include "support/temporary_directory.hpp"
 
 #include <gmock/gmock.h>
 
 #include <fstream>
 #include <thread>
+
+#include "hubferry/migration/controller.hpp"
+#include "hubferry/phase/render.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -245,6 +248,18 @@ TEST(ManagerProcess, VersionIsPrinted) {
   Process version{{hubferry_binary(), "version", "-o", "json"}};
   EXPECT_EQ(version.wait(), 0);
   EXPECT_TRUE(boost::json::parse(version.out()).as_object().contains("revision"));
+}
+
+TEST(ManagerProcess, ThePhasesOfItsControllersArePrinted) {
+  Process mermaid{{hubferry_binary(), "manager", "--print-phases"}};
+  EXPECT_EQ(mermaid.wait(), 0);
+  EXPECT_EQ(mermaid.out(), phase::render_mermaid(migration::phase_definition()));
+  Process dot{{hubferry_binary(), "manager", "--controllers=migration", "--print-phases=dot"}};
+  EXPECT_EQ(dot.wait(), 0);
+  EXPECT_EQ(dot.out(), phase::render_dot(migration::phase_definition()));
+  Process wrong{{hubferry_binary(), "manager", "--print-phases=svg"}};
+  EXPECT_EQ(wrong.wait(), 2);
+  EXPECT_THAT(wrong.err(), HasSubstr("--print-phases: 'svg' is invalid: use mermaid or dot"));
 }
 
 TEST(ManagerProcess, OutputThatCannotBeWrittenIsAFailure) {

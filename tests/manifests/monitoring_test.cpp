@@ -84,7 +84,7 @@ TEST(Queries, UseOnlyMetricsThatALeadingManagerServes) {
   Process manager{{hubferry_binary(), "manager", "--kubeconfig", directory.file("global.kubeconfig"), "--leader-elect",
                    "--namespace=default", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0"}};
   const auto port = port_in(manager, "serving metrics");
-  manager.await_error_text("the migrations there are have been seen");
+  manager.await_error_text("migration cache synced");
   std::set<std::string> served;
   const auto give_up = std::chrono::steady_clock::now() + Process::timeout;
   // The hubs are looked at a moment later.

@@ -1,6 +1,10 @@
+#include <fstream>
+#include <sstream>
+
 #include "hubferry/kube/edit.hpp"
 #include "hubferry/migration/phases.hpp"
 #include "hubferry/phase/decision.hpp"
+#include "hubferry/phase/render.hpp"
 #include "migration_test.hpp"
 
 namespace hubferry::migration::test {
@@ -67,6 +71,13 @@ TEST_F(RefusedFinalizerTest, ARequestedRollbackThatCannotBeHeldIsTriedUntilItCan
   });
   EXPECT_THAT(condition("m1", "ResourceRolledBack"), HasSubstr("True ResourceRolledBack"));
   expect_moved("m1", {}, {"a", "b", "c"});
+}
+
+TEST(PhaseGraph, IsTheOneInTheArchitecturePage) {
+  std::ifstream file{HUBFERRY_SOURCE_ROOT "/ARCHITECTURE.md"};
+  std::stringstream page;
+  page << file.rdbuf();
+  EXPECT_THAT(page.str(), HasSubstr("```mermaid\n" + phase::render_mermaid(phase_definition()) + "```\n"));
 }
 
 // No handler of Cleaning fails fatally; should the framework itself refuse one, the clusters have moved all the same.

@@ -1,3 +1,4 @@
+#include <iostream>
 #include <memory>
 
 #include "app/cli/common_flags.hpp"
@@ -47,15 +48,15 @@ async::Awaitable<> wait_for_global_hub(kube::Api& api, kube::Env env) {
 }
 
 /// The manager's work, until cancelled. A standby is ready without synced caches; only the leader needs them.
-async::Awaitable<> work(ControllerSurroundings around, obs::CheckState& reached) {
+async::Awaitable<> work(ControllerSurroundings around, Controllers& controllers, obs::CheckState& reached) {
   co_await wait_for_global_hub(around.global, around.env);
   reached.pass();
   if (!around.options.leader_elect) {
-    co_await run_controllers(around);
+    co_await controllers.run(around);
     co_return;
   }
   kube::LeaderElector elector{around.global, election_options(around.options, around.env.random), around.env};
-  auto lead = [&](kube::LeaderEpoch) { return run_controllers(around); };
+  auto lead = [&](kube::LeaderEpoch) { return controllers.run(around); };
   co_await elector.run(lead);
 }
 
@@ -65,15 +66,17 @@ async::Awaitable<> manage(const ManagerOptions& options, Observability& observab
   const auto api = kube::make_http_api(config, client_options(options, "global"), loops.next(), env);
   obs::CheckState reached{"the global hub has not responded yet"};
   observability.health().add_readiness("global-hub", reached.check());
-  obs::CheckState caches{"no controller is running yet"};
-  caches.pass();  // a standby has no caches to wait for
-  observability.health().add_readiness("caches", caches.check());
-  const ControllerSurroundings around{
-      options, *api, config, loops, env, read_carried_resources(options.carried_resources), caches};
-  co_await work(around, reached);
+  Controllers controllers{options, observability.health()};
+  const ControllerSurroundings around{options, *api, config,
+                                      loops,   env,  read_carried_resources(options.carried_resources)};
+  co_await work(around, controllers, reached);
 }
 
 int run_manager(const ManagerOptions& options) {
+  if (!options.print_phases.empty()) {
+    std::cout << render_phases(options, options.print_phases);
+    return 0;
+  }
   const auto work = [&](Observability& observability, kube::Env env) { return manage(options, observability, env); };
   return run_service({"manager", options.log, options.serving, options.shutdown_grace_period}, work);
 }

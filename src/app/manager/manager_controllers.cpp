@@ -8,6 +8,7 @@
 #include "hubferry/kube/http_api.hpp"
 #include "hubferry/migration/controller.hpp"
 #include "hubferry/obs/build_info.hpp"
+#include "hubferry/phase/render.hpp"
 
 namespace hubferry::app {
 
@@ -17,13 +18,7 @@ bool is_wanted(const ManagerOptions& options, std::string_view name) {
   return std::ranges::find(options.controllers, name) != options.controllers.end();
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ",") + name;
-  return text;
-}
-
-/// The way to a hub: its connections live on one of the loops.
+/// Connects to a hub: its connections live on one of the loops.
 hubs::Connect connecting(const ControllerSurroundings& around) {
   return [around](const std::string& hub, const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
     kube::HttpApiOptions client = client_options(around.options, hub);
@@ -40,25 +35,55 @@ hubs::HubDirectoryOptions directory_options(const ControllerSurroundings& around
   return options;
 }
 
-migration::ControllerOptions migration_options(const ManagerOptions& options) {
-  migration::ControllerOptions controller;
-  controller.watch_namespace = options.watch_namespace;
-  controller.max_concurrent = static_cast<std::size_t>(options.max_concurrent_migrations);
-  controller.instance = host_name();
-  return controller;
+async::Awaitable<> run_migrations(const ControllerSurroundings& around, hubs::Hubs& hubs, obs::CheckState& readiness) {
+  migration::ControllerOptions options;
+  options.watch_namespace = around.options.watch_namespace;
+  options.max_concurrent = static_cast<std::size_t>(around.options.max_concurrent_migrations);
+  options.instance = host_name();
+  options.readiness = &readiness;
+  migration::Controller controller{around.global, hubs, std::move(options), around.env};
+  co_await controller.run();
 }
 
-async::Awaitable<> run_migrations(ControllerSurroundings around) {
+}  // namespace
+
+const std::vector<ControllerEntry>& controller_registry() {
+  static const std::vector<ControllerEntry> registry{
+      {"migration", migration::phase_definition, run_migrations},
+  };
+  return registry;
+}
+
+const std::vector<std::string>& controller_names() {
+  static const auto all = [] {
+    std::vector<std::string> names;
+    for (const auto& entry : controller_registry()) names.push_back(entry.name);
+    return names;
+  }();
+  return all;
+}
+
+Controllers::Controllers(const ManagerOptions& options, obs::Health& health) {
+  for (const auto& entry : controller_registry()) {
+    if (!is_wanted(options, entry.name)) continue;
+    auto readiness = std::make_unique<obs::CheckState>("not started yet");
+    readiness->pass();
+    health.add_readiness(entry.name + "-controller", readiness->check());
+    selected_.push_back({entry, std::move(readiness)});
+  }
+}
+
+async::Awaitable<> Controllers::run(ControllerSurroundings around) {
+  std::string names;
+  for (const auto& selected : selected_) names += (names.empty() ? "" : ",") + selected.entry.name;
+  around.env.log.info("the manager leads, controllers started", {{"controllers", names}});
   hubs::HubDirectory hubs{around.global, connecting(around), directory_options(around), around.env};
-  migration::Controller controller{around.global, hubs, migration_options(around.options), around.env};
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
-    // The controller ends before the hubs go: its last orders need them.
+    // The controllers end before the hubs: their last operations need them.
     scope.spawn(hubs.run());
     auto working = [&](async::TaskScope& workers) -> async::Awaitable<> {
-      workers.spawn(controller.run());
-      co_await controller.wait_synced();
-      around.caches.pass();
-      around.env.log.info("the migrations there are have been seen");
+      for (const auto& [entry, readiness] : selected_) workers.spawn(entry.run(around, hubs, *readiness));
+      co_return;
     };
     co_await async::with_scope(working);
     scope.stop();
@@ -66,18 +91,12 @@ async::Awaitable<> run_migrations(ControllerSurroundings around) {
   co_await async::with_scope(body);
 }
 
-}  // namespace
-
-async::Awaitable<> run_controllers(ControllerSurroundings around) {
-  around.env.log.info("the manager leads: its controllers run", {{"controllers", listed(around.options.controllers)}});
-  auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
-    if (is_wanted(around.options, "migration")) {
-      around.caches.fail("the migrations there are have not been seen yet");
-      scope.spawn(run_migrations(around));
-    }
-    co_await around.env.clock.sleep_until(async::never);
-  };
-  co_await async::with_scope(body);
+std::string render_phases(const ManagerOptions& options, const std::string& format) {
+  std::string text;
+  for (const auto& entry : controller_registry())
+    if (is_wanted(options, entry.name))
+      text += format == "dot" ? phase::render_dot(entry.definition()) : phase::render_mermaid(entry.definition());
+  return text;
 }
 
 }  // namespace hubferry::app

@@ -1,17 +1,24 @@
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "app/manager/manager_options.hpp"
 #include "hubferry/async/loops.hpp"
 #include "hubferry/hubagent/carried_resources.hpp"
+#include "hubferry/hubs/hubs.hpp"
 #include "hubferry/kube/api.hpp"
 #include "hubferry/kube/config.hpp"
 #include "hubferry/kube/env.hpp"
 #include "hubferry/obs/health.hpp"
+#include "hubferry/phase/definition.hpp"
 
 namespace hubferry::app {
 
-/// What the manager's controllers need.
-/// Lifetime: everything outlives run_controllers().
+/// What the manager's controllers share.
+/// Lifetime: everything outlives Controllers::run().
 struct ControllerSurroundings {
   const ManagerOptions& options;
   kube::Api& global;
@@ -19,11 +26,37 @@ struct ControllerSurroundings {
   async::LoopPool& loops;  // of the connections to hubs
   kube::Env env;
   std::shared_ptr<const hubagent::CarriedResources> carried;  // null: the default
-  obs::CheckState& caches;  // passes while the controllers that run have seen what there is
 };
 
-/// Runs the controllers that --controllers names, until cancelled: what the leader does. All that they had begun is in
-/// the API then, for the next leader.
-async::Awaitable<> run_controllers(ControllerSurroundings around);
+/// One controller of the manager. To add one, add a row to the registry in manager_controllers.cpp.
+struct ControllerEntry {
+  std::string name;  // in --controllers, and the label `machine` of its metrics
+  /// Its phases, for --print-phases.
+  const phase::DefinitionBase& (*definition)();
+  /// Runs it until cancelled. It reports to `readiness` why it cannot work yet.
+  std::function<async::Awaitable<>(const ControllerSurroundings&, hubs::Hubs&, obs::CheckState& readiness)> run;
+};
+const std::vector<ControllerEntry>& controller_registry();
+
+/// The controllers that --controllers names. Each has a readiness check `<name>-controller`, which passes on a standby:
+/// only the leader needs synced caches.
+class Controllers {
+ public:
+  Controllers(const ManagerOptions& options, obs::Health& health);
+
+  /// Runs them until cancelled, with one registry of hubs: what the leader does. Everything that the next leader needs
+  /// is in the API then.
+  async::Awaitable<> run(ControllerSurroundings around);
+
+ private:
+  struct Selected {
+    const ControllerEntry& entry;
+    std::unique_ptr<obs::CheckState> readiness;
+  };
+  std::vector<Selected> selected_;
+};
+
+/// The phases of those controllers and all their transitions, as `format` ("mermaid" or "dot").
+std::string render_phases(const ManagerOptions& options, const std::string& format);
 
 }  // namespace hubferry::app

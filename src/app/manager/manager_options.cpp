@@ -34,12 +34,29 @@ Flag controllers_flag(std::vector<std::string>& target) {
           .short_name = ""};
 }
 
-}  // namespace
-
-const std::vector<std::string>& controller_names() {
-  static const std::vector<std::string> names{"migration"};
-  return names;
+/// A switch that may have a value.
+Flag print_phases_flag(std::string& target) {
+  const std::vector<std::string> formats{"mermaid", "dot"};
+  const auto apply = [&target, formats](const std::string& text) {
+    if (text == "true" || text == "false") {
+      target = text == "true" ? formats.front() : "";
+    } else {
+      parse_choice(text, formats);
+      target = text;
+    }
+  };
+  return {.name = "print-phases",
+          .placeholder = "",
+          .help =
+              "Print the phases of the controllers with all their transitions, as mermaid or dot "
+              "(--print-phases=dot), and exit.",
+          .default_text = "",
+          .apply = apply,
+          .short_name = "",
+          .from_environment = false};
 }
+
+}  // namespace
 
 void ManagerOptions::add_to(Command& command) {
   add_kubeconfig_flag(command, kubeconfig);
@@ -47,6 +64,7 @@ void ManagerOptions::add_to(Command& command) {
                              "Namespace of the Lease and the manager's own objects."));
   command.add(namespace_flag(watch_namespace, "watch-namespace", "all", "Reconcile only resources in this namespace."));
   command.add(controllers_flag(controllers));
+  command.add(print_phases_flag(print_phases));
   command.add_integer(max_concurrent_migrations, "max-concurrent-migrations", 1, 100'000,
                       "Maximum number of migrations that run at once; the others wait in Pending.");
   command.add_integer(clusters_in_flight_per_hub, "clusters-in-flight-per-hub", 1, 100'000,

@@ -24,6 +24,7 @@ struct ManagerOptions {
   std::string lease_name = "hubferry-manager";
   std::string lease_namespace;  // empty: that of effective_namespace()
   std::vector<std::string> controllers = controller_names();
+  std::string print_phases;  // the format; empty: run
   int max_concurrent_migrations = 10;
   int clusters_in_flight_per_hub = 50;
   std::string carried_resources;  // a file; empty: the default resources only

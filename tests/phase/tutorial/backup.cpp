@@ -1,13 +1,8 @@
-#include "tutorial.hpp"
-
-#include "hubferry/phase/driver.hpp"
-#include "hubferry/phase/kube_store.hpp"
+#include "backup.hpp"
 
 using namespace hubferry;
 using namespace std::chrono_literals;
 using phase::Awaitable, phase::Ending, phase::ReconcileState, phase::State;
-
-using Backup = phase::KubeResource;  // the custom resource, with its status to write into
 using BackupContext = phase::Context<BackupServices>;
 using Handler = phase::Handler<BackupServices, Backup>;
 
@@ -28,14 +23,12 @@ Awaitable<ReconcileState> copy(BackupContext& context, Backup& backup, const Sta
     snapshots.emplace_back(snapshot);
   }
   backup.status["snapshots"] = std::move(snapshots);
+  backup.set_condition("Saved", kube::ConditionStatus::yes, "Copied", "all volumes are saved",
+                       context.clock().wall_now());
   co_return phase::done();
 }
 
-Awaitable<> run_backup_controller(kube::Api& api, kube::WorkQueue& queue, BackupServices& services, kube::Env env) {
-  phase::KubeStore store{api, {"example.com", "v1", "backups", "Backup"}};
-
-  phase::DefaultDefinition<BackupServices, Backup> definition;
-  phase::keep_in(definition, store);
+void define(phase::DefaultDefinition<BackupServices, Backup>& definition) {
   definition.initial = "Checking";
   definition.terminals = {{"Saved", Ending::success}, {"Failed", Ending::failure}};
   definition.normal = {{"Checking", "Copying"}, {"Copying", "Saved"}};
@@ -43,11 +36,5 @@ Awaitable<> run_backup_controller(kube::Api& api, kube::WorkQueue& queue, Backup
   definition.handlers.emplace("Checking", Handler::parallel({.description = "may it start?"},
                                                             {Handler::leaf({.name = "volumes"}, has_volumes),
                                                              Handler::leaf({.name = "approval"}, is_approved)}));
-  definition.handlers.emplace("Copying", Handler::leaf({.description = "take the snapshots"}, copy));
-  definition.normalize();
-
-  phase::Machine<BackupServices, Backup> machine{definition, services, env, {.name = "backup"}};
-  phase::WorkQueueSource keys{queue};
-  phase::Driver driver{machine, keys};
-  co_await driver.run();  // until cancelled; then nothing is left running
+  definition.handlers.emplace("Copying", Handler::leaf({.description = "take the snapshots", .timeout = 1h}, copy));
 }
