@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "hubferry/kube/names.hpp"
 #include "hubferry/kube/read_file.hpp"
 #include "hubferry/kube/server_url.hpp"
 #include "kube/config/credential_source.hpp"
@@ -69,12 +70,8 @@ std::filesystem::path file_of(const Origin& origin, const InlineOrFile& value) {
 }
 
 void check_namespace(const ContextStanza& context) {
-  const auto is_edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  const auto& ns = context.ns;
-  if (ns.empty()) return;
-  const bool valid = ns.size() <= 63 && is_edge(ns.front()) && is_edge(ns.back()) &&
-                     std::all_of(ns.begin(), ns.end(), [&](char c) { return is_edge(c) || c == '-'; });
-  if (!valid) context.origin.fail("namespace", "is not a valid namespace name");
+  if (!context.ns.empty() && !is_dns_label(context.ns))
+    context.origin.fail("namespace", "is not a valid namespace name");
 }
 
 void apply_cluster(const ClusterStanza& cluster, ClientConfig& config, const NamedFiles* files) {

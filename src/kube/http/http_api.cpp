@@ -31,7 +31,7 @@ Result<json::value> parse_answer(const WireRequest& request, const Answer& answe
                      (answer.content_type.empty() ? "something without a content type" : answer.content_type));
   boost::system::error_code ec;
   json::value parsed = json::parse(answer.body, ec);
-  if (ec) return about(request, ErrorKind::bad_response, "the answer is no JSON: " + ec.message());
+  if (ec) return about(request, ErrorKind::bad_response, "the answer is not valid JSON: " + ec.message());
   return parsed;
 }
 
@@ -48,7 +48,7 @@ Awaitable<Result<Object>> call_on_loop(ClientPtr client, Request request) {
   auto parsed = parse_answer(wire, *answer);
   if (!parsed) co_return unreadable(wire, parsed.error());
   if (!parsed->is_object())
-    co_return unreadable(wire, about(wire, ErrorKind::bad_response, "the answer is no JSON object"));
+    co_return unreadable(wire, about(wire, ErrorKind::bad_response, "the answer is not a JSON object"));
   co_return Object{std::move(parsed->get_object())};
 }
 

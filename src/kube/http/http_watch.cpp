@@ -15,7 +15,7 @@ Result<WatchEvent> decode_bookmark(std::string_view object) {
   boost::system::error_code ec;
   const json::value parsed = json::parse(object, ec);
   if (ec || !parsed.is_object())
-    return Error{ErrorKind::bad_response, 0, {}, "a bookmark that is no JSON object", std::nullopt};
+    return Error{ErrorKind::bad_response, 0, {}, "a bookmark that is not a JSON object", std::nullopt};
   WatchEvent event;
   event.type = WatchEventType::bookmark;
   event.decoded.resource_version = string_at(parsed.get_object(), {"metadata", "resourceVersion"});
