@@ -13,18 +13,6 @@ namespace {
 
 constexpr std::size_t errors_shown = 5;
 
-bool is_network(const kube::Error& error) {
-  switch (error.kind) {
-    case kube::ErrorKind::unreachable:
-    case kube::ErrorKind::retry_later:
-    case kube::ErrorKind::ambiguous:
-    case kube::ErrorKind::conflict:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /// A machine without descriptors, memory or files is in trouble too, but not with the network: nobody would learn of it
 /// from an endless series of attempts.
 bool is_network(int system_error) {
@@ -63,7 +51,7 @@ bool is_network(const std::error_code& code) {
 }  // namespace
 
 Error::Error(const kube::Error& error)
-    : kind(is_network(error) ? ErrorKind::network : ErrorKind::other),
+    : kind(kube::is_transient(error.kind) ? ErrorKind::network : ErrorKind::other),
       message(error.describe()),
       retry_after(error.retry_after) {}
 

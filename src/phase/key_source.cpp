@@ -18,13 +18,7 @@ Awaitable<std::optional<Key>> MemoryKeySource::get() {
     }
     if (closed_) co_return std::nullopt;
     const auto until = delayed_.empty() ? async::never : delayed_.begin()->first;
-    std::exception_ptr ended;
-    try {
-      co_await async::with_deadline(clock_, until, changed_.wait());
-    } catch (...) {
-      ended = std::current_exception();
-    }
-    if (ended && !async::is_timeout(ended)) std::rethrow_exception(ended);
+    co_await async::before_deadline(clock_, until, changed_.wait());
   }
 }
 

@@ -243,7 +243,7 @@ State MachineCore::entered_state(const Phase& phase) const {
   return state;
 }
 
-/// Context::save(). Handlers keep a reference to the resource, so it is changed in place; and they go on changing it
+/// Context::save(). Handlers keep a reference to the resource, so it is changed in place; and they keep changing it
 /// while the write is in flight, so a copy is written.
 Awaitable<> MachineCore::save(Step& step) {
   if (!step.saving) step.saving = std::make_unique<async::Semaphore>(1);
