@@ -89,13 +89,14 @@ TEST(LiveArea, TheLastLinesCanBeKeptWhenOthersAreOmitted) {
   EXPECT_EQ(out.str(), "1\n… and 3 more lines\ntotal\n");
 }
 
-TEST(LiveArea, PrintsLinesAboveItself) {
+TEST(LiveArea, CanBeErasedOrKept) {
   std::ostringstream out;
   LiveArea area{out, tiny};
   area.draw({"live"});
   out.str("");
-  area.print_above({"news"});
-  EXPECT_EQ(out.str(), "\x1b[1A\r\x1b[Jnews\nlive\n");
+  area.erase();
+  area.draw({"again"});
+  EXPECT_EQ(out.str(), "\x1b[1A\r\x1b[Jagain\n");
   area.keep();
   out.str("");
   area.draw({"next"});

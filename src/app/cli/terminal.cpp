@@ -153,15 +153,6 @@ void LiveArea::draw(std::vector<std::string> lines, std::size_t always) {
   for (const auto& line : lines) out_ << clipped(line, terminal_.width) << "\n";
   out_.flush();
   drawn_ = lines.size();
-  lines_ = std::move(lines);
-}
-
-void LiveArea::print_above(const std::vector<std::string>& lines) {
-  const auto area = lines_;
-  const bool visible = drawn_ > 0;
-  erase();
-  for (const auto& line : lines) out_ << line << "\n";
-  if (visible) draw(area);
 }
 
 std::vector<std::string> TextTable::lines(const Terminal& terminal, const std::string& indent) const {

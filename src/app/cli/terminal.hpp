@@ -51,8 +51,6 @@ class LiveArea {
   /// Replaces what was drawn before. Lines are truncated to the screen's width. If there are too many, it draws the
   /// first ones, the number of those omitted, and the last `always` ones.
   void draw(std::vector<std::string> lines, std::size_t always = 0);
-  /// Prints permanent lines above the area.
-  void print_above(const std::vector<std::string>& lines);
   /// Leaves the drawn lines on the screen; the next draw() begins below them.
   void keep() { drawn_ = 0; }
   /// Erases the drawn lines.
@@ -62,7 +60,6 @@ class LiveArea {
   std::ostream& out_;
   Terminal terminal_;
   std::size_t drawn_ = 0;
-  std::vector<std::string> lines_;
 };
 
 /// Rows below a heading, aligned as in kubectl.

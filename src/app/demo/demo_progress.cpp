@@ -207,12 +207,6 @@ std::int64_t DemoProgress::total() const {
   return sum;
 }
 
-std::int64_t DemoProgress::errors() const {
-  std::int64_t sum = 0;
-  for (const auto& seen : seen_) sum += errors_of(seen.view);
-  return sum;
-}
-
 async::Duration DemoProgress::took() const {
   auto last = start_;
   for (const auto& seen : seen_) last = std::max(last, seen.ended.value_or(start_));

@@ -31,7 +31,6 @@ class DemoProgress {
   [[nodiscard]] bool all_succeeded() const;
   [[nodiscard]] std::int64_t moved() const;
   [[nodiscard]] std::int64_t total() const;
-  [[nodiscard]] std::int64_t errors() const;
   /// From the start to the end of the last migration.
   [[nodiscard]] async::Duration took() const;
 
