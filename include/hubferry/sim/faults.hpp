@@ -106,7 +106,6 @@ class Faults {
   FaultRule& on(FaultTarget target);
   /// While down, the server is unreachable and open watches are broken.
   void outage(bool down);
-  [[nodiscard]] bool is_down() const { return down_; }
   void clear();
 
   /// True if all rules with a number of times are used up.

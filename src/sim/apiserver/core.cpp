@@ -4,7 +4,7 @@
 #include <atomic>
 #include <boost/asio/post.hpp>
 
-#include "sim/apiserver/validation.hpp"
+#include "sim/apiserver/object_validation.hpp"
 
 namespace hubferry::sim {
 

@@ -1,5 +1,5 @@
 #include "sim/apiserver/core.hpp"
-#include "sim/apiserver/validation.hpp"
+#include "sim/apiserver/object_validation.hpp"
 
 namespace hubferry::sim {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "sim/apiserver/core.hpp"
-#include "sim/apiserver/validation.hpp"
+#include "sim/apiserver/object_validation.hpp"
 
 namespace hubferry::sim {
 

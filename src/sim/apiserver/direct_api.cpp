@@ -3,7 +3,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "sim/apiserver/core.hpp"
-#include "sim/apiserver/validation.hpp"
+#include "sim/apiserver/object_validation.hpp"
 #include "sim/apiserver/watch.hpp"
 
 namespace hubferry::sim {

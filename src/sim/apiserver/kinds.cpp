@@ -115,13 +115,6 @@ const Kind* Kinds::find(std::string_view group, std::string_view version, std::s
   return found == by_path_.end() ? nullptr : found->second.get();
 }
 
-const Kind* Kinds::find_any_version(std::string_view group, std::string_view kind) const {
-  const auto found = std::ranges::find_if(kinds_, [&](const auto& candidate) {
-    return candidate->resource.group == group && candidate->resource.kind == kind;
-  });
-  return found == kinds_.end() ? nullptr : found->get();
-}
-
 std::shared_ptr<const Kind> Kinds::add(Kind kind) {
   auto path = path_of(kind.resource.group, kind.resource.version, kind.resource.plural);
   if (const auto found = by_path_.find(path); found != by_path_.end()) {

@@ -65,8 +65,6 @@ class Kinds {
   [[nodiscard]] const Kind* find(const kube::Resource& resource) const {
     return find(resource.group, resource.version, resource.plural);
   }
-  /// Any served version of it.
-  [[nodiscard]] const Kind* find_any_version(std::string_view group, std::string_view kind) const;
   std::shared_ptr<const Kind> add(Kind kind);
   /// All versions.
   void remove(const std::string& group, const std::string& plural);

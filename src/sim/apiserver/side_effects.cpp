@@ -3,7 +3,7 @@
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "sim/apiserver/core.hpp"
-#include "sim/apiserver/validation.hpp"
+#include "sim/apiserver/object_validation.hpp"
 
 namespace hubferry::sim {
 

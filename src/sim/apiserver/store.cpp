@@ -139,7 +139,6 @@ kube::Object Store::put(Collection& collection, const kube::Key& key, json::obje
                                              is_new ? kube::Object{} : std::move(entry.object)});
   entry.object = stored;
   entry.managed = std::move(managed);
-  entry.version = version;
   if (is_new) entry.creator = creator;
   collection.record(std::move(event));
   return stored;

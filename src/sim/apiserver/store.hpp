@@ -36,7 +36,6 @@ struct Entry {
   kube::Object object;
   std::unique_ptr<ManagedFields> managed;  // null: all fields are owned by `creator`
   const std::string* creator = nullptr;    // interned field manager
-  std::int64_t version = 0;
 };
 
 /// The events that one watch has not delivered yet.

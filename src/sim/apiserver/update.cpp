@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "sim/apiserver/core.hpp"
+#include "sim/apiserver/object_validation.hpp"
 #include "sim/apiserver/patch.hpp"
-#include "sim/apiserver/validation.hpp"
 
 namespace hubferry::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/apiserver/validation.hpp"
+#include "sim/apiserver/object_validation.hpp"
 
 #include <algorithm>
 #include <array>
