@@ -8,7 +8,7 @@ namespace hubferry::phase {
 
 namespace {
 
-/// When a component that is not done wants to be entered again.
+/// The delay before a component that is not done is entered again.
 async::Duration entered_again_after(const DefinitionBase& definition, const ReconcileState& result) {
   if (result.checkpoint) return async::Duration::zero();
   if (result.requeue_after) return std::max(*result.requeue_after, least_requeue_delay);
@@ -80,8 +80,8 @@ void conclude(const DefinitionBase& definition, const HandlerNode& composite, co
     if (component.error) errors.push_back(*component.error);
     if (result.next.empty()) result.next = component.next;
     if (component.done) continue;
-    const auto wish = entered_again_after(definition, component);
-    if (!again || wish < *again) again = wish;
+    const auto delay = entered_again_after(definition, component);
+    if (!again || delay < *again) again = delay;
   }
   const auto before = completed_components(composite, last);
   const auto done_before = static_cast<std::size_t>(std::count(before.begin(), before.end(), true));

@@ -67,7 +67,7 @@ class Checker {
     } else if (row->second.empty()) {
       complain("phase " + quoted(phase) + ": its " + table + " transition leads to a phase with an empty name");
     } else if (row->second == phase) {
-      complain("phase " + quoted(phase) + ": its " + table + " transition leads back to itself, for ever");
+      complain("phase " + quoted(phase) + ": its " + table + " transition leads back to itself");
     }
   }
 

@@ -27,7 +27,7 @@ std::string_view to_label(Reconciled::Outcome outcome) {
 
 }  // namespace
 
-/// A key that is ours until this is destroyed, even if its machine never gets to run.
+/// A key that the driver owns until this is destroyed, even if its machine never runs.
 class Driver::Turn {
  public:
   Turn(Driver& driver, Key of, async::Semaphore::Permit permit)
@@ -37,7 +37,7 @@ class Driver::Turn {
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
   ~Turn() {
-    // What is left to do for it shows when it is read again.
+    // The next reconcile finds out what is left to do.
     if (cancelled && !concluded) driver_.source_.add(key);
     driver_.source_.done(key);
     driver_.running_.erase(driver_.running_.find(key));
@@ -64,9 +64,8 @@ Driver::Driver(MachineCore& machine, KeySource& source, DriverOptions options)
               .metrics
               .gauge_family("hubferry_phase_running", "Phase machines that run or wait inside a handler.", {"machine"})
               .with({machine.options().name})),
-      reconciles_(machine.env().metrics.counter_family("hubferry_phase_reconciles_total",
-                                                       "Reconciles of phase machines, by what came of them.",
-                                                       {"machine", "result"})),
+      reconciles_(machine.env().metrics.counter_family(
+          "hubferry_phase_reconciles_total", "Reconciles of phase machines, by result.", {"machine", "result"})),
       permits_(options.max_concurrent) {
   for (const auto* result : {"gone", "terminal", "requeue_after", "error", "cancelled"})
     reconciles_.with({machine_.options().name, result});
@@ -135,7 +134,7 @@ Awaitable<> Driver::run_one(std::unique_ptr<Turn> turn) {
     thrown = std::current_exception();
   }
   if (thrown) {
-    // Rethrown, it ends all machines: that must be our own cancellation, not what somebody let out of a handler.
+    // Rethrown, it ends all machines: only our own cancellation may, not one that a handler let through.
     const auto cancellation = co_await asio::this_coro::cancellation_state;
     if (async::is_cancelled(cancellation) && async::is_cancellation(thrown)) {
       if (turn->cancelled) reconciles_.with({machine_.options().name, "cancelled"}).increment();
@@ -161,7 +160,7 @@ void Driver::conclude(const Key& key, const Reconciled& result) {
       break;
     case Reconciled::Outcome::failed:
       machine_.env().log.error(
-          "a reconcile failed",
+          "reconcile failed",
           {{"machine", machine_.options().name}, {"resource", to_string(key)}, {"error", result.error.message}});
       source_.add_rate_limited(key);
       break;

@@ -13,8 +13,7 @@ namespace {
 
 constexpr std::size_t errors_shown = 5;
 
-/// A machine without descriptors, memory or files is in trouble too, but not with the network: nobody would learn of it
-/// from an endless series of attempts.
+/// Not for a process that is out of descriptors, memory or disk: endless retries would hide that.
 bool is_network(int system_error) {
   switch (system_error) {
     case ECANCELED:  // by somebody else: the handler was not cancelled
@@ -65,7 +64,7 @@ Error Error::from_exception(const std::exception_ptr& exception) {
   } catch (const std::system_error& e) {
     if (is_network(e.code())) error.kind = ErrorKind::network;
   } catch (...) {
-    // Anything else is a fault of the handler, and trying again would not mend it.
+    // Anything else is a bug of the handler: a retry would not help.
   }
   return error;
 }

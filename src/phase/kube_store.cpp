@@ -87,21 +87,21 @@ std::optional<KubeResource> KubeStore::accept(kube::Object object) const {
 Awaitable<Result<std::optional<KubeResource>>> KubeStore::fetch(Key key) {
   if (!options_.cached) co_return co_await fetch_fresh(std::move(key));
   auto cached = options_.cached(key);
-  const auto told = told_.find(key);
-  if (told == told_.end()) {
+  const auto known = newest_.find(key);
+  if (known == newest_.end()) {
     if (!cached) co_return std::optional<KubeResource>{};
     co_return accept(std::move(*cached));
   }
-  // An object that is not in the cache, or is another one there, says nothing about the one that we know: ask.
-  if (!cached || cached->uid() != told->second.uid()) {
-    told_.erase(told);
+  // The cache has no such object, or another one of that name: only the server knows.
+  if (!cached || cached->uid() != known->second.uid()) {
+    newest_.erase(known);
     co_return co_await fetch_fresh(std::move(key));
   }
-  if (kube::is_at_least(cached->resource_version(), told->second.resource_version())) {
-    told_.erase(told);
+  if (kube::is_at_least(cached->resource_version(), known->second.resource_version())) {
+    newest_.erase(known);
     co_return accept(std::move(*cached));
   }
-  co_return accept(told->second);
+  co_return accept(known->second);
 }
 
 void KubeStore::remember(const Key& key, const kube::Object& object) {
@@ -109,13 +109,13 @@ void KubeStore::remember(const Key& key, const kube::Object& object) {
   const auto is_as_new = [&](const kube::Object& known) {
     return known.uid() == object.uid() && kube::is_at_least(known.resource_version(), object.resource_version());
   };
-  const auto told = told_.find(key);
-  if (told != told_.end() && is_as_new(told->second)) return;
+  const auto known = newest_.find(key);
+  if (known != newest_.end() && is_as_new(known->second)) return;
   const auto cached = options_.cached(key);
   if (cached && is_as_new(*cached)) {
-    told_.erase(key);
+    newest_.erase(key);
   } else {
-    told_.insert_or_assign(key, object);
+    newest_.insert_or_assign(key, object);
   }
 }
 

@@ -54,8 +54,8 @@ Awaitable<> do_nothing() {
   co_return;
 }
 
-/// Turns what a definition's function throws into its error, except for our own cancellation. An "operation aborted" of
-/// somebody else's making is an error like any other: passed on, it would look like the end of this machine.
+/// Turns what a definition's function throws into its error, except for our own cancellation. An "operation aborted"
+/// from elsewhere is an error like any other: passed on, it would look like the cancellation of this machine.
 template <typename T>
 Awaitable<Result<T>> caught(Awaitable<Result<T>> call) {
   std::exception_ptr thrown;
@@ -78,7 +78,7 @@ Awaitable<Written> caught(Awaitable<Written> call) {
   }
   const auto cancellation = co_await async::asio::this_coro::cancellation_state;
   if (async::is_cancelled(cancellation) && async::is_cancellation(thrown)) std::rethrow_exception(thrown);
-  // Whether it had happened before the exception nobody knows.
+  // It may have been applied before the exception.
   co_return Written::ambiguous(Error::from_exception(thrown));
 }
 
@@ -93,8 +93,7 @@ MachineCore::MachineCore(DefinitionBase& definition, void* services, kube::Env e
                                                "Transitions of phase machines, by the phase that was entered.",
                                                {"machine", "phase"})),
       writes_(env_.metrics.counter_family("hubferry_phase_status_writes_total",
-                                          "Status writes of phase machines, by what came of them.",
-                                          {"machine", "result"})),
+                                          "Status writes of phase machines, by result.", {"machine", "result"})),
       handler_metrics_(std::make_unique<HandlerMetrics>(definition_, options_.name, env_.metrics)) {
   for (const auto& phase : definition_.tables().in_order()) transitions_.with({options_.name, phase});
   for (const auto outcome : {Written::Outcome::written, Written::Outcome::conflict, Written::Outcome::ambiguous,
@@ -132,7 +131,7 @@ Awaitable<Reconciled> MachineCore::reconcile(Key key) {
       auto resumed = definition_.erased_resumption(step.resource.get());
       if (!resumed) co_return finish(Reconciled::Outcome::terminal);
       if (step.resumed) {
-        // It has come to its end again, and is still asked for: not at once.
+        // It has ended again and still asks for more: not at once.
         step.reconciled.after = definition_.requeue_delay();
         co_return finish(Reconciled::Outcome::again);
       }
@@ -143,7 +142,7 @@ Awaitable<Reconciled> MachineCore::reconcile(Key key) {
     if (step.reconciled.runs == options_.runs_at_once) co_return finish(Reconciled::Outcome::again);
 
     step.last = definition_.erased_state(step.resource.get(), step.phase);
-    // A handler may wait for hours: what is left of the phase before is not kept for so long.
+    // A handler may wait for hours: free what is left of the previous phase.
     step.result = ReconcileState{};
     step.decision = Decision{};
     const HandlerRun run{.definition = definition_,
@@ -165,14 +164,14 @@ Awaitable<Reconciled> MachineCore::reconcile(Key key) {
     step.decision = decide(definition_, step.last, step.result);
     co_await write(step);
     if (step.over) co_return std::move(step.reconciled);
-    // A zero delay is a checkpoint: written, and on at once.
+    // A zero delay is a checkpoint: continue at once.
     if (step.decision.moved || step.decision.again == async::Duration::zero()) continue;
     step.reconciled.after = step.decision.again;
     co_return finish(Reconciled::Outcome::again);
   }
 }
 
-// No coroutine itself: a machine that waits in its handler would keep one more frame.
+// Not a coroutine: a machine that waits in its handler would keep one more frame.
 Awaitable<> MachineCore::run_root(Step& step, const HandlerRun& run) {
   step.result.phase = step.phase;
   const auto* handler = definition_.handler_for(step.phase);
@@ -192,8 +191,8 @@ void MachineCore::report_transition(const Step& step) {
     options_.on_transition({step.key, step.phase, step.decision.phase, step.decision.state, step.decision.edge});
 }
 
-/// Writes the transition from a terminal phase back to work. When somebody else's write comes in between, the caller
-/// looks at the resource again.
+/// Writes the transition from a terminal phase back to work. On a write conflict the caller looks at the
+/// resource again.
 Awaitable<> MachineCore::resume(Step& step, Phase to) {
   const auto fail = [&](Error error) {
     step.reconciled.outcome = Reconciled::Outcome::failed;
@@ -270,7 +269,7 @@ Awaitable<> MachineCore::save(Step& step) {
   }
 }
 
-/// Writes the status once. Sets step.over where there is nothing more to write to.
+/// Writes the status once. Sets step.over if there is nothing left to write to.
 Awaitable<Written> MachineCore::persist(Step& step) {
   auto written = co_await caught(definition_.erased_persist(services_, step.resource.get()));
   ++step.reconciled.writes;
@@ -306,11 +305,11 @@ Awaitable<> MachineCore::pause_after(const Written& written, async::Backoff& bac
   }
 }
 
-/// One status write, where there is something to write; repeated until it stands or there is nothing to write to.
+/// Writes the status if it has changed, and retries until the write succeeds or the resource is gone.
 Awaitable<> MachineCore::write(Step& step) {
   async::Backoff backoff{{}, env_.clock, env_.random};
   State known = step.last;                 // what the resource says
-  std::optional<Decision> without_answer;  // a transition that was written, perhaps
+  std::optional<Decision> without_answer;  // a transition that may have been written
   for (;;) {
     void* const resource = step.resource.get();
     if (without_answer && step.decision.phase == without_answer->phase && known == without_answer->state &&
@@ -345,7 +344,7 @@ Awaitable<> MachineCore::write(Step& step) {
   }
 }
 
-/// The resource as the server has it now, however often that takes. Sets step.over when it is gone, or another one.
+/// Reads the resource from the server, with retries. Sets step.over if it is gone, or another object.
 Awaitable<DefinitionBase::ErasedResource> MachineCore::read_fresh(Step& step) {
   async::Backoff backoff{{}, env_.clock, env_.random};
   for (;;) {
@@ -358,7 +357,7 @@ Awaitable<DefinitionBase::ErasedResource> MachineCore::read_fresh(Step& step) {
     auto fresh = std::move(*fetched);
     if (fresh == nullptr || !definition_.erased_is_same(fresh.get(), step.resource.get())) {
       step.reconciled = {};
-      // A successor of the same name is another machine, from its beginning.
+      // A new object of the same name is another machine.
       if (fresh != nullptr) step.reconciled.outcome = Reconciled::Outcome::again;
       step.over = true;
     }

@@ -12,7 +12,7 @@ OptionalTime whole_seconds(OptionalTime time) {
   return async::WallTime{std::chrono::floor<std::chrono::seconds>(*time)};
 }
 
-/// Finds components by name, fast when asked in their order.
+/// Finds components by name; fast if they are looked up in their order.
 class ComponentFinder {
  public:
   explicit ComponentFinder(const HandlerNode* composite) : composite_(composite) {}
@@ -90,7 +90,7 @@ void settle_composite(const HandlerNode& composite, State& state, const State& m
 
 std::vector<bool> completed_components(const HandlerNode& composite, const State& last) {
   std::vector<bool> completed(composite.components.size());
-  if (last.summary != nullptr && speaks_of(last, composite)) completed = last.summary->completed;
+  if (last.summary != nullptr && describes(last, composite)) completed = last.summary->completed;
   for (std::size_t index = 0; index < completed.size(); ++index)
     if (const auto* known = last.components.find(composite.components[index].name()); known != nullptr)
       completed[index] = known->completed();
@@ -108,7 +108,7 @@ State merge(const HandlerNode* handler, const State& last, const ReconcileState&
     entry = merge(finder.find(component.handler), entry, component, component_limit);
   }
   if (handler != nullptr && handler->components.size() > component_limit) collapse(state, *handler, component_limit);
-  // A run that was stopped says nothing about the handler itself.
+  // A cancelled run has no result of its own.
   if (run.cancelled) return state;
 
   state.done = run.done;
@@ -155,8 +155,8 @@ State merge_concurrent(const HandlerNode* handler, const State& base, const Stat
   for (const auto& [name, component] : fresh.components) merge_component(name);
 
   if (handler != nullptr && handler->is_composite()) {
-    if (state.summary != nullptr && speaks_of(state, *handler)) {
-      // Completed on one side means completed; an entry of the other side would speak against it.
+    if (state.summary != nullptr && describes(state, *handler)) {
+      // Completed on one side means completed; the other side's entry would contradict it.
       for (std::size_t index = 0; index < handler->components.size(); ++index)
         if (state.summary->completed[index]) state.components.erase(handler->components[index].name());
     }

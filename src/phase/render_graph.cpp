@@ -4,7 +4,7 @@ namespace hubferry::phase {
 
 namespace {
 
-/// Phases are any text; the pictures' own names are not.
+/// Phases are arbitrary text; the identifiers of a graph are not.
 std::map<Phase, std::string> identifiers(const std::vector<Phase>& phases) {
   std::map<Phase, std::string> names;
   for (const auto& phase : phases) names.emplace(phase, "p" + std::to_string(names.size()));

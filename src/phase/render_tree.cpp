@@ -77,7 +77,7 @@ class Checklist {
     for (std::size_t index = 0; index < composite.components.size(); ++index) {
       const auto& component = composite.components[index];
       const State known = component_state(state, component, index);
-      // Of thousands, only what went wrong is worth a line.
+      // Of thousands of components only failures get a line.
       if (state.summary != nullptr && !known.failed) continue;
       node(depth, component, known, component.name());
     }
@@ -87,7 +87,7 @@ class Checklist {
     std::string remark = took(state);
     if (state.failed && !state.error.empty()) {
       remark += " -- " + state.error;
-      if (!state.fatal) remark += " (will be tried again)";
+      if (!state.fatal) remark += " (will be retried)";
     }
     if (state.summary != nullptr) {
       remark += " -- " + std::to_string(state.summary->done) + " of " + std::to_string(state.summary->total) +
@@ -143,7 +143,7 @@ std::string render_checklist(const DefinitionBase& definition, const Progress& p
   for (const auto& phase : definition.tables().in_order()) {
     const State& state = state_of(progress, phase);
     if (definition.tables().is_terminal(phase)) {
-      // Only the end that was reached.
+      // Only the terminal phase that was reached.
       if (progress.phase == phase) list.line(0, phase_mark(definition, progress, phase, state), phase, {}, {});
       continue;
     }
@@ -151,7 +151,7 @@ std::string render_checklist(const DefinitionBase& definition, const Progress& p
     const auto* handler = definition.handler_for(phase);
     const auto before = list.text.size();
     list.node(0, handler != nullptr ? *handler : no_handler, state, phase);
-    // A phase that has been entered and not yet written anything has begun all the same.
+    // A phase that was entered has started, even if nothing was written yet.
     list.text.replace(before, 3, symbol(phase_mark(definition, progress, phase, state)));
   }
   return std::move(list.text);

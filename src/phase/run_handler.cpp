@@ -15,7 +15,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-/// What a handler sets by itself, from its result into the one that the framework keeps.
+/// Copies what a handler may set from its result into the framework's.
 void take(ReconcileState& result, ReconcileState returned) {
   result.done = returned.done;
   result.updated = returned.updated;
@@ -25,7 +25,7 @@ void take(ReconcileState& result, ReconcileState returned) {
   result.extra = std::move(returned.extra);
 }
 
-/// From here on it counts as begun: a component that was never started has no startTime.
+/// Marks it as started: a component that never started has no startTime.
 void begin(const HandlerRun& run, const HandlerNode& node, ReconcileState& result) {
   result.handler = node.name();
   result.phase = run.phase;
@@ -52,7 +52,7 @@ Awaitable<> run_leaf(const HandlerRun& run, const HandlerNode& node, const State
     thrown = std::current_exception();
   }
   if (thrown) {
-    // An "operation aborted" of somebody else's making is an error like any other.
+    // An "operation aborted" from elsewhere is an error like any other.
     if (async::is_cancelled(cancellation) && async::is_cancellation(thrown)) std::rethrow_exception(thrown);
     result.error = Error::from_exception(thrown);
   }
@@ -72,7 +72,7 @@ bool ends_in_checkpoint(const HandlerNode& node) {
 
 Awaitable<> run_serial(const HandlerRun& run, const HandlerNode& node, const State& last, ReconcileState& result) {
   begin(run, node, result);
-  // References to earlier results are held by nobody, but the one being filled must not move.
+  // The result being filled must not move.
   result.components.reserve(node.components.size());
   const auto completed = completed_components(node, last);
   for (std::size_t index = 0; index < node.components.size(); ++index) {
@@ -130,7 +130,7 @@ Awaitable<> refuse_empty(const HandlerRun& run, const HandlerNode& node, Reconci
   co_return;
 }
 
-// No coroutine itself: every level of a tree that waits would keep one more frame.
+// Not a coroutine: every level of a waiting tree would keep one more frame.
 Awaitable<> run_node(const HandlerRun& run, const HandlerNode& node, const State& last, ReconcileState& result) {
   if (node.kind == HandlerKind::leaf) return run_leaf(run, node, last, result);
   if (node.components.empty()) return refuse_empty(run, node, result);
@@ -147,7 +147,7 @@ async::TimePoint deadline_of(const HandlerRun& run, const HandlerNode& node, con
     try {
       started = async::parse_time(entered->get_string());
     } catch (const std::invalid_argument&) {
-      // Edited by somebody: the first run counts.
+      // Somebody edited it: the first run counts.
     }
   }
   // Times before 1970 come from an edited status; the span to the earliest would not fit a Duration.
@@ -172,7 +172,7 @@ Awaitable<> run_with_timeout(const HandlerRun& run, const HandlerNode& node, con
 
 }  // namespace
 
-// No coroutine itself, either.
+// Not a coroutine, either.
 Awaitable<> run_handler(const HandlerRun& run, const HandlerNode& node, const State& last, ReconcileState& result) {
   if (node.metadata.timeout > async::Duration::zero()) return run_with_timeout(run, node, last, result);
   return run_node(run, node, last, result);

@@ -70,7 +70,7 @@ json::object to_json(const Summary& summary) {
   return out;
 }
 
-/// Null when it makes no sense: then the components are run again, which they must bear anyway.
+/// Null if it is malformed: then the components run again, and they are idempotent.
 std::shared_ptr<const Summary> summary_from_json(const json::object& from) {
   Summary summary;
   summary.total = count_at(from, "total");
@@ -80,7 +80,7 @@ std::shared_ptr<const Summary> summary_from_json(const json::object& from) {
   summary.completed = std::move(*completed);
   auto failing = bits_from_text(text_at(from, "failing"), summary.total);
   summary.failing = failing ? std::move(*failing) : std::vector<bool>(summary.total);
-  // Counted, not believed.
+  // Recounted: the status may have been edited.
   summary.done = static_cast<std::size_t>(std::count(summary.completed.begin(), summary.completed.end(), true));
   summary.failed = static_cast<std::size_t>(std::count(summary.failing.begin(), summary.failing.end(), true));
   return std::make_shared<const Summary>(std::move(summary));

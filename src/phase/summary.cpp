@@ -17,7 +17,7 @@ std::string fingerprint(const HandlerNode& composite) {
   return text;
 }
 
-bool speaks_of(const State& state, const HandlerNode& composite) {
+bool describes(const State& state, const HandlerNode& composite) {
   return state.summary != nullptr && state.summary->total == composite.components.size() &&
          state.summary->names == fingerprint(composite);
 }
@@ -25,7 +25,7 @@ bool speaks_of(const State& state, const HandlerNode& composite) {
 void collapse(State& state, const HandlerNode& composite, std::size_t limit) {
   const auto total = composite.components.size();
   Summary summary;
-  if (speaks_of(state, composite)) {
+  if (describes(state, composite)) {
     summary = *state.summary;
   } else {
     summary.total = total;

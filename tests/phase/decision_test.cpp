@@ -48,14 +48,14 @@ TEST_F(DecisionTest, TheTablesAndTheResultDecide) {
   }
 }
 
-TEST_F(DecisionTest, AServersWishWhenToRetryIsHeeded) {
+TEST_F(DecisionTest, AServersRetryAfterIsRespected) {
   auto error = Error::network("slow down");
   error.retry_after = 90s;
   EXPECT_EQ(decide(definition, State{}, result(false, error)).again, 90s);
 }
 
-// A machine that comes back at once, for ever, leaves the loop to nobody else.
-TEST_F(DecisionTest, NobodyCanWishToBeEnteredAgainWithoutAPause) {
+// A machine without a requeue delay would occupy the loop.
+TEST_F(DecisionTest, TheRequeueDelayHasAMinimum) {
   auto error = Error::network("try again");
   error.retry_after = 0s;
   EXPECT_EQ(decide(definition, State{}, result(false, error)).again, least_requeue_delay);
@@ -105,7 +105,7 @@ class ConcurrentMergeTest : public testing::Test {
   }
 };
 
-TEST_F(ConcurrentMergeTest, WhatOnlyOneSideChangedIsTakenFromIt) {
+TEST_F(ConcurrentMergeTest, AChangeOfOnlyOneSideIsTaken) {
   const auto node = pair();
   State base;
   State mine;
@@ -131,14 +131,14 @@ TEST_F(ConcurrentMergeTest, CompletedWinsOverFailed) {
   EXPECT_EQ(merge_concurrent(&node, State{}, fresh, mine).component("a").completed(), true);
 }
 
-TEST_F(ConcurrentMergeTest, FieldsThatOthersAddedStay) {
+TEST_F(ConcurrentMergeTest, FieldsThatOthersAddedAreKept) {
   State mine = leaf_state(true);
   State fresh;
   fresh.extra["note"] = "by a person";
   EXPECT_TRUE(merge_concurrent(nullptr, State{}, mine, fresh).extra.contains("note"));
 }
 
-TEST_F(ConcurrentMergeTest, SummariesAreUnited) {
+TEST_F(ConcurrentMergeTest, SummariesAreMerged) {
   const auto node = pair();
   const auto with = [&](bool a, bool b) {
     ReconcileState run;

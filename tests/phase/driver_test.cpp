@@ -53,7 +53,7 @@ class DriverTest : public testing::Test {
     definition.normalize();
   }
 
-  /// Waits for the gate, and takes note of cancellation.
+  /// Waits for the gate, and records cancellation.
   static Awaitable<ReconcileState> wait_for_gate(Context<Fleet>& context, Numbered&, const State&) {
     auto& fleet = context.services();
     fleet.most_at_once = std::max(fleet.most_at_once, ++fleet.at_once);
@@ -140,7 +140,7 @@ TEST_F(DriverTest, NoMoreMachinesRunAtOnceThanAllowed) {
   EXPECT_EQ(loop.clock().now() - async::TimePoint{}, 10s);
 }
 
-TEST_F(DriverTest, AMachineThatIsNotDoneComesBackAfterItsDelay) {
+TEST_F(DriverTest, AMachineThatIsNotDoneIsRequeuedAfterItsDelay) {
   std::vector<async::Duration> runs;
   work_is([&](Context<Fleet>& context, Numbered&, const State&) -> Awaitable<ReconcileState> {
     runs.push_back(context.clock().now() - async::TimePoint{});
@@ -157,7 +157,7 @@ TEST_F(DriverTest, AMachineThatIsNotDoneComesBackAfterItsDelay) {
   EXPECT_EQ(in_phase("success"), 1);
 }
 
-TEST_F(DriverTest, StopGivesRunningMachinesTheirGraceAndTakesNoNewOnes) {
+TEST_F(DriverTest, StopGivesRunningMachinesAGracePeriodAndStartsNoNewOnes) {
   work_is([](Context<Fleet>& context, Numbered& item, const State&) -> Awaitable<ReconcileState> {
     co_await context.clock().sleep_for(item.key == numbered(0) ? 5s : 5min);
     co_return done();
@@ -185,7 +185,7 @@ TEST_F(DriverTest, StopOfAnIdleDriverReturnsAtOnce) {
   EXPECT_EQ(loop.clock().now() - async::TimePoint{}, 1s);
 }
 
-// A leader without its lease must not write any more, although what its handlers wait for happens right after.
+// A leader that lost its lease must not write, even if what its handlers wait for happens right after.
 TEST_F(DriverTest, LossOfLeadershipUnwindsEverythingAtOnceAndWritesNothing) {
   work_is(wait_for_gate);
   Machine<Fleet, Numbered> machine{definition, fleet, env};
@@ -229,7 +229,7 @@ TEST_F(DriverTest, CancellingRunUnwindsEveryMachine) {
   EXPECT_EQ(fleet.writes, 0u);
 }
 
-TEST_F(DriverTest, TheMachineOfADeletedResourceIsCancelledAndTheOthersGoOn) {
+TEST_F(DriverTest, TheMachineOfADeletedResourceIsCancelledAndTheOthersContinue) {
   work_is(wait_for_gate);
   Machine<Fleet, Numbered> machine{definition, fleet, env};
   Driver driver{machine, source};
@@ -270,7 +270,7 @@ TEST_F(DriverTest, AChangeDuringARunCausesExactlyOneMore) {
   });
 }
 
-TEST_F(DriverTest, AResourceThatCannotBeReadIsTriedAgainEverMoreSlowly) {
+TEST_F(DriverTest, AResourceThatCannotBeReadIsRetriedWithBackoff) {
   work_is(wait_for_gate);
   std::vector<async::TimePoint> reads;
   definition.fetch_resource = [&](Fleet&, Key) -> Awaitable<Result<std::optional<Numbered>>> {
@@ -289,7 +289,7 @@ TEST_F(DriverTest, AResourceThatCannotBeReadIsTriedAgainEverMoreSlowly) {
   EXPECT_GT(reads[3] - reads[2], reads[2] - reads[1]);
 }
 
-TEST_F(DriverTest, AHandlerThatWantsToBeEnteredAtOnceLeavesTimeForOthers) {
+TEST_F(DriverTest, AHandlerThatAsksForNoDelayLeavesTimeForOthers) {
   int runs = 0;
   work_is([&](Context<Fleet>&, Numbered&, const State&) -> Awaitable<ReconcileState> {
     ++runs;
@@ -305,7 +305,7 @@ TEST_F(DriverTest, AHandlerThatWantsToBeEnteredAtOnceLeavesTimeForOthers) {
   EXPECT_EQ(runs, 11);
 }
 
-// "Operation aborted" is also what a closed socket says: it means our own end only when we were told to end.
+// "Operation aborted" is also what a closed socket reports: it is our cancellation only if we were cancelled.
 TEST_F(DriverTest, AnAbortedOperationInAStoreIsAFailureOfThatMachineOnly) {
   work_is([](Context<Fleet>&, Numbered&, const State&) -> Awaitable<ReconcileState> { co_return done(); });
   int reads = 0;

@@ -21,7 +21,7 @@ boost::system::system_error system_error(boost::system::error_code code) {
   return boost::system::system_error{code};
 }
 
-TEST(PhaseError, WhatTheNetworkDoesToAHandlerMayPass) {
+TEST(PhaseError, NetworkErrorsAreTransient) {
   const boost::system::error_code passing[] = {error::timed_out,
                                                error::connection_refused,
                                                error::connection_reset,
@@ -36,8 +36,8 @@ TEST(PhaseError, WhatTheNetworkDoesToAHandlerMayPass) {
   EXPECT_EQ(kind_of(std::system_error{std::make_error_code(std::errc::connection_reset)}), ErrorKind::network);
 }
 
-// Tried again for ever, nobody would hear of them.
-TEST(PhaseError, OtherTroubleIsNotTakenForTheNetworks) {
+// Endless retries would hide them.
+TEST(PhaseError, OtherErrorsAreNotNetworkErrors) {
   const boost::system::error_code lasting[] = {error::no_memory,
                                                error::no_descriptors,
                                                error::access_denied,

@@ -11,7 +11,7 @@
 
 namespace hubferry::phase::test {
 
-/// An API server with as much behaviour as a status write meets.
+/// An API server that supports what a status write needs.
 class FewObjects final : public kube::Api {
  public:
   std::map<Key, json::object> objects;
@@ -21,7 +21,7 @@ class FewObjects final : public kube::Api {
   std::function<std::optional<kube::Error>(const kube::Request&)> after;
 
   Awaitable<kube::Result<kube::Object>> call(kube::Request request) override {
-    co_await async::asio::post(async::asio::deferred);  // the way there takes a turn
+    co_await async::asio::post(async::asio::deferred);  // the request takes a turn of the loop
     if (before)
       if (auto error = before(request)) co_return *error;
     const auto found = objects.find(request.key);

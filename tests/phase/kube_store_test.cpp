@@ -74,7 +74,7 @@ TEST_F(KubeStoreTest, OneConditionalPatchOfWhatChangedPerTransition) {
   EXPECT_EQ(status().at("phase"), "success");
 }
 
-TEST_F(KubeStoreTest, AStatusThatAHandlerChangedIsWrittenWithoutBeingTold) {
+TEST_F(KubeStoreTest, AStatusThatAHandlerChangedIsWrittenWithoutUpdatedBeingSet) {
   KubeStore store{api, widgets};
   work = [](KubeResource& resource, const State&) -> Awaitable<ReconcileState> {
     resource.status["heard"] = true;
@@ -87,7 +87,7 @@ TEST_F(KubeStoreTest, AStatusThatAHandlerChangedIsWrittenWithoutBeingTold) {
   EXPECT_EQ(api.patches.size(), 1u);
 }
 
-TEST_F(KubeStoreTest, AConflictBringsBothSidesChangesTogether) {
+TEST_F(KubeStoreTest, AfterAConflictBothSidesChangesAreKept) {
   KubeStore store{api, widgets};
   define(store);
   api.before = [&, first = true](const kube::Request& request) mutable -> std::optional<kube::Error> {
@@ -116,7 +116,7 @@ TEST_F(KubeStoreTest, AnAmbiguousWriteThatHappenedIsNotRepeated) {
   EXPECT_EQ(runs, 1);
 }
 
-TEST_F(KubeStoreTest, AServerThatIsAwayIsWaitedForWithTheResultAtHand) {
+TEST_F(KubeStoreTest, TheResultIsKeptWhileTheServerIsUnreachable) {
   KubeStore store{api, widgets};
   define(store);
   api.before = [&](const kube::Request&) -> std::optional<kube::Error> {
@@ -128,8 +128,8 @@ TEST_F(KubeStoreTest, AServerThatIsAwayIsWaitedForWithTheResultAtHand) {
   EXPECT_EQ(runs, 1);
 }
 
-// A cache lags: acting on it would undo, or repeat, what we have just written.
-TEST_F(KubeStoreTest, ACacheThatHasNotSeenOurOwnWriteIsNotBelieved) {
+// Acting on a cache that lags would undo, or repeat, what we have just written.
+TEST_F(KubeStoreTest, ACacheThatHasNotSeenOurOwnWriteIsIgnored) {
   std::optional<kube::Object> in_cache{kube::Object{api.objects[key]}};
   KubeStoreOptions options;
   options.cached = [&](const Key&) { return in_cache; };
@@ -152,7 +152,7 @@ TEST_F(KubeStoreTest, ACacheThatHasNotSeenOurOwnWriteIsNotBelieved) {
   EXPECT_EQ(reconcile().outcome, Reconciled::Outcome::gone);
 }
 
-TEST_F(KubeStoreTest, AnObjectThatVanishedFromTheCacheAfterOurWriteIsAskedFor) {
+TEST_F(KubeStoreTest, AnObjectThatVanishedFromTheCacheAfterOurWriteIsReadFromTheServer) {
   std::optional<kube::Object> in_cache{kube::Object{api.objects[key]}};
   KubeStoreOptions options;
   options.cached = [&](const Key&) { return in_cache; };
@@ -166,7 +166,7 @@ TEST_F(KubeStoreTest, AnObjectThatVanishedFromTheCacheAfterOurWriteIsAskedFor) {
   EXPECT_EQ(store.ahead_of_cache(), 0u);
 }
 
-// Whoever asked the server has acted on its answer: a cache that lags must not take that back.
+// The machine has acted on the server's response: a cache that lags must not undo that.
 TEST_F(KubeStoreTest, AFreshReadIsNotFollowedByAnOlderCachedOne) {
   std::optional<kube::Object> in_cache{kube::Object{api.objects[key]}};
   KubeStoreOptions options;
@@ -227,7 +227,7 @@ TEST_F(KubeStoreTest, AResourceThatIsBeingDeletedIsLeftAlone) {
   EXPECT_EQ(runs, 0);
 }
 
-TEST_F(KubeStoreTest, ASuccessorOfTheSameNameIsNotGivenItsPredecessorsStatus) {
+TEST_F(KubeStoreTest, ANewObjectOfTheSameNameDoesNotGetItsPredecessorsStatus) {
   KubeStore store{api, widgets};
   define(store);
   api.before = [&, first = true](const kube::Request& request) mutable -> std::optional<kube::Error> {

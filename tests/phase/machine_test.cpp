@@ -91,7 +91,7 @@ TEST_F(MachineTest, NestedParallelHandlersOfASecondEachTakeOneSecondTogether) {
   EXPECT_EQ(*state("precheck").end_time - *state("precheck").start_time, 1s);
 }
 
-TEST_F(MachineTest, AtMostSoManyComponentsRunAtOnceWhereTheHandlerSaysSo) {
+TEST_F(MachineTest, AHandlerCanLimitHowManyComponentsRunAtOnce) {
   Metadata two_at_once;
   two_at_once.at_most = 2;
   handle("precheck", Handlers::parallel(two_at_once, {leaf("a", after(1s)), leaf("b", after(1s)), leaf("c", after(1s)),
@@ -141,7 +141,7 @@ TEST_F(MachineTest, ANonFatalErrorIsSeenByTheNextRunAndAFatalOneThenEndsThePhase
   EXPECT_EQ(std::count(world.ran.begin(), world.ran.end(), "containers"), 1);
 }
 
-TEST_F(MachineTest, ANonFatalErrorStaysInThePhaseAndIsTriedAgainAfterTheDelay) {
+TEST_F(MachineTest, ANonFatalErrorStaysInThePhaseAndIsRetriedAfterTheDelay) {
   definition.delay = 7s;
   handle("precheck", Handlers::leaf({}, always(failed(Error::network("connection refused")))));
   const auto result = reconcile_once();
@@ -154,7 +154,7 @@ TEST_F(MachineTest, ANonFatalErrorStaysInThePhaseAndIsTriedAgainAfterTheDelay) {
   EXPECT_EQ(state("precheck").error, "connection refused");
 }
 
-TEST_F(MachineTest, NothingIsWrittenWhereNothingChanged) {
+TEST_F(MachineTest, NothingIsWrittenIfNothingChanged) {
   handle("precheck", Handlers::leaf({}, always(failed(Error::network("connection refused")))));
   reconcile_once();
   const auto writes = world.store.writes.size();
@@ -178,7 +178,7 @@ TEST_F(MachineTest, AHandlerThatIsNotDoneIsEnteredAgain) {
   EXPECT_EQ(world.store.writes.size(), 4u);
 }
 
-TEST_F(MachineTest, AHandlerMaySayWhenItWantsToBeEnteredAgain) {
+TEST_F(MachineTest, AHandlerMayChooseItsRequeueDelay) {
   handle("precheck", Handlers::parallel({}, {leaf("slow", always(not_done(10min))), leaf("fast", always(not_done(2s))),
                                              leaf("whenever", always(not_done()))}));
   EXPECT_EQ(reconcile_once().after, 2s);
@@ -318,7 +318,7 @@ TEST_F(MachineTest, WhatAHandlerThrowsIsItsError) {
   EXPECT_EQ(state("migrate").error, "a bug");
 }
 
-// Somebody else's aborted operation is trouble on the network, not our own cancellation.
+// An operation aborted elsewhere is a network error, not our own cancellation.
 TEST_F(MachineTest, AForeignOperationAbortedIsANonFatalError) {
   handle("migrate", Handlers::leaf({}, [](TestContext&, Item&, const State&) -> Awaitable<ReconcileState> {
            async::throw_cancelled();
@@ -329,7 +329,7 @@ TEST_F(MachineTest, AForeignOperationAbortedIsANonFatalError) {
   EXPECT_FALSE(state("migrate").fatal);
 }
 
-TEST_F(MachineTest, TheDefinitionSaysWhichErrorsAreFatal) {
+TEST_F(MachineTest, TheDefinitionDecidesWhichErrorsAreFatal) {
   definition.fatal = [](const Error& error) { return error.message != "try again"; };
   handle("precheck", Handlers::leaf({}, always(failed("try again"))));
   EXPECT_EQ(reconcile_once().outcome, Reconciled::Outcome::again);
@@ -338,7 +338,7 @@ TEST_F(MachineTest, TheDefinitionSaysWhichErrorsAreFatal) {
   EXPECT_EQ(item().status.phase, "prefailed");
 }
 
-TEST_F(MachineTest, AHandlersOwnFieldsSurviveInItsState) {
+TEST_F(MachineTest, AHandlersOwnFieldsAreKeptInItsState) {
   auto notes = [](TestContext&, Item&, const State& last) -> Awaitable<ReconcileState> {
     ReconcileState result;
     if (last.never_ran()) {
@@ -382,7 +382,7 @@ TEST_F(MachineTest, UpdatedAloneIsReasonEnoughToWrite) {
   EXPECT_EQ(reconcile_once().writes, 0u);
 }
 
-TEST_F(MachineTest, AMachineThatGoesInCirclesLetsOthersHaveTheirTurn) {
+TEST_F(MachineTest, AMachineThatGoesInCirclesYieldsToOthers) {
   definition.forced = {{"migrate", "precheck"}};
   handle("migrate", Handlers::leaf({}, always(go_to("precheck"))));
   const auto result = reconcile_once();
@@ -391,22 +391,22 @@ TEST_F(MachineTest, AMachineThatGoesInCirclesLetsOthersHaveTheirTurn) {
   EXPECT_EQ(result.runs, 100u);
 }
 
-TEST_F(MachineTest, TransitionsAreToldOnceTheyAreWritten) {
+TEST_F(MachineTest, TransitionsAreReportedOnceTheyAreWritten) {
   definition.normalize();
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   MachineOptions options;
   options.name = "test";
   options.on_transition = [&](const Transition& transition) {
     EXPECT_EQ(item().status.phase, transition.to);
-    told.push_back(transition.from + ">" + transition.to);
+    reported.push_back(transition.from + ">" + transition.to);
   };
   Machine<World, Item> machine{definition, world, env(), options};
   loop.run(machine.reconcile(key));
-  EXPECT_THAT(told, ElementsAre("initialize>precheck", "precheck>migrate", "migrate>success"));
+  EXPECT_THAT(reported, ElementsAre("initialize>precheck", "precheck>migrate", "migrate>success"));
   EXPECT_THAT(metrics.text(), HasSubstr("hubferry_phase_transitions_total{machine=\"test\",phase=\"success\"} 1"));
 }
 
-TEST_F(MachineTest, AResourceThatCannotBeReadIsAFailureToTryAgain) {
+TEST_F(MachineTest, AResourceThatCannotBeReadIsAFailureToRetry) {
   definition.fetch_resource = [](World&, Key) -> Awaitable<Result<std::optional<Item>>> {
     co_return Error::network("no route to host");
   };

@@ -1,4 +1,4 @@
-// What happens when writes collide, get lost or the process dies between two of them.
+// Write conflicts, lost responses, and crashes between two writes.
 #include <gmock/gmock.h>
 
 #include "hubferry/async/event.hpp"
@@ -30,7 +30,7 @@ class PersistenceTest : public PhaseTest {
   }
 };
 
-TEST_F(PersistenceTest, AConflictIsAnsweredByReadingAgainWithoutRepeatingWhatIsDone) {
+TEST_F(PersistenceTest, AConflictRefetchesWithoutRepeatingWhatIsDone) {
   handle("migrate", Handlers::serial({}, {leaf("a", always(done())), leaf("b", always(done()))}));
   meddle_before_write(2, [](Item& item) { item.status.counter = 42; });
   reconcile_to_the_end();
@@ -77,8 +77,8 @@ TEST_F(PersistenceTest, AWriteWithoutAnAnswerThatHappenedIsNotRepeated) {
   EXPECT_EQ(runs_of("precheck"), 1);
 }
 
-// Events, logs and metrics hang on the report: a lost answer must not swallow it, nor the second attempt double it.
-TEST_F(PersistenceTest, ATransitionWhoseAnswerGotLostIsToldOnceWhetherItHappenedOrNot) {
+// Events, logs and metrics depend on the report: a lost response must neither drop nor duplicate it.
+TEST_F(PersistenceTest, ATransitionWhoseResponseGotLostIsReportedOnceWhetherItHappenedOrNot) {
   for (const bool happened : {true, false}) {
     world.store = {};
     world.store.items[key];
@@ -90,15 +90,15 @@ TEST_F(PersistenceTest, ATransitionWhoseAnswerGotLostIsToldOnceWhetherItHappened
     };
     (happened ? world.store.after_write : world.store.before_write) = loses_the_second;
     definition.normalize();
-    std::vector<std::string> told;
+    std::vector<std::string> reported;
     MachineOptions options;
     options.on_transition = [&](const Transition& transition) {
       EXPECT_TRUE(transition.state.completed());
-      told.push_back(transition.from + ">" + transition.to);
+      reported.push_back(transition.from + ">" + transition.to);
     };
     Machine<World, Item> machine{definition, world, env(), options};
     loop.run(machine.reconcile(key));
-    EXPECT_THAT(told, testing::ElementsAre("initialize>precheck", "precheck>migrate", "migrate>success"));
+    EXPECT_THAT(reported, testing::ElementsAre("initialize>precheck", "precheck>migrate", "migrate>success"));
   }
 }
 
@@ -111,15 +111,15 @@ TEST_F(PersistenceTest, ATransitionThatSomebodyElseMadeWhileOurAnswerWasLostIsNo
     return Written::ambiguous();
   };
   definition.normalize();
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   MachineOptions options;
-  options.on_transition = [&](const Transition& transition) { told.push_back(transition.to); };
+  options.on_transition = [&](const Transition& transition) { reported.push_back(transition.to); };
   Machine<World, Item> machine{definition, world, env(), options};
   loop.run(machine.reconcile(key));
-  EXPECT_THAT(told, testing::ElementsAre("precheck", "success"));
+  EXPECT_THAT(reported, testing::ElementsAre("precheck", "success"));
 }
 
-TEST_F(PersistenceTest, TheLastStepOfAnInnerCompositeIsWrittenBeforeTheOuterGoesOn) {
+TEST_F(PersistenceTest, TheLastStepOfAnInnerCompositeIsWrittenBeforeTheOuterContinues) {
   Metadata careful = named("careful");
   careful.checkpoint = true;
   bool on_record = false;
@@ -148,7 +148,7 @@ TEST_F(PersistenceTest, AWriteWithoutAnAnswerThatDidNotHappenIsMade) {
   EXPECT_EQ(runs_of("precheck"), 1);
 }
 
-TEST_F(PersistenceTest, AWriteThatFailsForNowIsTriedAgainWithTheResultAtHand) {
+TEST_F(PersistenceTest, AWriteThatFailsTransientlyIsRetriedWithTheResultAtHand) {
   unsigned attempts = 0;
   world.store.before_write = [&](Item&) -> std::optional<Written> {
     return ++attempts <= 5 ? std::optional{Written::failed(Error::network("503"))} : std::nullopt;
@@ -185,7 +185,7 @@ TEST_F(PersistenceTest, AResourceThatVanishesUnderItsHandlerIsGone) {
   EXPECT_EQ(reconcile_once().outcome, Reconciled::Outcome::gone);
 }
 
-TEST_F(PersistenceTest, ASuccessorOfTheSameNameIsAnotherMachine) {
+TEST_F(PersistenceTest, ANewObjectOfTheSameNameIsAnotherMachine) {
   definition.same_object = [](const Item& one, const Item& other) {
     return one.status.counter == other.status.counter;
   };

@@ -17,7 +17,7 @@ struct Item {
   struct Status {
     Phase phase;
     States state;
-    int counter = 0;  // something of the handlers' own
+    int counter = 0;  // a field of the handlers' own
   } status;
   unsigned version = 0;
 };

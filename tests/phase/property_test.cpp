@@ -1,5 +1,5 @@
 // Random machines in a random world, against a model of a few lines: whatever results, errors, delays, conflicts,
-// lost answers and crashes come, the end is the one that the handlers' final words lead to.
+// lost responses and crashes happen, the machine ends as the handlers' final results say.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 namespace hubferry::phase::test {
 namespace {
 
-/// What one leaf says, run by run. The last word is repeated for ever.
+/// The results of one leaf, run by run. The last one is repeated forever.
 struct Script {
   enum class Word { not_done, network_error, thrown_network_error };
   std::vector<Word> words;
@@ -31,7 +31,7 @@ struct Tree {
   Script script;
   std::vector<Tree> components;
 
-  /// The reference model: does this handler end well?
+  /// The reference model: true if this handler succeeds.
   [[nodiscard]] bool ends_well() const {
     if (kind == HandlerKind::leaf) return script.ends_well;
     for (const auto& component : components)
@@ -172,7 +172,7 @@ class RandomMachine {
     universe_.store.items[the_key];
   }
 
-  /// The model: the first phase whose handler does not end well ends it all.
+  /// The model: the first phase whose handler fails ends the machine.
   [[nodiscard]] Phase expected() const {
     for (const auto& phase : running_phases)
       if (!universe_.trees.at(phase).ends_well()) return definition_.error.at(phase);
@@ -265,7 +265,7 @@ class RandomMachine {
 };
 
 /// HUBFERRY_SEED=n runs that one; HUBFERRY_CASES=n so many of them.
-TEST(PhaseProperty, RandomMachinesEndAsTheirHandlersLastWordsSay) {
+TEST(PhaseProperty, RandomMachinesEndAsTheirHandlersFinalResultsSay) {
   std::uint64_t first = 1;
   std::uint64_t cases = 2000;
   if (const char* text = std::getenv("HUBFERRY_CASES")) cases = std::strtoull(text, nullptr, 10);

@@ -14,7 +14,7 @@ class RenderTest : public PhaseTest {
   std::string checklist() { return render_checklist(definition, progress_of(definition, item())); }
 };
 
-TEST_F(RenderTest, AChecklistShowsTheTreeWithMarksTimesAndErrors) {
+TEST_F(RenderTest, AChecklistShowsTheTreeWithStatusTimesAndErrors) {
   handle("precheck", Handlers::parallel({.name = {}, .description = "is everything ready?"},
                                         {leaf("vpc", after(2s)),
                                          Handlers::serial(named("disks"), {leaf("size", always(done())),
@@ -24,17 +24,17 @@ TEST_F(RenderTest, AChecklistShowsTheTreeWithMarksTimesAndErrors) {
   reconcile_once();
   EXPECT_EQ(checklist(),
             "[x] initialize (0s)\n"
-            "[!] precheck: is everything ready? (2s) -- no answer (will be tried again)\n"
+            "[!] precheck: is everything ready? (2s) -- no answer (will be retried)\n"
             "  [x] vpc (2s)\n"
             "  [>] disks\n"
             "    [x] size (0s)\n"
             "    [>] copy\n"
             "    [ ] verify\n"
-            "  [!] quota (0s) -- no answer (will be tried again)\n"
+            "  [!] quota (0s) -- no answer (will be retried)\n"
             "[ ] migrate\n");
 }
 
-TEST_F(RenderTest, TheEndThatWasReachedIsShown) {
+TEST_F(RenderTest, TheTerminalPhaseThatWasReachedIsShown) {
   reconcile_to_the_end();
   EXPECT_THAT(checklist(), testing::EndsWith("[x] migrate (0s)\n[x] success\n"));
   item() = Item{};
@@ -56,9 +56,8 @@ TEST_F(RenderTest, OfThousandsOnlyCountsAndFailuresAreShown) {
          Handlers::parallel({}, {leaf("a", always(done())), leaf("b", always(failed(Error::network("x")))),
                                  leaf("c", always(done()))}));
   reconcile_once();
-  EXPECT_THAT(checklist(),
-              testing::StartsWith("[!] initialize (0s) -- x (will be tried again) -- 2 of 3 done, 1 failed\n"
-                                  "  [!] b (0s) -- x (will be tried again)\n[ ] precheck\n"));
+  EXPECT_THAT(checklist(), testing::StartsWith("[!] initialize (0s) -- x (will be retried) -- 2 of 3 done, 1 failed\n"
+                                               "  [!] b (0s) -- x (will be retried)\n[ ] precheck\n"));
 }
 
 TEST_F(RenderTest, JsonHoldsTheSameAndTheObjectDetail) {
@@ -103,7 +102,7 @@ TEST_F(RenderTest, MermaidDrawsTheTables) {
   EXPECT_THAT(render_dot(definition), testing::HasSubstr("\"migrate\" -> \"all \\\"good\\\"\";"));
 }
 
-TEST_F(RenderTest, AllKindsOfTransitionsCanBeToldApart) {
+TEST_F(RenderTest, AllKindsOfTransitionsAreDistinguishable) {
   definition.forced = {{"migrate", "precheck", "the \"plan\" changed"}, {"precheck", "initialize"}};
   definition.resumptions = {{"failed", "migrate", "retry requested", [](const Item&) { return true; }, {}}};
   definition.normalize();

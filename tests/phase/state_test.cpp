@@ -10,7 +10,7 @@
 namespace hubferry::phase::test {
 namespace {
 
-// A waiting machine's copy of its resource must cost little, and must stay what it was.
+// A waiting machine's copy of its resource must be cheap, and must not change.
 TEST(Components, CopiesShareUntilOneOfThemChanges) {
   State original;
   original.components["a"].done = true;
@@ -51,7 +51,7 @@ TEST(StateJson, UnknownFieldsSurviveARoundTrip) {
   EXPECT_EQ(json::value(to_json(state)), text);
 }
 
-TEST(StateJson, NonsenseCountsAsAbsent) {
+TEST(StateJson, MalformedFieldsCountAsAbsent) {
   for (const auto* text : {"null", "7", "[]", R"({"done": "yes", "startTime": 5, "endTime": "yesterday", "failed": 1,
                                                    "error": {}, "fatal": null, "state": [1], "summary": {"total": -1}})",
                            R"({"summary": {"total": 9999999999, "completed": "zz"}, "state": {"a": 1}})"}) {
@@ -133,7 +133,7 @@ TEST_F(BoundedStateTest, ThousandsOfFailuresAreCountedAndOnlySomeKept) {
 }
 
 // The bits mean the components by their order: with others they mean nothing.
-TEST_F(BoundedStateTest, ASummaryOfOtherComponentsIsNotBelieved) {
+TEST_F(BoundedStateTest, ASummaryOfOtherComponentsIsIgnored) {
   definition.limit = 2;
   handle("migrate",
          Handlers::parallel({}, {leaf("a", always(done())), leaf("b", always(done())), leaf("c", always(not_done()))}));

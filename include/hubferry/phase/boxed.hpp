@@ -6,8 +6,7 @@
 
 namespace hubferry::phase {
 
-/// An optional that takes a pointer's room while it is empty: for what is rarely there, in things that wait by the
-/// thousand.
+/// An optional that is as small as a pointer while it is empty: for rare values in objects of which thousands wait.
 template <typename T>
 class Boxed {
  public:

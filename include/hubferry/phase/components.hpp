@@ -11,8 +11,7 @@ struct State;
 
 /// The States of a composite's components, by name.
 ///
-/// Copies share one map until one of them is changed: a waiting machine holds a copy of its resource, and thousands of
-/// them wait. So reading never copies, and only what changes does.
+/// Copy on write: a waiting machine holds a copy of its resource, and thousands of machines wait.
 class Components {
  public:
   using Map = std::map<std::string, State, std::less<>>;
@@ -28,7 +27,7 @@ class Components {
   [[nodiscard]] const State* find(std::string_view name) const;
   [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
 
-  /// The component's State, to be changed; a fresh one where there was none.
+  /// The component's State, to be changed; a new one if there is none.
   State& operator[](std::string_view name);
   void emplace(std::string_view name, State state);
   void erase(std::string_view name);

@@ -6,7 +6,7 @@
 
 namespace hubferry::phase {
 
-/// A resource whose status has the fields that the framework looks for by itself.
+/// A resource whose status has the fields that the framework uses by default.
 template <typename Resource>
 concept HasStatusFields = requires(Resource resource, const Resource& constant) {
   { constant.status.phase } -> std::convertible_to<Phase>;
@@ -15,7 +15,7 @@ concept HasStatusFields = requires(Resource resource, const Resource& constant) 
   resource.status.state[Phase{}] = State{};
 };
 
-/// A resource that has functions for them, as KubeResource.
+/// A resource with functions for them, such as KubeResource.
 template <typename Resource>
 concept HasStatusFunctions = requires(Resource resource, const Resource& constant, const Phase& phase) {
   { constant.phase() } -> std::convertible_to<Phase>;
@@ -24,7 +24,7 @@ concept HasStatusFunctions = requires(Resource resource, const Resource& constan
   resource.set_state(phase, State{});
 };
 
-/// How a machine that has ended is taken up again: declared with its condition and what it resets.
+/// How a machine that has ended resumes: its condition, and what it resets.
 template <typename Services, typename Resource>
 struct Resumption {
   Phase from;  // terminal
@@ -36,7 +36,7 @@ struct Resumption {
 };
 
 /// A definition made of functions and tables. Required: fetch, persist, handlers, initial, terminals, normal, error;
-/// and the four accessors where the resource has no `status.phase` and `status.state`.
+/// and the four accessors if the resource has no `status.phase` and `status.state`.
 /// Fill it, call normalize(), and do not change it afterwards.
 template <typename Services, typename Resource>
 class DefaultDefinition final : public Definition<Services, Resource> {
@@ -54,7 +54,7 @@ class DefaultDefinition final : public Definition<Services, Resource> {
 
   // Optional.
   std::vector<Jump> forced;                                 // transitions by go_to()
-  std::vector<Resumption<Services, Resource>> resumptions;  // of terminal phases: the first one that is wanted counts
+  std::vector<Resumption<Services, Resource>> resumptions;  // of terminal phases: the first wanted one counts
   std::function<Awaitable<Result<std::optional<Resource>>>(Services&, Key)> fetch_fresh;  // fetch_resource
   std::function<Phase(const Resource&)> get_phase;                                        // status.phase
   std::function<void(Resource&, const Phase&)> put_phase;
@@ -67,7 +67,7 @@ class DefaultDefinition final : public Definition<Services, Resource> {
   async::Duration delay = std::chrono::seconds{5};
   std::size_t limit = 64;  // see DefinitionBase::component_limit()
 
-  /// Fills the defaults, names the handlers, and throws DefinitionError if the machine could not work.
+  /// Fills the defaults, names the handlers, and throws DefinitionError if the machine cannot work.
   void normalize() {
     fill_defaults();
     tables_ = Tables{initial, terminals, normal, error, forced, {}};

@@ -9,13 +9,13 @@
 
 namespace hubferry::phase {
 
-/// What came of a status write.
+/// The outcome of a status write.
 struct Written {
   enum class Outcome {
     written,    // the resource now holds what the store answered
-    conflict,   // somebody else wrote meanwhile: read again, decide again
-    ambiguous,  // it may or may not have happened: read again. The error may say why
-    gone,       // there is no such resource any more
+    conflict,   // another writer was faster: read again, decide again
+    ambiguous,  // it may or may not have been applied: read again. The error may say why
+    gone,       // the resource no longer exists
     failed,     // see error
   };
   Outcome outcome = Outcome::written;
@@ -28,7 +28,7 @@ struct Written {
   static Written failed(Error error) { return {Outcome::failed, std::move(error)}; }
 };
 
-/// A definition that cannot work; what() names every problem and its phase, one a line.
+/// A definition that cannot work; what() lists every problem and its phase, one per line.
 class DefinitionError : public std::invalid_argument {
  public:
   explicit DefinitionError(std::vector<std::string> problems);
@@ -38,8 +38,8 @@ class DefinitionError : public std::invalid_argument {
   std::vector<std::string> problems_;
 };
 
-/// Everything that makes one machine, without the types of services and resource: what the engine sees.
-/// Implement Definition or fill a DefaultDefinition; this is their common ground.
+/// Everything that defines one machine, without the types of services and resource: what the engine sees.
+/// Implement Definition or fill a DefaultDefinition; this is their common base.
 class DefinitionBase {
  public:
   using ErasedResource = std::unique_ptr<void, void (*)(void*)>;  // null: gone
@@ -47,9 +47,9 @@ class DefinitionBase {
   virtual ~DefinitionBase() = default;
 
   [[nodiscard]] virtual const Tables& tables() const = 0;
-  /// The phase's root handler; nullptr where it has none.
+  /// The phase's root handler; nullptr if it has none.
   [[nodiscard]] virtual const HandlerNode* handler_for(const Phase& phase) const = 0;
-  /// Network errors are not, all others are.
+  /// By default network errors are not fatal, all others are.
   [[nodiscard]] virtual bool is_fatal(const Error& error) const { return error.kind != ErrorKind::network; }
   /// How long to wait before a handler that is not done, or failed without being fatal, is entered again.
   [[nodiscard]] virtual async::Duration requeue_delay() const { return std::chrono::seconds{5}; }
@@ -85,28 +85,28 @@ void for_each_handler(
     const DefinitionBase& definition,
     const std::function<void(const Phase& phase, const HandlerNode& handler, std::size_t depth)>& visit);
 
-/// The interface to implement for full control; see DefaultDefinition for the short way.
+/// The interface to implement for full control; DefaultDefinition is the usual choice.
 /// Executor: everything runs on the loop of the machine's caller. The functions without Awaitable must not block.
 template <typename Services, typename Resource>
 class Definition : public DefinitionBase {
  public:
-  /// Reads the resource; nullopt: it is gone, or nobody's business any more. May answer from a cache unless `fresh`,
-  /// which asks for the newest there is: after a write that met a conflict, or got no answer.
+  /// Reads the resource; nullopt: it is gone, or no longer to be reconciled. May read from a cache unless `fresh`,
+  /// which is set after a write conflict and after an ambiguous write.
   virtual Awaitable<Result<std::optional<Resource>>> fetch(Services& services, Key key, bool fresh) = 0;
-  /// Writes the status, on the condition that nobody has written since it was read. Where written, the resource is
-  /// brought up to date with the store's answer.
+  /// Writes the status with the version that was read as a precondition. On success, updates the resource to the
+  /// stored version.
   virtual Awaitable<Written> persist(Services& services, Resource& resource) = 0;
   [[nodiscard]] virtual Phase phase(const Resource& resource) const = 0;
   virtual void set_phase(Resource& resource, const Phase& phase) = 0;
   [[nodiscard]] virtual State state(const Resource& resource, const Phase& phase) const = 0;
-  /// An empty State takes the entry away.
+  /// An empty State removes the entry.
   virtual void set_state(Resource& resource, const Phase& phase, const State& state) = 0;
 
-  /// Has a handler changed the status since it was read? Without an answer here handlers say so by `updated`.
+  /// True if a handler has changed the status since it was read. By default handlers report that by `updated`.
   [[nodiscard]] virtual bool is_modified(const Resource&) const { return false; }
-  /// Are these two readings of one object, not of a successor of the same name?
+  /// True if both are the same object, not two of the same name.
   [[nodiscard]] virtual bool is_same(const Resource&, const Resource&) const { return true; }
-  /// Brings what handlers changed in `mine`, besides phase and State, into a fresh reading.
+  /// Re-applies what handlers changed in `mine`, besides phase and State, to a fresh copy.
   virtual void carry_over(Resource&, const Resource&) {}
 
   /// The phase to which an ended machine returns because its resource asks for more; nullopt: it stays ended. Only
@@ -155,7 +155,7 @@ class Definition : public DefinitionBase {
   }
 };
 
-/// Names the roots after their phases where they have no name of their own.
+/// Names the roots after their phases unless they have a name.
 void name_roots(std::map<Phase, HandlerNode>& handlers);
 
 }  // namespace hubferry::phase

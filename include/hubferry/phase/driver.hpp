@@ -10,9 +10,9 @@
 namespace hubferry::phase {
 
 struct DriverOptions {
-  /// Machines at once. One that waits inside a handler counts, and costs only memory.
+  /// Maximum number of machines at once. One that waits inside a handler counts, and costs only memory.
   std::size_t max_concurrent = 1000;
-  /// How long stop() lets running machines go on before it cancels them.
+  /// How long stop() lets running machines continue before it cancels them.
   async::Duration grace = std::chrono::seconds{10};
 };
 
@@ -31,13 +31,13 @@ class Driver {
 
   Awaitable<> run();
 
-  /// Orderly: no new machines from now on; those that run have `grace` to come to rest, then are cancelled.
+  /// Graceful: starts no new machines; running ones have `grace` to come to rest, then are cancelled.
   void stop();
-  /// At once, for a leader that lost its lease: every machine is cancelled where it waits. One that was already woken
-  /// in this very turn may still write once, which the condition of its write must bear.
+  /// Immediate, for a leader that lost its lease: every machine is cancelled where it waits. One that was woken in this
+  /// very turn may still write once, which the precondition of its write makes harmless.
   void abort();
-  /// Cancels the machine of a resource that is being deleted, or whose turn must start over; its key is queued again.
-  /// False when it does not run.
+  /// Cancels the machine of a resource that is being deleted, or must start over; its key is queued again. False if it
+  /// is not running.
   bool cancel(const Key& key);
 
   [[nodiscard]] std::size_t running() const { return running_.size(); }

@@ -23,19 +23,19 @@ struct Error {
   Error() = default;
   explicit Error(std::string text, ErrorKind error_kind = ErrorKind::other)
       : kind(error_kind), message(std::move(text)) {}
-  /// unreachable, retry_later, ambiguous and conflict are transient: network. The others are not.
+  /// A network error if kube::is_transient().
   explicit Error(const kube::Error& error);
 
   static Error network(std::string text) { return Error{std::move(text), ErrorKind::network}; }
   /// From what a handler threw: timeouts, broken or refused connections, names that cannot be looked up and aborted
   /// operations are network errors; any other system error is not.
   static Error from_exception(const std::exception_ptr& exception);
-  /// The one error as it is, or one that lists all. Its text stays short however many there are.
+  /// The single error as it is, or one that lists all, with a short text however many there are.
   static Error all_of(std::vector<Error> errors);
 
   ErrorKind kind = ErrorKind::other;
   std::string message;                         // for people
-  std::optional<async::Duration> retry_after;  // when the server wants to be asked again, if it said so
+  std::optional<async::Duration> retry_after;  // the server's Retry-After, if it sent one
   std::exception_ptr exception;                // what was thrown, for is_fatal functions that want to look
   std::vector<Error> causes;                   // of a list
 };

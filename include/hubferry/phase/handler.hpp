@@ -13,10 +13,10 @@ namespace hubferry::phase {
 
 using async::Awaitable;
 
-/// How a person wants to see a handler's progress.
+/// How a handler's progress is shown to people.
 enum class View {
   none,           // not at all
-  checklist,      // the components, with their marks
+  checklist,      // the components, with their status
   object_detail,  // the objects being processed, rendered by the handler's own function
 };
 std::string_view to_string(View view);
@@ -24,10 +24,10 @@ std::string_view to_string(View view);
 /// How a leaf's non-fatal failures are retried.
 struct RetryPolicy {
   /// The pause after the first failure, twice as long after each further one, up to `most`, and up to a fifth longer by
-  /// chance. Zero: the definition's delay, always. A server's own wish (Error::retry_after) comes first.
+  /// chance. Zero: the definition's delay, always. A server's Retry-After (Error::retry_after) comes first.
   async::Duration first{};
   async::Duration most = std::chrono::minutes{5};
-  /// After so many failures in a row the last one is fatal. Zero: no limit.
+  /// This many failures in a row make the last one fatal. Zero: no limit.
   unsigned attempts = 0;
 
   [[nodiscard]] bool is_set() const { return first > async::Duration::zero() || attempts > 0; }
@@ -51,7 +51,7 @@ struct Metadata {
 enum class HandlerKind { leaf, serial, parallel };
 
 namespace detail {
-/// Services, then the run, room for its Context, the resource, the last State.
+/// Services, then the run, storage for its Context, the resource, the last State.
 using ErasedFunction =
     std::function<Awaitable<ReconcileState>(void*, const RunInfo&, ContextRoom&, void*, const State&)>;
 using ErasedDetail = std::function<json::value(const void*, const State&)>;
@@ -72,8 +72,8 @@ struct HandlerNode {
 /// A handler for one kind of resource: a leaf, or a composite of others.
 ///
 /// A leaf is a coroutine function. It may run for as long as it likes, and simply co_await what it needs. It must be
-/// safe to repeat: whatever was not yet written when a process dies is run again.
-/// Cancellation: terminal, at its next co_await. Let it pass: a handler that swallows it delays everybody.
+/// idempotent: whatever was not yet written when a process dies runs again.
+/// Cancellation: terminal, at its next co_await. Let it pass: a handler that swallows it delays the shutdown.
 /// Errors: returned, or thrown (Error::from_exception).
 template <typename Services, typename Resource>
 class Handler {

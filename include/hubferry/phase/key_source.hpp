@@ -18,13 +18,13 @@ namespace hubferry::phase {
 
 using async::Awaitable;
 
-/// Where a driver gets its work: keys that want attention. A key that was got belongs to the driver until done(); one
-/// that is added meanwhile is given out again afterwards.
+/// Where a driver gets the keys to reconcile. A key belongs to the driver from get() to done(); if it is added
+/// meanwhile, it is given out again afterwards.
 class KeySource {
  public:
   virtual ~KeySource() = default;
 
-  /// Nullopt: there will be no more. Cancellation: terminal; a cancelled get() has taken nothing.
+  /// Nullopt: there are no more. Cancellation: terminal; a cancelled get() has taken nothing.
   virtual Awaitable<std::optional<Key>> get() = 0;
   virtual void done(const Key& key) = 0;
   virtual void add(Key key) = 0;

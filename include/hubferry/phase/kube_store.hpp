@@ -36,48 +36,47 @@ json::object merge_diff(const json::object& from, const json::object& to);
 void merge_apply(json::object& target, const json::object& patch);
 
 struct KubeStoreOptions {
-  /// A cache's answer, nullopt when it has no such object. Without this every read asks the server.
+  /// Reads from a cache; nullopt if it has no such object. Without this every read is a request.
   std::function<std::optional<kube::Object>(const Key&)> cached;
   /// A resource with a deletionTimestamp counts as gone.
   bool skip_deleted = true;
-  /// Called with the resourceVersion of each write that was answered, and of each read that asked the server.
+  /// Called with the resourceVersion of each successful write, and of each read from the server.
   std::function<void(const Key&, std::string_view version)> on_written = {};
   std::function<void(const Key&, std::string_view version)> on_read = {};
 };
 
 /// Reads and writes one kind of custom resource for a phase machine.
 ///
-/// The status is written as a merge patch of what changed, on the condition of the resourceVersion that was read. A
-/// cache that lags behind what the server told us, in the answer to our last write or to a fresh read, is not believed:
-/// what we were told counts until the cache has caught up. So nobody who has seen the newer state meets the older
-/// again. Lifetime: the Api outlives it. Executor: one loop.
+/// The status is written as a merge patch of the changes, with the resourceVersion that was read as a precondition. A
+/// cached object older than the server's last response, to our own write or to a fresh read, is ignored until the cache
+/// has caught up: a machine never goes back to an older state. Lifetime: the Api outlives it. Executor: one loop.
 class KubeStore {
  public:
   KubeStore(kube::Api& api, kube::Resource resource, KubeStoreOptions options = {});
 
   Awaitable<Result<std::optional<KubeResource>>> fetch(Key key);
-  /// Asks the server. Later cached reads are at least as new.
+  /// Reads from the server. Later cached reads are at least as new.
   Awaitable<Result<std::optional<KubeResource>>> fetch_fresh(Key key);
   Awaitable<Written> persist(KubeResource& resource);
 
-  /// Forgets what was told of an object that is gone: call it from the cache's delete events.
-  void forget(const Key& key) { told_.erase(key); }
-  /// Objects of which we know a state that the cache has not shown yet.
-  [[nodiscard]] std::size_t ahead_of_cache() const { return told_.size(); }
+  /// Forgets the last known version of an object that is gone: call it from the cache's delete events.
+  void forget(const Key& key) { newest_.erase(key); }
+  /// The number of objects of which we know a newer version than the cache.
+  [[nodiscard]] std::size_t ahead_of_cache() const { return newest_.size(); }
 
  private:
   [[nodiscard]] std::optional<KubeResource> accept(kube::Object object) const;
-  /// Keeps what the server told, unless something as new is known.
+  /// Keeps the server's version unless one at least as new is known.
   void remember(const Key& key, const kube::Object& object);
 
   kube::Api& api_;
   kube::Resource resource_;
   KubeStoreOptions options_;
-  std::unordered_map<Key, kube::Object> told_;  // by the server; newer than the cache, as far as we know
+  std::unordered_map<Key, kube::Object> newest_;  // from the server, and newer than the cache
 };
 
-/// Lets a definition keep its resources in `store`, which must outlive it. `Resource` is KubeResource, or derived from
-/// it and made from one.
+/// Makes a definition read and write its resources by `store`, which must outlive it. `Resource` is KubeResource, or
+/// derived from it and made from one.
 template <typename Services, std::derived_from<KubeResource> Resource>
 void keep_in(DefaultDefinition<Services, Resource>& definition, KubeStore& store) {
   const auto typed = [](Result<std::optional<KubeResource>> read) -> Result<std::optional<Resource>> {
@@ -101,7 +100,7 @@ void keep_in(DefaultDefinition<Services, Resource>& definition, KubeStore& store
     static const json::object nothing;
     const auto& base = before != nullptr && before->is_object() ? before->get_object() : nothing;
     auto changes = merge_diff(base, mine.status);
-    // These two are decided afresh.
+    // These two are decided anew.
     changes.erase("phase");
     changes.erase("state");
     merge_apply(fresh.status, changes);

@@ -25,17 +25,17 @@ struct MachineOptions {
   /// Called once for every transition: also for one whose write got no answer, when it is found to have happened. Must
   /// not throw.
   std::function<void(const Transition&)> on_transition = {};
-  /// After so many runs of handlers in one reconcile others get their turn.
+  /// After this many runs of handlers in one reconcile the machine yields to others.
   unsigned runs_at_once = 100;
 };
 
-/// What one reconcile came to.
+/// The outcome of one reconcile.
 struct Reconciled {
   enum class Outcome {
     gone,      // there is no such resource
     terminal,  // the machine has ended
     again,     // reconcile again after `after`
-    failed,    // the resource could not be read or written: see error, try again
+    failed,    // the resource could not be read or written: see error, retry
   };
   Outcome outcome = Outcome::gone;
   Phase phase;              // the phase it is in now; empty when unknown
@@ -45,13 +45,13 @@ struct Reconciled {
   unsigned writes = 0;      // of the status
 };
 
-/// Carries one resource from phase to phase: the engine, without the types of services and resource.
+/// Reconciles one resource from phase to phase: the engine, without the types of services and resource.
 ///
-/// reconcile() runs handlers until the resource is terminal or has to wait, with one status write per step and none
-/// where nothing changed. A conflict is answered by reading again and deciding again with the results at hand:
-/// nothing that is done is repeated or lost. So is a write without an answer, and one that failed for the moment.
+/// reconcile() runs handlers until the resource is terminal or has to wait, with one status write per step and none if
+/// nothing changed. On a write conflict it reads the resource again and decides again with the results at hand: nothing
+/// that is done is repeated or lost. The same after an ambiguous write and a transient failure.
 /// Lifetime: definition, services and env outlive it. Executor: the caller's loop.
-/// Cancellation: terminal, at any point; nothing is written any more, and what is written can be resumed.
+/// Cancellation: terminal, at any point; nothing is written afterwards, and what is written can be resumed.
 /// Errors: values. Only cancellation and bugs throw.
 class MachineCore {
  public:

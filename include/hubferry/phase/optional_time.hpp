@@ -6,7 +6,7 @@
 
 namespace hubferry::phase {
 
-/// An optional WallTime in the room of a WallTime: the earliest one stands for "none". Every handler of every waiting
+/// An optional WallTime of the size of a WallTime: the earliest one means "none". Every handler of every waiting
 /// machine has two or four of them.
 class OptionalTime {
  public:

@@ -12,7 +12,7 @@ namespace hubferry::phase {
 namespace json = boost::json;
 using kube::Key;
 
-/// Where a machine stands: a name chosen by the definition's author. Empty: it has not begun.
+/// The phase that a machine is in: a name chosen by the definition's author. Empty: it has not begun.
 using Phase = std::string;
 
 /// How a terminal phase ends a machine.
@@ -61,7 +61,7 @@ struct Tables {
   /// The row of a table; empty where there is none.
   [[nodiscard]] const Phase& successor(const Phase& phase) const;
   [[nodiscard]] const Phase& error_successor(const Phase& phase) const;
-  /// All phases in the order in which a machine meets them when all goes well, then the others.
+  /// All phases in the order in which a machine enters them on success, then the others.
   [[nodiscard]] std::vector<Phase> in_order() const;
   /// All transitions, by the order of the phases that they leave.
   [[nodiscard]] std::vector<Edge> edges() const;

@@ -11,25 +11,25 @@
 
 namespace hubferry::phase {
 
-/// A handler that is not done waits at least this long, whatever it or a server wishes: a wish for "at once" would keep
-/// the loop busy with nothing else, and a server too.
+/// The minimum delay before a handler that is not done is entered again, whatever it or a server asks for: without one
+/// it would occupy the loop, and a server.
 inline constexpr async::Duration least_requeue_delay = std::chrono::milliseconds{100};
 
-/// What one run of a handler came to.
+/// The result of one run of a handler.
 struct ReconcileState {
   // Set by the handler.
   Boxed<Error> error;  // why it failed
   Phase next;          // go there: a transition that the definition declares as forced
   /// When to be entered again; absent: the definition's delay. Less than least_requeue_delay counts as that.
   std::optional<async::Duration> requeue_after;
-  json::object extra;    // fields to put into the handler's State; a null takes one out
+  json::object extra;    // fields to put into the handler's State; a null removes one
   bool done = false;     // there is nothing left to do; otherwise the handler is entered again
-  bool updated = false;  // the resource's status was changed and wants to be written
+  bool updated = false;  // the resource's status was changed and must be written
 
   // Set by the framework.
   bool failed = false;
   bool fatal = false;
-  bool checkpoint = false;  // what was done must be written before the rest begins, which then goes on at once
+  bool checkpoint = false;  // write what is done before the rest starts, which then continues at once
   bool cancelled = false;   // stopped because a sibling failed: neither done nor failed
   OptionalTime start_time;  // absent: it did not run
   OptionalTime end_time;

@@ -4,7 +4,7 @@
 
 namespace hubferry::phase {
 
-/// Where one machine stands, for rendering.
+/// The progress of one machine, for rendering.
 struct Progress {
   Phase phase;  // empty: not begun
   States states;
@@ -23,9 +23,9 @@ Progress progress_of(const Definition<Services, Resource>& definition, const Res
 ///   [x] Initializing
 ///   [>] PreFlight: pre-flight checks
 ///     [x] account
-///     [!] network: subnet is full (will be tried again)
+///     [!] network: subnet is full (will be retried)
 ///   [ ] InFlight
-/// x done, > begun, ! failed, blank: not begun. Composites beyond the limit show counts and their failures.
+/// x done, > started, ! failed, blank: not started. Composites beyond the limit show counts and their failures.
 std::string render_checklist(const DefinitionBase& definition, const Progress& progress);
 
 /// The same as JSON: {"phase": …, "ending": …, "phases": [{"name", "description", "view", "mark", "state",

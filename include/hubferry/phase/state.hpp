@@ -14,7 +14,7 @@
 
 namespace hubferry::phase {
 
-/// What is kept of a composite with more components than fit into a status: counts, and two bits per component.
+/// The State of a composite with more components than fit into a status: counts, and two bits per component.
 struct Summary {
   std::size_t total = 0;
   std::size_t done = 0;
@@ -26,7 +26,7 @@ struct Summary {
   bool operator==(const Summary&) const = default;
 };
 
-/// What has accumulated over all runs of one handler. It lives in the resource's status, as JSON:
+/// The accumulated result of all runs of one handler. It is stored in the resource's status, as JSON:
 ///   {"done": true, "startTime": "2030-01-01T00:00:00Z", "endTime": …, "failed": true, "error": "text",
 ///    "fatal": true, "state": {component name: State}}
 /// Fields that are false or empty are left out, except `done`. Times are whole seconds.
@@ -35,11 +35,11 @@ struct State {
   bool failed = false;
   bool fatal = false;
   OptionalTime start_time;  // of the first run; absent: never ran
-  OptionalTime end_time;    // when it was done, or failed as it says here
+  OptionalTime end_time;    // when it was done, or failed
   std::string error;
   Components components;
   std::shared_ptr<const Summary> summary;  // only for composites beyond the limit
-  json::object extra;                      // fields that the framework does not know: they survive
+  json::object extra;                      // fields unknown to the framework: they are kept
 
   /// Done without an error: a component that is completed does not run again.
   [[nodiscard]] bool completed() const { return done && !failed; }
@@ -56,8 +56,8 @@ using States = std::map<Phase, State>;
 json::object to_json(const State& state);
 json::object to_json(const States& states);
 
-/// Reads what to_json() wrote, and whatever else people put there: a known field of a wrong type counts as absent, an
-/// unknown one is kept in `extra`. Never throws.
+/// Reads the output of to_json(), and whatever else people wrote there: a known field of a wrong type counts as absent,
+/// an unknown one is kept in `extra`. Never throws.
 State state_from_json(const json::value& value);
 States states_from_json(const json::value& value);
 
