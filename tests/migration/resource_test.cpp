@@ -3,6 +3,7 @@
 #include <boost/json/parse.hpp>
 
 #include "hubferry/async/virtual_loop.hpp"
+#include "hubferry/migration/controller.hpp"
 #include "hubferry/migration/phases.hpp"
 #include "hubferry/migration/validation.hpp"
 #include "migration/ledger.hpp"
@@ -129,6 +130,12 @@ TEST(PhaseTable, ANameThatThisVersionDoesNotKnowIsTreatedWithCare) {
   EXPECT_TRUE(is_active("Teleporting")) << "it may have changed something";
   EXPECT_FALSE(is_terminal("Teleporting"));
   EXPECT_FALSE(is_active("")) << "a new one has not begun";
+}
+
+TEST(PhaseTable, HasThePhasesOfTheDefinition) {
+  std::vector<std::string> names;
+  for (const auto& phase : phase_table) names.emplace_back(phase.name);
+  EXPECT_THAT(phase_definition().tables().in_order(), testing::UnorderedElementsAreArray(names));
 }
 
 TEST(PhaseTable, ConditionsAndRollbackDepthsAreUnique) {

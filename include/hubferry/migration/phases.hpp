@@ -10,9 +10,9 @@
 #include "hubferry/migration/resource.hpp"
 
 /// The phases of a migration: one table, from which the controller, its metrics, the CLI and the demo read all that
-/// differs from phase to phase. To add a phase, add an enumerator and a row here, and its handler in definition.cpp; a
-/// missing handler or edge does not compile or does not start, and tests hold the CRD, the alerts and the dashboard
-/// against this table.
+/// differs from phase to phase. To add a phase, add an enumerator, its name and its row here, its transitions and its
+/// handler in definition.cpp, and a test. A missing row or handler does not compile, a missing transition does not
+/// start, and tests hold the CRD, the alerts, the dashboard and the README against this table.
 namespace hubferry::migration {
 
 /// Pending -> Validating -> Initializing -> Deploying -> Registering -> Cleaning -> Completed
