@@ -164,7 +164,7 @@ class Demo {
     if (is_good && options_.fail.empty()) {
       const double rate = static_cast<double>(there) / std::chrono::duration<double>(progress_.took()).count();
       text += ", " + std::to_string(static_cast<int>(rate * 10) / 10) + "." +
-              std::to_string(static_cast<int>(rate * 10) % 10) + " clusters a second";
+              std::to_string(static_cast<int>(rate * 10) % 10) + " clusters per second";
     }
     if (is_good && options_.fail == "validating")
       text += ": the migrations were rejected in validation, and nothing was changed";
