@@ -4,6 +4,7 @@
 #include <boost/json/parse.hpp>
 
 #include "hubferry/kube/decoder.hpp"
+#include "kube/cache/json_cursor.hpp"
 
 namespace hubferry::kube {
 
@@ -100,7 +101,8 @@ class ObjectDecoder final : public Decoder {
  public:
   [[nodiscard]] Result<Decoded> from_bytes(std::string_view bytes) const override {
     boost::system::error_code ec;
-    json::value parsed = json::parse(bytes, ec);
+    json::value parsed = detail::parse_json(bytes, ec);
+    if (ec == json::error::too_deep) return Error{ErrorKind::unsupported, 0, {}, "nested too deep", std::nullopt};
     if (ec) return bad_response("not valid JSON: " + ec.message());
     if (!parsed.is_object()) return bad_response("expected a JSON object");
     return from_object(Object{std::move(parsed.get_object())});

@@ -25,6 +25,12 @@ bool is_plain(std::string_view raw) {
 
 }  // namespace
 
+json::value parse_json(std::string_view text, boost::system::error_code& error) {
+  json::parse_options options;
+  options.max_depth = 1000;
+  return json::parse(text, error, {}, options);
+}
+
 Error bad_response_at(std::string_view what, std::size_t position) {
   Error error;
   error.kind = ErrorKind::bad_response;

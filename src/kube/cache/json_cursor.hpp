@@ -8,8 +8,13 @@
 #include <string_view>
 
 #include "hubferry/kube/error.hpp"
+#include "hubferry/kube/object.hpp"
 
 namespace hubferry::kube::detail {
+
+/// Parses a whole document. An API server accepts up to 10,000 levels; this takes 1,000, since a value is destroyed and
+/// copied by recursion, and nobody writes more. Deeper: error::too_deep.
+json::value parse_json(std::string_view text, boost::system::error_code& error);
 
 Error bad_response_at(std::string_view what, std::size_t position);
 

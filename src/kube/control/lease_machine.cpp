@@ -106,6 +106,11 @@ void LeaseMachine::on_read(std::optional<Object> lease, TimePoint now) {
 }
 
 void LeaseMachine::on_written(Object lease, TimePoint started, TimePoint now) {
+  if (lease.string_at({"spec", "holderIdentity"}) != options_.identity) {
+    // Not the answer to our write, which names us: whether that happened, only a read can tell.
+    on_failure({ErrorKind::ambiguous, 0, {}, "the Lease in the answer names another holder", std::nullopt}, now);
+    return;
+  }
   take(std::move(lease));
   seen_at_ = now;
   must_read_ = false;

@@ -244,6 +244,14 @@ Awaitable<std::optional<Loss>> Client::exchange(std::shared_ptr<Connection> conn
   co_return loss;
 }
 
+void Client::skipped(const WireRequest& request, const Error& error) {
+  metrics_.skipped_object();
+  constexpr std::size_t most_paths = 1000;
+  if (skipped_paths_.size() < most_paths && skipped_paths_.insert(request.path).second)
+    env_.log.warn("object left out: it cannot be decoded",
+                  {{"request", request.display()}, {"error", error.describe()}});
+}
+
 std::optional<async::Duration> Client::pause_for(NextStep step, const Attempt& attempt, async::Backoff& backoff,
                                                  TimePoint deadline) {
   async::Duration pause{0};

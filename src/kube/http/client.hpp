@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "hubferry/async/backoff.hpp"
@@ -39,6 +40,11 @@ class Client {
     std::shared_ptr<Connection> connection;
   };
   Awaitable<Result<Stream>> open_stream(const WireRequest& request);
+
+  /// After an answer that cannot be ours: no idle connection can be trusted.
+  void close_idle() { requests_.clear(); }
+  /// Counts an object that was left out of a list or watch, and logs the first of each path.
+  void skipped(const WireRequest& request, const Error& error);
 
   [[nodiscard]] const HttpApiOptions& options() const { return options_; }
   [[nodiscard]] async::Clock& clock() const { return env_.clock; }
@@ -89,6 +95,7 @@ class Client {
   async::TokenBucket rate_limit_;
   ConnectionPool requests_;
   ConnectionPool watches_;
+  std::set<std::string> skipped_paths_;  // that have been logged
 };
 
 /// The error with a message that begins with the request: "GET /api/v1/nodes: …".

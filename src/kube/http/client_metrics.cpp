@@ -47,7 +47,12 @@ ClientMetrics::ClientMetrics(obs::Metrics& metrics, std::string host)
       lookups_(&metrics
                     .histogram_family("rest_client_dns_resolution_duration_seconds",
                                       "Looking up the server's name, by host.", {"host"}, seconds_buckets(), max_series)
-                    .with({host_})) {
+                    .with({host_})),
+      skipped_objects_(&metrics
+                            .counter_family("hubferry_client_skipped_objects_total",
+                                            "Objects left out of lists and watches because they cannot be decoded.",
+                                            {"host"}, max_series)
+                            .with({host_})) {
   // So that the series exists before the first retry.
   retries_.with({code_text(0), "GET", host_});
 }
@@ -81,6 +86,10 @@ void ClientMetrics::rate_limited(std::string_view verb, async::Duration waited) 
 
 void ClientMetrics::lookup(async::Duration took) {
   lookups_->observe(in_seconds(took));
+}
+
+void ClientMetrics::skipped_object() {
+  skipped_objects_->increment();
 }
 
 }  // namespace hubferry::kube::http

@@ -21,6 +21,7 @@ class ClientMetrics {
   void retry(std::string_view verb, int status);
   void rate_limited(std::string_view verb, async::Duration waited);
   void lookup(async::Duration took);
+  void skipped_object();
 
  private:
   struct OfVerb {
@@ -38,6 +39,7 @@ class ClientMetrics {
   obs::Family<obs::Histogram>& response_sizes_;
   obs::Family<obs::Histogram>& rate_limiter_;
   obs::Histogram* lookups_;
+  obs::Counter* skipped_objects_;
   // The series in use, so that a request need not look them up in the families. The keys are literals.
   std::map<std::string_view, OfVerb> verbs_;
   std::map<std::pair<int, std::string_view>, obs::Counter*> counted_;

@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t first_buffer = 8UL * 1024;      // most answers fit, and there may be thousands of connections
 constexpr std::size_t largest_buffer = 256UL * 1024;  // where much is coming, fewer reads
 constexpr std::uint32_t header_limit = 64 * 1024;
+constexpr int max_informational = 10;  // answers before the answer
 
 /// A body that grows with the bytes received. Beast's string_body reserves what Content-Length claims, and any server
 /// can claim more memory than there is.
@@ -50,6 +51,7 @@ struct Connection::Parsing {
   std::size_t end = 0;
   bool any_byte = false;
   bool clean_end = false;
+  bool unexpected = false;  // an answer that was not asked for: who knows what else will come
 
   asio::mutable_buffer room() {
     if (begin > 0) {
@@ -70,7 +72,27 @@ struct Connection::Parsing {
     if (end == buffer.size() && buffer.size() < largest_buffer) buffer.resize(buffer.size() * 2);
   }
 
-  /// Parses as much as there is.
+  void expect_answer(std::size_t body_limit) {
+    parser.emplace();
+    parser->eager(true);
+    parser->header_limit(header_limit);
+    if (body_limit == 0)
+      parser->body_limit(boost::none);
+    else
+      parser->body_limit(body_limit);
+  }
+
+  /// Parses as much as there is. A Loss means that it is not an answer.
+  std::optional<Loss> take() {
+    const auto broken = parse();
+    if (!broken) return std::nullopt;
+    const bool too_large = broken == beast_http::error::body_limit || broken == beast_http::error::header_limit;
+    return Loss{Stage::answering,
+                too_large ? "the answer is larger than allowed" : "the answer is not HTTP: " + broken.message(), false,
+                true};
+  }
+
+ private:
   error_code parse() {
     while (begin < end && !parser->is_done()) {
       error_code error;
@@ -97,18 +119,22 @@ Awaitable<std::optional<Loss>> Connection::begin(std::string_view request, std::
   const auto [error, written] = co_await transport_->write(bytes);
   if (error) co_return lost(Stage::sending, error);
 
-  parsing.parser.emplace();
-  parsing.parser->eager(true);
-  parsing.parser->header_limit(header_limit);
-  if (body_limit == 0)
-    parsing.parser->body_limit(boost::none);
-  else
-    parsing.parser->body_limit(body_limit);
+  parsing.expect_answer(body_limit);
   parsing.any_byte = false;
   parsing.clean_end = false;
-  while (!parsing.parser->is_header_done()) {
-    auto loss = co_await read_more();
-    if (loss) co_return loss;
+  for (int informational = 0;;) {
+    while (!parsing.parser->is_header_done()) {
+      auto loss = co_await read_more();
+      if (loss) co_return loss;
+    }
+    const auto status = parsing.parser->get().result_int();
+    if (status >= 200) break;
+    // 1xx: the answer is yet to come. Taken for it, it would shift all later answers of the connection by one.
+    parsing.unexpected = true;
+    if (status == 101 || ++informational > max_informational)
+      co_return Loss{Stage::answering, "the answer is not HTTP: status " + std::to_string(status), false, true};
+    parsing.expect_answer(body_limit);
+    if (auto loss = parsing.take()) co_return loss;
   }
 
   const auto& head = parsing.parser->get();
@@ -133,14 +159,7 @@ Awaitable<std::optional<Loss>> Connection::read_more() {
   }
   if (error) co_return lost(stage, error);
   parsing.received(size);
-  const auto broken = parsing.parse();
-  if (broken) {
-    const bool too_large = broken == beast_http::error::body_limit || broken == beast_http::error::header_limit;
-    co_return Loss{Stage::answering,
-                   too_large ? "the answer is larger than allowed" : "the answer is not HTTP: " + broken.message(),
-                   false, true};
-  }
-  co_return std::nullopt;
+  co_return parsing.take();
 }
 
 Awaitable<std::optional<Loss>> Connection::read_body(TimePoint deadline, std::string& chunk) {
@@ -172,7 +191,8 @@ Awaitable<std::optional<Loss>> Connection::finish(TimePoint deadline, std::strin
 
 bool Connection::reusable() const {
   const auto& parsing = *parsing_;
-  return parsing.parser && parsing.parser->is_done() && parsing.parser->keep_alive() && parsing.begin == parsing.end;
+  return parsing.parser && parsing.parser->is_done() && parsing.parser->keep_alive() && !parsing.unexpected &&
+         parsing.begin == parsing.end && !transport_->has_unread();
 }
 
 void Connection::park(TimePoint deadline, std::function<void()> on_expired) {

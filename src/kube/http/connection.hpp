@@ -48,7 +48,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Reads all the rest of the body into `body`.
   Awaitable<std::optional<Loss>> finish(TimePoint deadline, std::string& body);
 
-  /// True after a whole answer when the server keeps the connection.
+  /// True after a whole answer when the server keeps the connection, and has sent nothing else.
   [[nodiscard]] bool reusable() const;
   /// Parks it between requests. `on_expired` is called once if it is still unused at `deadline`.
   void park(TimePoint deadline, std::function<void()> on_expired);

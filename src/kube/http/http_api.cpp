@@ -4,6 +4,8 @@
 #include <boost/json/parse.hpp>
 
 #include "hubferry/async/loops.hpp"
+#include "hubferry/kube/names.hpp"
+#include "kube/cache/json_cursor.hpp"
 #include "kube/http/client.hpp"
 #include "kube/http/http_watch.hpp"
 
@@ -30,7 +32,7 @@ Result<json::value> parse_answer(const WireRequest& request, const Answer& answe
                  "expected JSON, but the server sent " +
                      (answer.content_type.empty() ? "something without a content type" : answer.content_type));
   boost::system::error_code ec;
-  json::value parsed = json::parse(answer.body, ec);
+  json::value parsed = detail::parse_json(answer.body, ec);
   if (ec) return about(request, ErrorKind::bad_response, "the answer is not valid JSON: " + ec.message());
   return parsed;
 }
@@ -41,7 +43,26 @@ Error unreadable(const WireRequest& request, Error error) {
   return error;
 }
 
+/// True if the answer is about the object that the request names. A connection on which a server, or a proxy, has sent
+/// one answer too many would bring that of another request.
+bool is_asked_for(const Request& request, const Object& object) {
+  const auto& subresource = request.subresource;
+  // Others answer with a kind of their own: TokenRequest, Scale, Eviction.
+  if (!subresource.empty() && subresource != "status" && subresource != "approval") return true;
+  const auto kind = object.string_at({"kind"});
+  if (request.verb == Verb::remove && kind == "Status") return true;
+  if (!request.resource.kind.empty() && kind != request.resource.kind) return false;
+  std::string_view name = request.key.name;
+  if (request.verb == Verb::create && request.body.is_object())
+    name = string_at(request.body.get_object(), {"metadata", "name"});
+  // Without a name, the server generates one, or it is a review, which has none.
+  if (name.empty()) return true;
+  return object.name() == name &&
+         (!request.resource.namespaced || request.key.ns.empty() || object.ns() == request.key.ns);
+}
+
 Awaitable<Result<Object>> call_on_loop(ClientPtr client, Request request) {
+  if (!names_one_object(request)) co_return unnamed(request);
   const WireRequest wire = http::wire_request(request, client->options().field_manager);
   auto answer = co_await client->perform(wire, request.deadline);
   if (!answer) co_return answer.error();
@@ -49,7 +70,12 @@ Awaitable<Result<Object>> call_on_loop(ClientPtr client, Request request) {
   if (!parsed) co_return unreadable(wire, parsed.error());
   if (!parsed->is_object())
     co_return unreadable(wire, about(wire, ErrorKind::bad_response, "the answer is not a JSON object"));
-  co_return Object{std::move(parsed->get_object())};
+  Object object{std::move(parsed->get_object())};
+  if (is_asked_for(request, object)) co_return object;
+  client->close_idle();
+  co_return unreadable(wire, about(wire, ErrorKind::bad_response,
+                                   "the server answered with another object: " +
+                                       std::string{object.string_at({"kind"})} + " " + to_string(object.key())));
 }
 
 Awaitable<Result<ListPage>> list_on_loop(ClientPtr client, Resource resource, ListOptions options,
@@ -66,8 +92,12 @@ Awaitable<Result<ListPage>> list_on_loop(ClientPtr client, Resource resource, Li
   page.items.reserve(envelope->items.size());
   for (const auto item : envelope->items) {
     auto decoded = decoder->from_bytes(item);
-    if (!decoded) co_return about(wire, decoded.error());
-    page.items.push_back(std::move(*decoded));
+    if (decoded)
+      page.items.push_back(std::move(*decoded));
+    else if (decoded.error().kind == ErrorKind::unsupported)
+      client->skipped(wire, decoded.error());
+    else
+      co_return about(wire, decoded.error());
   }
   co_return page;
 }

@@ -78,6 +78,8 @@ void HttpWatch::take_line(std::string_view line, std::vector<WatchEvent>& events
   auto event = decode(envelope->type, envelope->object);
   if (event)
     events.push_back(std::move(*event));
+  else if (event.error().kind == ErrorKind::unsupported)
+    client_->skipped(request_, event.error());
   else
     fail(about(request_, event.error()));
 }

@@ -27,9 +27,7 @@ void Transport::close() noexcept {
 bool Transport::still_good() {
   if (!socket().is_open()) return false;
   pollfd state{socket().native_handle(), POLLIN | POLLRDHUP, 0};
-  if (poll(&state, 1, 0) <= 0) return true;
-  if ((state.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0) return false;
-  return may_speak_unasked();
+  return poll(&state, 1, 0) <= 0;
 }
 
 void notice_vanished_peer(tcp::socket& socket) {
@@ -65,7 +63,6 @@ class PlainTransport final : public Transport {
 
  private:
   tcp::socket& socket() override { return socket_; }
-  [[nodiscard]] bool may_speak_unasked() const override { return false; }
 
   tcp::socket socket_;
 };
@@ -98,10 +95,13 @@ class TlsTransport final : public Transport {
     return stream_.async_read_some(buffer, with_code);
   }
   Awaitable<IoResult> write(asio::const_buffer bytes) override { return asio::async_write(stream_, bytes, with_code); }
+  [[nodiscard]] bool has_unread() override {
+    // Decrypted, and received but not decrypted yet: Asio hands what it reads to OpenSSL's buffer.
+    return SSL_pending(stream_.native_handle()) > 0 || BIO_ctrl_pending(SSL_get_rbio(stream_.native_handle())) > 0;
+  }
 
  private:
   tcp::socket& socket() override { return stream_.next_layer(); }
-  [[nodiscard]] bool may_speak_unasked() const override { return true; }
 
   std::shared_ptr<TlsContext> tls_;
   asio::ssl::stream<tcp::socket> stream_;

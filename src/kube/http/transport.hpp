@@ -33,13 +33,14 @@ class Transport {
   /// Ends operations in flight with operation_aborted. Sends no close_notify: that would have to be waited for.
   void close() noexcept;
 
-  /// False when the peer is known to have closed its side, or to have sent unexpected data.
+  /// False when the peer is known to have closed its side, or to have sent unexpected data. TLS may send tickets at any
+  /// time; servers do so before their first answer, and a connection less does no harm.
   [[nodiscard]] bool still_good();
+  /// True if bytes were received that no read has returned yet.
+  [[nodiscard]] virtual bool has_unread() { return false; }
 
  protected:
   virtual asio::ip::tcp::socket& socket() = 0;
-  /// TLS may send tickets at any time; a plain stream must be silent between answers.
-  [[nodiscard]] virtual bool may_speak_unasked() const = 0;
 };
 
 /// Lets the kernel detect within a minute that the peer has vanished: a watch may be silent for an hour, and neither

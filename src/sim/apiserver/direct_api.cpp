@@ -2,6 +2,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 
+#include "hubferry/kube/names.hpp"
 #include "sim/apiserver/core.hpp"
 #include "sim/apiserver/object_validation.hpp"
 #include "sim/apiserver/watch.hpp"
@@ -73,6 +74,7 @@ class DirectApi final : public kube::Api {
   [[nodiscard]] std::string_view name() const override { return core_->options().name; }
 
   Awaitable<kube::Result<kube::Object>> call(kube::Request request) override {
+    if (!kube::names_one_object(request)) co_return kube::unnamed(request);
     const auto verb = verb_name(request.verb);
     const kube::Resource resource = request.resource;
     const std::string subresource = request.subresource;

@@ -17,6 +17,21 @@ TEST_P(KubeContract, ADeletedObjectIsGone) {
   });
 }
 
+// Its URL would be that of the collection: all objects of the namespace would go.
+TEST_P(KubeContract, ADeletionWithoutANameIsRefused) {
+  run([&]() -> Awaitable<> {
+    co_await make_config_map("a");
+    for (const char* name : {"", ".", ".."}) {
+      auto removed = co_await api().remove(resources::config_maps, key(name));
+      expect_error(removed, ErrorKind::invalid);
+      auto read = co_await api().get(resources::config_maps, key(name));
+      expect_error(read, ErrorKind::invalid);
+    }
+    auto kept = co_await api().get(resources::config_maps, key("a"));
+    EXPECT_TRUE(kept.has_value());
+  });
+}
+
 TEST_P(KubeContract, ANameCanBeUsedAgainWithANewUid) {
   run([&]() -> Awaitable<> {
     auto first = co_await make_config_map("a");

@@ -1,5 +1,6 @@
 #include "hubferry/kube/event_recorder.hpp"
 #include "kube/control/leader_election_fixture.hpp"
+#include "kube/control/lease_machine.hpp"
 
 namespace hubferry::kube {
 namespace {
@@ -26,6 +27,30 @@ TEST(LeaderElectionOptions, ValuesThatCannotWorkAreRefusedWithAMessage) {
   EXPECT_THAT(complaint(options), testing::HasSubstr("at least 1s"));
   options = candidate("");
   EXPECT_THAT(complaint(options), testing::HasSubstr("identity"));
+}
+
+// The answer of another request once arrived on the same connection: the manager led without holding the Lease.
+TEST(LeaseMachineTest, AnAnswerThatNamesAnotherHolderIsNoClaimAndNoRenewal) {
+  async::Random random{1};
+  const auto lease = [](std::string_view holder) {
+    json::object spec{{"holderIdentity", holder}, {"leaseDurationSeconds", 15}, {"leaseTransitions", 1}};
+    return Object{json::object{{"spec", spec}}};
+  };
+  LeaseMachine machine{candidate("us"), random};
+  TimePoint now = TimePoint{} + 1h;
+  EXPECT_TRUE(std::holds_alternative<LeaseMachine::Read>(machine.next(now, {})));
+  machine.on_read(std::nullopt, now);
+  EXPECT_TRUE(std::holds_alternative<LeaseMachine::Create>(machine.next(now, {})));
+  machine.on_written(lease("them"), now, now);
+  EXPECT_FALSE(machine.is_leading(now));
+  EXPECT_TRUE(std::holds_alternative<LeaseMachine::Read>(machine.next(now, {})));
+  machine.on_read(lease("us"), now);
+  machine.on_written(lease("us"), now, now);
+  EXPECT_TRUE(machine.is_leading(now));
+  const auto until = machine.leads_until();
+  now += 2s;
+  machine.on_written(Object{}, now, now);
+  EXPECT_EQ(machine.leads_until(), until);
 }
 
 TEST_F(LeaderElectionTest, TheFirstCandidateLeadsAndTheSecondWaits) {

@@ -21,7 +21,19 @@ class HttpHostile : public HttpTest {
     if (!stream) return stream.error();
     return run((*stream)->next());
   }
+  kube::ClientConfig trusted() {
+    kube::ClientConfig config;
+    config.ca_pem = authority_.certificate_pem();
+    return config;
+  }
+  Identity identity() { return authority_.issue({"IP:127.0.0.1"}); }
+
+  Authority authority_{"test authority"};
 };
+
+std::string config_map(const std::string& name) {
+  return R"({"kind":"ConfigMap","metadata":{"name":")" + name + R"(","namespace":"ns","resourceVersion":"7"}})";
+}
 
 // 2^62: what a header claims must never be reserved.
 TEST_F(HttpHostile, AHugeContentLengthIsNotReserved) {
@@ -60,6 +72,134 @@ TEST_F(HttpHostile, ACompressedAnswerIsInflatedNoFurtherThanTheLimit) {
   ASSERT_FALSE(object);
   EXPECT_EQ(object.error().kind, ErrorKind::bad_response);
   EXPECT_THAT(object.error().message, HasSubstr("larger than"));
+}
+
+// An answer shifted by one would be taken for that of the next request: once, another's object for our Lease.
+TEST_F(HttpHostile, AnInformationalAnswerIsSkippedAndTheConnectionNotUsedAgain) {
+  for (const bool at_once : {true, false}) {
+    ScriptedServer server{identity(), [at_once](Session& session) {
+                            while (true) {
+                              const auto request = session.read_request();
+                              const std::string name = request.find("/b ") != std::string::npos ? "b" : "a";
+                              const auto body = config_map(name);
+                              session.send("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n");
+                              if (!at_once) usleep(20'000);
+                              session.reply(200, body);
+                            }
+                          }};
+    auto api = connect(server, trusted());
+    for (const char* name : {"a", "b", "a"}) {
+      const auto object = run(api->get(kube::resources::config_maps, {"ns", name}));
+      ASSERT_TRUE(object) << object.error();
+      EXPECT_EQ(object->name(), name);
+    }
+    EXPECT_EQ(server.accepted(), 3);
+  }
+}
+
+TEST_F(HttpHostile, InformationalAnswersWithoutEndAreABadResponse) {
+  ScriptedServer server{[](Session& session) {
+    session.read_request();
+    while (true) session.send("HTTP/1.1 100 Continue\r\n\r\n");
+  }};
+  auto api = connect(server);
+  EXPECT_EQ(get(*api).error().kind, ErrorKind::bad_response);
+}
+
+TEST_F(HttpHostile, AConnectionWithBytesAfterTheAnswerIsNotUsedAgain) {
+  for (const bool in_one_piece : {true, false}) {
+    ScriptedServer server{identity(), [in_one_piece](Session& session) {
+                            const auto request = session.read_request();
+                            const auto surplus = "HTTP/1.1 200 OK\r\n" + json_header +
+                                                 "Content-Length: " + std::to_string(object_a.size()) + "\r\n\r\n" +
+                                                 object_a;
+                            if (in_one_piece) {
+                              session.send(surplus + surplus);
+                            } else {
+                              session.send(surplus);
+                              session.send(surplus);
+                            }
+                            session.wait_until_gone();
+                          }};
+    auto api = connect(server, trusted());
+    ASSERT_TRUE(get(*api));
+    run(clock_.sleep_for(50ms));
+    const auto again = get(*api);
+    ASSERT_TRUE(again) << again.error();
+    EXPECT_EQ(server.accepted(), 2);
+  }
+}
+
+TEST_F(HttpHostile, AnObjectOtherThanTheOneAskedForIsRefused) {
+  for (const auto& body : {config_map("other"), std::string{R"({"kind":"Secret","metadata":{"name":"a"}})"},
+                           std::string{R"({"kind":"Status","status":"Success"})"},
+                           std::string{R"({"kind":"ConfigMap","metadata":{"name":"a","namespace":"elsewhere"}})"}}) {
+    ScriptedServer server{[&body](Session& session) {
+      while (true) {
+        session.read_request();
+        session.reply(200, body);
+      }
+    }};
+    auto api = connect(server);
+    const auto object = get(*api);
+    ASSERT_FALSE(object) << body;
+    EXPECT_EQ(object.error().kind, ErrorKind::bad_response);
+    EXPECT_THAT(object.error().message, HasSubstr("another object"));
+    EXPECT_EQ(create(*api).error().kind, ErrorKind::ambiguous);
+    EXPECT_EQ(run(api->update(kube::resources::config_maps, json_object(object_a))).error().kind, ErrorKind::ambiguous);
+    EXPECT_EQ(run(api->merge_patch(kube::resources::config_maps, key_a, {})).error().kind, ErrorKind::ambiguous);
+    EXPECT_EQ(server.accepted(), 4) << "such a connection is not used again";
+  }
+}
+
+TEST_F(HttpHostile, ARequestWithoutANameIsNotSent) {
+  ScriptedServer server{answer_all};
+  auto api = connect(server);
+  const auto& config_maps = kube::resources::config_maps;
+  for (const char* name : {"", ".", "..", "a/b"}) {
+    const kube::Key key{"ns", name};
+    kube::json::object object{{"metadata", kube::json::object{{"name", name}, {"namespace", "ns"}}}};
+    EXPECT_EQ(run(api->remove(config_maps, key)).error().kind, ErrorKind::invalid) << name;
+    EXPECT_EQ(run(api->get(config_maps, key)).error().kind, ErrorKind::invalid) << name;
+    EXPECT_EQ(run(api->update(config_maps, object)).error().kind, ErrorKind::invalid) << name;
+    EXPECT_EQ(run(api->merge_patch(config_maps, key, {})).error().kind, ErrorKind::invalid) << name;
+    EXPECT_EQ(run(api->apply(config_maps, object)).error().kind, ErrorKind::invalid) << name;
+  }
+  EXPECT_TRUE(server.requests().empty());
+}
+
+std::string nested(const std::string& name, std::size_t levels) {
+  return R"({"kind":"ConfigMap","metadata":{"name":")" + name + R"(","namespace":"ns","resourceVersion":"8"},"data":)" +
+         std::string(levels, '[') + std::string(levels, ']') + "}";
+}
+
+TEST_F(HttpHostile, DeepObjectsAreReadAndThoseTooDeepAreLeftOutOfAListOrWatch) {
+  const std::string hopeless = nested("hopeless", 100'000);
+  ScriptedServer server{[&](Session& session) {
+    const auto request = session.read_request();
+    if (request.find("watch=true") != std::string::npos) {
+      session.start_chunked();
+      for (const auto& object : {hopeless, nested("deep", 500)})
+        session.chunk(R"({"type":"ADDED","object":)" + object + "}\n");
+      session.chunk("");
+    } else if (request.find("configmaps?") != std::string::npos) {
+      session.reply(200, R"({"metadata":{"resourceVersion":"12"},"items":[)" + object_a + "," + hopeless + "," +
+                             nested("deep", 500) + "]}");
+    } else {
+      session.reply(200, nested("a", 500));
+    }
+  }};
+  auto api = connect(server);
+  const auto object = get(*api);
+  EXPECT_TRUE(object) << object.error();
+  const auto page = list(*api);
+  ASSERT_TRUE(page) << page.error();
+  ASSERT_EQ(page->items.size(), 2U);
+  EXPECT_EQ(page->items.at(1).key.name, "deep");
+  const auto events = watch(*api);
+  ASSERT_TRUE(events) << events.error();
+  ASSERT_EQ(events->size(), 1U);
+  EXPECT_EQ(events->at(0).decoded.key.name, "deep");
 }
 
 }  // namespace
