@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "app/cli/common_flags.hpp"
 #include "app/cli/flag_values.hpp"
 #include "app/cli/output.hpp"
 #include "app/cli/server_client.hpp"
