@@ -110,45 +110,28 @@ void throw_exception_from_error(const Error& error, const boost::source_location
   throw std::runtime_error(error.describe() + " at " + where.file_name() + ":" + std::to_string(where.line()));
 }
 
-namespace {
-
-/// The first column with a yes in the table of error.hpp.
-enum class Recovery { same_request, fresh_read, repair, none };
-
-Recovery recovery_of(ErrorKind kind) {
+bool is_transient(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::retry_later:
     case ErrorKind::unreachable:
-      return Recovery::same_request;
     case ErrorKind::conflict:
     case ErrorKind::gone:
     case ErrorKind::ambiguous:
-      return Recovery::fresh_read;
+      return true;
     case ErrorKind::unauthorized:
     case ErrorKind::bad_response:
-      return Recovery::repair;
     case ErrorKind::not_found:
     case ErrorKind::already_exists:
     case ErrorKind::invalid:
     case ErrorKind::forbidden:
     case ErrorKind::unsupported:
-      return Recovery::none;
+      return false;
   }
-  return Recovery::none;
-}
-
-}  // namespace
-
-bool is_retryable(const Error& error) {
-  return recovery_of(error.kind) == Recovery::same_request;
-}
-
-bool is_transient(ErrorKind kind) {
-  return recovery_of(kind) <= Recovery::fresh_read;
+  return false;
 }
 
 bool may_recover(ErrorKind kind) {
-  return recovery_of(kind) <= Recovery::repair;
+  return is_transient(kind) || kind == ErrorKind::unauthorized || kind == ErrorKind::bad_response;
 }
 
 Error error_from_status(int status, std::string_view body) {

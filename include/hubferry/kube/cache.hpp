@@ -12,8 +12,8 @@
 
 namespace hubferry::kube {
 
-/// A copy of a collection that follows the server: one stream, many readers. The typed face of CacheCore, which has
-/// the contract; T is the type of the decoder's objects.
+/// An informer with its store: a copy of a collection that follows the server by list and watch. The typed interface of
+/// CacheCore, which has the contract; T is the type of the decoder's objects.
 ///
 ///     Cache<ManagedCluster> clusters{api, managed_clusters, {}, managed_cluster_decoder(), env};
 ///     scope.spawn(clusters.run());

@@ -52,17 +52,13 @@ using Result = boost::system::result<T, Error>;
 
 // Which kinds may succeed on a retry; no layer above has a table of its own.
 // clang-format off
-//                                                    | is_retryable | is_transient      | may_recover
-//                                                    | same request | after a new read  | after a repair (credential, proxy)
-//   retry_later, unreachable                         | yes          | yes               | yes
-//   conflict, gone, ambiguous                        | no           | yes               | yes
-//   unauthorized, bad_response                       | no           | no                | yes
-//   not_found, already_exists, invalid,              | no           | no                | no: this is the answer
-//   forbidden, unsupported                           |              |                   |
+//                                                            | is_transient     | may_recover
+//                                                            | after a new read | after a repair (credential, proxy)
+//   retry_later, unreachable, conflict, gone, ambiguous      | yes              | yes
+//   unauthorized, bad_response                               | no               | yes
+//   not_found, already_exists, invalid, forbidden,           | no               | no: this is the answer
+//   unsupported                                              |                  |
 // clang-format on
-
-/// True if the same request may succeed later, unchanged.
-[[nodiscard]] bool is_retryable(const Error& error);
 
 /// True if the operation may succeed later on its own, if each attempt reads the current state first.
 [[nodiscard]] bool is_transient(ErrorKind kind);

@@ -45,20 +45,17 @@ TEST(KubeError, ADenialByAdmissionIsDistinguishedFromMissingPermissions) {
 TEST(KubeError, WhetherARetryMaySucceedDependsOnlyOnTheKind) {
   struct Row {
     ErrorKind kind;
-    bool retryable, transient, recoverable;
+    bool transient, recoverable;
   };
   const Row table[] = {
-      {ErrorKind::retry_later, true, true, true},       {ErrorKind::unreachable, true, true, true},
-      {ErrorKind::conflict, false, true, true},         {ErrorKind::gone, false, true, true},
-      {ErrorKind::ambiguous, false, true, true},        {ErrorKind::unauthorized, false, false, true},
-      {ErrorKind::bad_response, false, false, true},    {ErrorKind::not_found, false, false, false},
-      {ErrorKind::already_exists, false, false, false}, {ErrorKind::invalid, false, false, false},
-      {ErrorKind::forbidden, false, false, false},      {ErrorKind::unsupported, false, false, false},
+      {ErrorKind::retry_later, true, true},      {ErrorKind::unreachable, true, true},
+      {ErrorKind::conflict, true, true},         {ErrorKind::gone, true, true},
+      {ErrorKind::ambiguous, true, true},        {ErrorKind::unauthorized, false, true},
+      {ErrorKind::bad_response, false, true},    {ErrorKind::not_found, false, false},
+      {ErrorKind::already_exists, false, false}, {ErrorKind::invalid, false, false},
+      {ErrorKind::forbidden, false, false},      {ErrorKind::unsupported, false, false},
   };
   for (const auto& row : table) {
-    Error error;
-    error.kind = row.kind;
-    EXPECT_EQ(is_retryable(error), row.retryable) << to_string(row.kind);
     EXPECT_EQ(is_transient(row.kind), row.transient) << to_string(row.kind);
     EXPECT_EQ(may_recover(row.kind), row.recoverable) << to_string(row.kind);
   }
