@@ -37,8 +37,8 @@ std::string_view to_string(LeaveReason reason) {
 }
 
 AgentMetrics::AgentMetrics(obs::Metrics& metrics)
-    : switches(metrics.counter_family("hubferry_klusterlet_switches_total",
-                                      "Hubs that agents have left, by reason.", {"reason"})),
+    : switches(metrics.counter_family("hubferry_klusterlet_switches_total", "Hubs that agents have left, by reason.",
+                                      {"reason"})),
       time_to_available(metrics.histogram("hubferry_klusterlet_time_to_available_seconds",
                                           "From leaving a hub to being available on the next one.",
                                           obs::exponential_buckets(0.25, 2, 14))),

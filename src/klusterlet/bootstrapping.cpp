@@ -7,7 +7,7 @@
 #include "klusterlet/agent_core.hpp"
 #include "klusterlet/enrolment.hpp"
 
-// The phase Bootstrapping: from a bootstrap kubeconfig to a credential of our own.
+// The phase Bootstrapping: registers the cluster with the bootstrap kubeconfig and obtains a credential.
 namespace hubferry::klusterlet {
 
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using kube::json::array;
 using kube::json::object;
 
-// A request each: rare enough for thousands of agents that wait for a human's approval.
+// One request per check: rare enough for thousands of agents that wait for manual approval.
 constexpr auto refusal_check_period = std::chrono::seconds{60};
 constexpr auto cluster_check_period = std::chrono::minutes{60};
 
@@ -29,7 +29,7 @@ object cluster_object(const AgentCore& agent) {
   return {{"metadata", std::move(metadata)}, {"spec", object{{"hubAcceptsClient", false}}}};
 }
 
-/// Adds the client configurations that are missing; tells whether there were any.
+/// Adds the missing client configurations; true if there were any.
 bool add_client_configs(object& cluster, const AgentOptions& options) {
   if (options.external_server_urls.empty()) return false;
   auto& spec = cluster["spec"];

@@ -51,8 +51,8 @@ class FileStoreTest : public testing::Test {
   async::Random random_{7};
   obs::Metrics metrics_;
   kube::Env env_{loop_.clock(), random_, metrics_, obs::Logger{}};
-  hubferry::test::TemporaryDirectory folder_;
-  fs::path root_ = folder_.path();
+  hubferry::test::TemporaryDirectory directory_;
+  fs::path root_ = directory_.path();
   fs::path bootstrap1_ = written(root_ / "hub1.kubeconfig", "one");
   fs::path bootstrap2_ = written(root_ / "hub2.kubeconfig", "two");
   fs::path hub_ = root_ / "state" / "hub";

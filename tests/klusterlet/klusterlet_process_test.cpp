@@ -94,22 +94,22 @@ class HubProcess {
 class AgentProcess {
  public:
   AgentProcess(std::string cluster, const std::string& directory)
-      : cluster_(std::move(cluster)), folder_(directory + "/" + cluster_) {
+      : cluster_(std::move(cluster)), directory_(directory + "/" + cluster_) {
     process_.emplace(std::vector<std::string>{
         hubferry_binary(), "klusterlet", "--cluster-name", cluster_, "--bootstrap-kubeconfig",
-        directory + "/bootstrap1", "--bootstrap-kubeconfig", directory + "/bootstrap2", "--hub-kubeconfig-dir", folder_,
-        timeout_flag, "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"});
+        directory + "/bootstrap1", "--bootstrap-kubeconfig", directory + "/bootstrap2", "--hub-kubeconfig-dir",
+        directory_, timeout_flag, "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"});
   }
 
   Process& process() { return *process_; }
   const std::string& cluster() const { return cluster_; }
   /// The hub whose credential it has.
   std::string server() const {
-    const auto text = content_of(folder_ + "/kubeconfig");
+    const auto text = content_of(directory_ + "/kubeconfig");
     if (text.empty()) return {};
     const klusterlet::HubSecret secret{.kubeconfig = text,
-                                       .certificate = content_of(folder_ + "/tls.crt"),
-                                       .key = obs::Secret{content_of(folder_ + "/tls.key")},
+                                       .certificate = content_of(directory_ + "/tls.crt"),
+                                       .key = obs::Secret{content_of(directory_ + "/tls.key")},
                                        .cluster_name = {},
                                        .agent_name = {}};
     return klusterlet::client_config(secret).server;
@@ -125,15 +125,15 @@ class AgentProcess {
 
  private:
   std::string cluster_;
-  std::string folder_;
+  std::string directory_;
   std::optional<Process> process_;
 };
 
 class KlusterletProcessTest : public testing::Test {
  protected:
   KlusterletProcessTest() {
-    loop_.run(hub1_->write_bootstrap(folder_.file("bootstrap1")));
-    loop_.run(hub2_->write_bootstrap(folder_.file("bootstrap2")));
+    loop_.run(hub1_->write_bootstrap(directory_.file("bootstrap1")));
+    loop_.run(hub2_->write_bootstrap(directory_.file("bootstrap2")));
   }
 
   /// Waits until the condition holds; false after a timeout.
@@ -161,17 +161,17 @@ class KlusterletProcessTest : public testing::Test {
   async::Random random_{1};
   obs::Metrics metrics_;
   kube::Env env_{clock_, random_, metrics_, obs::Logger{}};
-  TemporaryDirectory folder_;
-  std::unique_ptr<HubProcess> hub1_ = std::make_unique<HubProcess>("hub1", folder_.path(), env_, loop_.executor());
-  std::unique_ptr<HubProcess> hub2_ = std::make_unique<HubProcess>("hub2", folder_.path(), env_, loop_.executor());
+  TemporaryDirectory directory_;
+  std::unique_ptr<HubProcess> hub1_ = std::make_unique<HubProcess>("hub1", directory_.path(), env_, loop_.executor());
+  std::unique_ptr<HubProcess> hub2_ = std::make_unique<HubProcess>("hub2", directory_.path(), env_, loop_.executor());
 };
 
 TEST_F(KlusterletProcessTest, ThreeAgentsAlwaysEndOnTheRightHub) {
   for (const auto* name : {"one", "two", "three"})
     for (auto* hub : {hub1_.get(), hub2_.get()}) loop_.run(hub->add_cluster(name));
-  AgentProcess one{"one", folder_.path()};
-  AgentProcess two{"two", folder_.path()};
-  AgentProcess three{"three", folder_.path()};
+  AgentProcess one{"one", directory_.path()};
+  AgentProcess two{"two", directory_.path()};
+  AgentProcess three{"three", directory_.path()};
   for (auto* agent : {&one, &two, &three}) ASSERT_TRUE(comes_to(*hub1_, *agent));
 
   // Denied by hub1: this one leaves immediately, the others stay.
@@ -214,24 +214,24 @@ TEST_F(KlusterletProcessTest, ARestartedAgentKeepsItsNameAndItsCertificate) {
   loop_.run(hub1_->add_cluster("one"));
   std::string certificate;
   {
-    AgentProcess agent{"one", folder_.path()};
+    AgentProcess agent{"one", directory_.path()};
     ASSERT_TRUE(comes_to(*hub1_, agent));
-    certificate = content_of(folder_.file("one/tls.crt"));
+    certificate = content_of(directory_.file("one/tls.crt"));
     agent.process().signal(SIGKILL);
     agent.process().wait();
   }
-  AgentProcess again{"one", folder_.path()};
+  AgentProcess again{"one", directory_.path()};
   again.process().await_error_text("HubClientConfigReady");
   ASSERT_TRUE(comes_to(*hub1_, again));
-  EXPECT_EQ(content_of(folder_.file("one/tls.crt")), certificate);
+  EXPECT_EQ(content_of(directory_.file("one/tls.crt")), certificate);
 }
 
 // To treat a read failure as "no identity yet" would register the cluster a second time, under another name.
 TEST_F(KlusterletProcessTest, AnAgentWaitsUntilItsPreviousIdentityCanBeRead) {
   loop_.run(hub1_->add_cluster("one"));
-  const auto obstacle = folder_.file("one/agent-name");
+  const auto obstacle = directory_.file("one/agent-name");
   std::filesystem::create_directories(obstacle);
-  AgentProcess agent{"one", folder_.path()};
+  AgentProcess agent{"one", directory_.path()};
   agent.process().await_error_text("cannot read the previous identity");
   EXPECT_THAT(agent.process().err(), testing::Not(HasSubstr("agent starting")));
   std::filesystem::remove(obstacle);
@@ -239,9 +239,9 @@ TEST_F(KlusterletProcessTest, AnAgentWaitsUntilItsPreviousIdentityCanBeRead) {
 }
 
 TEST_F(KlusterletProcessTest, ASecondAgentInTheSameDirectoryIsRejected) {
-  AgentProcess first{"one", folder_.path()};
+  AgentProcess first{"one", directory_.path()};
   first.process().await_error_text("agent starting");
-  AgentProcess second{"one", folder_.path()};
+  AgentProcess second{"one", directory_.path()};
   EXPECT_EQ(second.process().wait(), 1);
   EXPECT_THAT(second.process().err(), HasSubstr("in use by another agent"));
 }
@@ -249,12 +249,12 @@ TEST_F(KlusterletProcessTest, ASecondAgentInTheSameDirectoryIsRejected) {
 // Hubs and credential are where an operator keeps them: in Secrets of the managed cluster, named by its Klusterlet.
 TEST_F(KlusterletProcessTest, AKlusterletOnTheOwnClusterConfiguresTheAgent) {
   const std::string ns = "open-cluster-management-agent";
-  HubProcess own{"own", folder_.path(), env_, loop_.executor()};
+  HubProcess own{"own", directory_.path(), env_, loop_.executor()};
   loop_.run(own.create(kube::resources::namespaces, {{"metadata", json::object{{"name", ns}}}}));
   for (const auto* name : {"bootstrap1", "bootstrap2"})
     loop_.run(own.create(kube::resources::secrets,
                          {{"metadata", json::object{{"name", name}, {"namespace", ns}}},
-                          {"stringData", json::object{{"kubeconfig", content_of(folder_.file(name))}}}}));
+                          {"stringData", json::object{{"kubeconfig", content_of(directory_.file(name))}}}}));
   loop_.run(own.create(ocm::klusterlets, json::parse(R"({"metadata": {"name": "klusterlet"},
     "spec": {"clusterName": "one", "registrationConfiguration": {
       "featureGates": [{"feature": "MultipleHubs", "mode": "Enable"}],
@@ -262,19 +262,19 @@ TEST_F(KlusterletProcessTest, AKlusterletOnTheOwnClusterConfiguresTheAgent) {
         "kubeConfigSecrets": [{"name": "bootstrap1"}, {"name": "bootstrap2"}]}}}}})")
                                              .as_object()));
   for (auto* hub : {hub1_.get(), hub2_.get()}) loop_.run(hub->add_cluster("one"));
-  Process agent{{hubferry_binary(), "klusterlet", "--kubeconfig", folder_.file("own.kubeconfig"),
+  Process agent{{hubferry_binary(), "klusterlet", "--kubeconfig", directory_.file("own.kubeconfig"),
                  "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"}};
   ASSERT_TRUE(eventually([&] { return loop_.run(hub1_->is_available("one")); })) << agent.err();
 
   loop_.run(hub1_->accept("one", false));
   ASSERT_TRUE(eventually([&] { return loop_.run(hub2_->is_available("one")); })) << agent.err();
-  const auto told_hub = [&] {
+  const auto reported_hub = [&] {
     auto klusterlet = loop_.run(own.api().get(ocm::klusterlets, {{}, "klusterlet"}));
-    const auto* told = kube::find_condition(klusterlet.value(), "HubConnectionDegraded");
-    return told != nullptr && kube::string_at(*told, {"status"}) == "False" &&
-           kube::string_at(*told, {"message"}).find(hub2_->config().server) != std::string_view::npos;
+    const auto* condition = kube::find_condition(klusterlet.value(), "HubConnectionDegraded");
+    return condition != nullptr && kube::string_at(*condition, {"status"}) == "False" &&
+           kube::string_at(*condition, {"message"}).find(hub2_->config().server) != std::string_view::npos;
   };
-  EXPECT_TRUE(eventually(told_hub)) << agent.err();
+  EXPECT_TRUE(eventually(reported_hub)) << agent.err();
   auto secret = loop_.run(own.api().get(kube::resources::secrets, {ns, ocm::names::hub_kubeconfig_secret}));
   ASSERT_TRUE(secret) << secret.error();
   EXPECT_THAT(*kube::decode_base64(secret->string_at({"data", "kubeconfig"})), HasSubstr(hub2_->config().server));

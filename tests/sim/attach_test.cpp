@@ -20,19 +20,19 @@ class AttachTest : public testing::Test {
     std::ofstream{file_} << from.rdbuf();
   }
   std::string must(const std::string& words) const {
-    const auto ran = run_kubectl(file_, folder_.path(), words);
+    const auto ran = run_kubectl(file_, directory_.path(), words);
     EXPECT_EQ(ran.code, 0) << "kubectl " << words << "\n" << ran.output;
     return ran.output;
   }
   /// For conditions that older versions of `kubectl wait` do not support.
   void await(const std::string& words) const {
-    for (int attempt = 0; attempt < 60 && run_kubectl(file_, folder_.path(), words).code != 0; ++attempt)
+    for (int attempt = 0; attempt < 60 && run_kubectl(file_, directory_.path(), words).code != 0; ++attempt)
       std::this_thread::sleep_for(std::chrono::milliseconds{500});
     must(words);
   }
 
-  TemporaryDirectory folder_;
-  std::string file_ = folder_.file("hub1.kubeconfig");
+  TemporaryDirectory directory_;
+  std::string file_ = directory_.file("hub1.kubeconfig");
 };
 
 TEST_F(AttachTest, ARealServerBecomesAHub) {
@@ -42,7 +42,7 @@ TEST_F(AttachTest, ARealServerBecomesAHub) {
   EXPECT_THAT(must("get manifestworks -A"), HasSubstr("cluster-00002-klusterlet"));
   EXPECT_THAT(must("get leases -A"), HasSubstr("managed-cluster-lease"));
 
-  const auto manifest = folder_.file("c.yaml");
+  const auto manifest = directory_.file("c.yaml");
   std::ofstream{manifest} << "apiVersion: cluster.open-cluster-management.io/v1\nkind: ManagedCluster\n"
                              "metadata: {name: attached, labels: {team: blue}}\n";
   must("apply -f " + manifest);

@@ -26,27 +26,27 @@ inline Ran run_kubectl(const std::string& kubeconfig, const std::string& home, c
 /// A running `hubferry sim`.
 class SimProcess {
  public:
-  explicit SimProcess(const std::vector<std::string>& more_flags) : process_(command(folder_.path(), more_flags)) {
+  explicit SimProcess(const std::vector<std::string>& more_flags) : process_(command(directory_.path(), more_flags)) {
     process_.await_error_text("\"ready\"");
   }
 
-  static std::vector<std::string> command(const std::string& folder, const std::vector<std::string>& more_flags) {
-    std::vector<std::string> words{hubferry_binary(), "sim", "--kubeconfig-dir", folder + "/k", "--log-format=json"};
+  static std::vector<std::string> command(const std::string& directory, const std::vector<std::string>& more_flags) {
+    std::vector<std::string> words{hubferry_binary(), "sim", "--kubeconfig-dir", directory + "/k", "--log-format=json"};
     words.insert(words.end(), more_flags.begin(), more_flags.end());
     return words;
   }
 
   Process& process() { return process_; }
   [[nodiscard]] std::string kubeconfig(const std::string& server) const {
-    return folder_.file("k/") + server + ".kubeconfig";
+    return directory_.file("k/") + server + ".kubeconfig";
   }
   [[nodiscard]] std::string write(const std::string& name, const std::string& text) const {
-    const auto path = folder_.file(name);
+    const auto path = directory_.file(name);
     std::ofstream{path} << text;
     return path;
   }
   [[nodiscard]] Ran kubectl(const std::string& server, const std::string& words) const {
-    return run_kubectl(kubeconfig(server), folder_.path(), words);
+    return run_kubectl(kubeconfig(server), directory_.path(), words);
   }
   std::string must(const std::string& server, const std::string& words) const {
     const auto ran = kubectl(server, words);
@@ -59,7 +59,7 @@ class SimProcess {
   }
 
  private:
-  TemporaryDirectory folder_;
+  TemporaryDirectory directory_;
   Process process_;
 };
 

@@ -65,9 +65,9 @@ TEST(SimProcessTest, TheOutputIsMachineReadable) {
   SimProcess sim{{"--hubs=east", "--clusters=2", "-o", "json", "--insecure-http"}};
   EXPECT_THAT(sim.must("east", "get managedclusters"), HasSubstr("cluster-00002"));
   EXPECT_EQ(sim.stop(), 0);
-  const auto told = boost::json::parse(sim.process().out()).as_object();
-  EXPECT_EQ(told.at("seed").as_int64(), 1);
-  const auto& servers = told.at("servers").as_array();
+  const auto output = boost::json::parse(sim.process().out()).as_object();
+  EXPECT_EQ(output.at("seed").as_int64(), 1);
+  const auto& servers = output.at("servers").as_array();
   ASSERT_EQ(servers.size(), 2U);
   EXPECT_EQ(servers[0].at("name").as_string(), "global");
   EXPECT_THAT(std::string{servers[0].at("url").as_string()}, testing::StartsWith("http://127.0.0.1:"));
@@ -76,8 +76,8 @@ TEST(SimProcessTest, TheOutputIsMachineReadable) {
 }
 
 TEST(SimProcessTest, FaultsHappenOnRealSocketsToo) {
-  TemporaryDirectory folder;
-  const auto file = folder.file("faults.yaml");
+  TemporaryDirectory directory;
+  const auto file = directory.file("faults.yaml");
   std::ofstream{file} << "- {server: hub1, verb: get, resource: configmaps, name: broken, always: true, fail: 500}\n"
                          "- {server: hub1, verb: create, resource: configmaps, times: 1, reset: after}\n"
                          "- {server: hub1, verb: get, resource: configmaps, name: c, times: 1, reset: before}\n"
@@ -86,7 +86,7 @@ TEST(SimProcessTest, FaultsHappenOnRealSocketsToo) {
   EXPECT_THAT(sim.kubectl("hub1", "get configmap broken").output, HasSubstr("Internal"));
   // The watch breaks at its first event, which is not delivered; kubectl ends then.
   Process watcher{{"sh", "-c", "kubectl get configmaps -w -o name 2>&1"},
-                  {.environment = {"HOME=" + folder.path().string(), "KUBECONFIG=" + sim.kubeconfig("hub1")}}};
+                  {.environment = {"HOME=" + directory.path().string(), "KUBECONFIG=" + sim.kubeconfig("hub1")}}};
   sim.must("hub1", "get namespace default");
   // The connection breaks after the write: kubectl fails, and the object is there.
   const auto manifest = sim.write("c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n");
@@ -118,11 +118,11 @@ TEST(SimProcessTest, InvalidFlagsAreNamedAndTheExitCodeIsTwo) {
 }
 
 TEST(SimProcessTest, AnUnreadableFaultFileIsReported) {
-  TemporaryDirectory folder;
-  Process process{{hubferry_binary(), "sim", "--insecure-http", "--faults", folder.file("none")}};
+  TemporaryDirectory directory;
+  Process process{{hubferry_binary(), "sim", "--insecure-http", "--faults", directory.file("none")}};
   EXPECT_EQ(process.wait(), 1);
   EXPECT_THAT(process.err(), HasSubstr("/none: No such file or directory"));
-  const auto file = folder.file("faults.yaml");
+  const auto file = directory.file("faults.yaml");
   std::ofstream{file} << "- {server: hub9, fail: 500}\n";
   Process stranger{{hubferry_binary(), "sim", "--insecure-http", "--faults", file}};
   EXPECT_EQ(stranger.wait(), 1);
@@ -137,8 +137,8 @@ TEST(SimProcessTest, AnUnavailableListenAddressIsNamed) {
 }
 
 TEST(SimProcessTest, ItCanBeStoppedWhileItBuilds) {
-  TemporaryDirectory folder;
-  Process process{SimProcess::command(folder.path(), {"--clusters=20000", "--log-level=debug"})};
+  TemporaryDirectory directory;
+  Process process{SimProcess::command(directory.path(), {"--clusters=20000", "--log-level=debug"})};
   ::usleep(500'000);
   process.signal(SIGINT);
   EXPECT_EQ(process.wait(), 0) << process.err();

@@ -14,18 +14,18 @@ using testing::Not;
 class KubectlTest : public testing::Test {
  protected:
   Ran kubectl(const std::string& arguments) {
-    return run("HOME=" + folder_.path().string() + " KUBECONFIG=" + config_.string() + " kubectl " + arguments);
+    return run("HOME=" + directory_.path().string() + " KUBECONFIG=" + config_.string() + " kubectl " + arguments);
   }
   void must(const std::string& arguments) {
     const auto ran = kubectl(arguments);
     EXPECT_EQ(ran.status, 0) << "kubectl " << arguments << "\n" << ran.output;
   }
   void install_widgets() {
-    must("apply -f " + folder_.write("crd.json", boost::json::serialize(widget_definition())).string());
+    must("apply -f " + directory_.write("crd.json", boost::json::serialize(widget_definition())).string());
     must("wait --for=condition=Established --timeout=20s crd/widgets.example.com");
   }
   std::string manifest(const std::string& name, int size) {
-    return folder_
+    return directory_
         .write(name + ".yaml", "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: " + name +
                                    "\n  namespace: default\nspec:\n  size: " + std::to_string(size) + "\n")
         .string();
@@ -33,8 +33,8 @@ class KubectlTest : public testing::Test {
 
   const std::string widget_path = "/apis/example.com/v1/namespaces/default/widgets/a";
   Served served_;
-  test::TemporaryDirectory folder_;
-  std::filesystem::path config_ = folder_.write("kubeconfig", served_.kubeconfig_for(admin()));
+  test::TemporaryDirectory directory_;
+  std::filesystem::path config_ = directory_.write("kubeconfig", served_.kubeconfig_for(admin()));
 };
 
 TEST_F(KubectlTest, ATourFromApplyToDelete) {
@@ -53,9 +53,9 @@ TEST_F(KubectlTest, ATourFromApplyToDelete) {
   must("patch widget a --type=merge -p '{\"spec\":{\"size\":7}}'");
   must("patch widget a --type=json -p '[{\"op\":\"add\",\"path\":\"/spec/code\",\"value\":\"abc\"}]'");
   const auto version = kubectl("get widget a -o jsonpath={.metadata.resourceVersion}").output;
-  const auto ready = folder_.write("ready.json", R"({"apiVersion": "example.com/v1", "kind": "Widget", "metadata":
+  const auto ready = directory_.write("ready.json", R"({"apiVersion": "example.com/v1", "kind": "Widget", "metadata":
     {"name": "a", "namespace": "default", "resourceVersion": ")" +
-                                                     version + R"("}, "spec": {"size": 1},
+                                                        version + R"("}, "spec": {"size": 1},
     "status": {"conditions": [{"type": "Ready", "status": "True"}]}})");
   must("replace --raw " + widget_path + "/status -f " + ready.string());
   must("wait --for=condition=Ready --timeout=20s widget/a");
@@ -68,7 +68,7 @@ TEST_F(KubectlTest, ATourFromApplyToDelete) {
   EXPECT_THAT(invalid.output, HasSubstr("should be less than or equal to 100"));
 
   const auto config_map =
-      folder_.write("c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {x: '1'}\n");
+      directory_.write("c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {x: '1'}\n");
   must("create -f " + config_map.string());
   must("label configmap c team=blue");
   must("patch configmap c -p '{\"data\":{\"y\":\"2\"}}'");
@@ -78,7 +78,7 @@ TEST_F(KubectlTest, ATourFromApplyToDelete) {
 
   must("delete widget a --timeout=20s");
   EXPECT_THAT(kubectl("get widgets").output, HasSubstr("No resources found"));
-  must("apply -f " + folder_.write("n.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: space}\n").string());
+  must("apply -f " + directory_.write("n.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: space}\n").string());
   must("delete namespace space --timeout=20s");
 }
 
@@ -86,7 +86,7 @@ TEST_F(KubectlTest, DescribeShowsTheEventsOfControllers) {
   install_widgets();
   must("apply -f " + manifest("a", 3));
   const auto uid = kubectl("get widget a -o jsonpath={.metadata.uid}").output;
-  const auto event = folder_.write("event.json", R"({"apiVersion": "events.k8s.io/v1", "kind": "Event",
+  const auto event = directory_.write("event.json", R"({"apiVersion": "events.k8s.io/v1", "kind": "Event",
     "metadata": {"name": "e", "namespace": "default"}, "eventTime": "2030-01-01T00:00:00.000000Z", "type": "Normal",
     "reason": "Painted", "action": "Paint", "note": "it is red now", "reportingController": "painter",
     "reportingInstance": "p-0", "regarding": {"apiVersion": "example.com/v1", "kind": "Widget", "name": "a",
@@ -129,17 +129,17 @@ TEST_F(KubectlTest, AWatchPrintsEventsAsTheyCome) {
       "(sleep 1; kubectl delete widget a >/dev/null) & "
       "timeout 5 kubectl get widgets -w --output-watch-events | head -3; wait";
   const auto ran =
-      run("HOME=" + folder_.path().string() + " KUBECONFIG=" + config_.string() + " sh -c '" + script + "'");
+      run("HOME=" + directory_.path().string() + " KUBECONFIG=" + config_.string() + " sh -c '" + script + "'");
   EXPECT_THAT(ran.output, HasSubstr("ADDED")) << ran.output;
   EXPECT_THAT(ran.output, HasSubstr("DELETED"));
 }
 
 TEST_F(KubectlTest, TokensAndCertificatesIdentifyTheUserAndItsPermissions) {
-  config_ = folder_.write("carol", served_.kubeconfig_for({"carol", {"guests"}, {}}, true));
+  config_ = directory_.write("carol", served_.kubeconfig_for({"carol", {"guests"}, {}}, true));
   const auto refused = kubectl("get secrets");
   EXPECT_NE(refused.status, 0);
   EXPECT_THAT(refused.output, HasSubstr("User \"carol\" cannot list resource \"secrets\""));
-  config_ = folder_.write("broken", [&] {
+  config_ = directory_.write("broken", [&] {
     auto text = served_.kubeconfig_for(admin());
     const auto at = text.find("token:") + 10;
     return text.replace(at, 3, "bad");
