@@ -5,19 +5,19 @@
 namespace hubferry::phase {
 
 async::Clock& RunInfo::clock() const {
-  return run_.clock;
+  return run_.clock();
 }
 
 const obs::Logger& RunInfo::log() const {
-  return run_.log;
+  return run_.reconcile.log;
 }
 
 const Key& RunInfo::key() const {
-  return run_.key;
+  return run_.reconcile.key;
 }
 
 const Phase& RunInfo::phase() const {
-  return run_.phase;
+  return run_.reconcile.phase;
 }
 
 const std::string& RunInfo::handler() const {
@@ -25,11 +25,11 @@ const std::string& RunInfo::handler() const {
 }
 
 const Phase& RunInfo::successor() const {
-  return run_.definition.tables().successor(run_.phase);
+  return run_.definition().tables().successor(run_.reconcile.phase);
 }
 
 const Phase& RunInfo::error_successor() const {
-  return run_.definition.tables().error_successor(run_.phase);
+  return run_.definition().tables().error_successor(run_.reconcile.phase);
 }
 
 async::TimePoint RunInfo::deadline() const {
@@ -37,7 +37,7 @@ async::TimePoint RunInfo::deadline() const {
 }
 
 async::Awaitable<> RunInfo::save() const {
-  return run_.saver.save();
+  return run_.reconcile.save();
 }
 
 }  // namespace hubferry::phase

@@ -11,17 +11,14 @@
 namespace hubferry::phase {
 
 /// One reconcile in progress.
-struct MachineCore::Step final : Saver {
-  Step(MachineCore& of_machine, Key of, obs::Logger logger)
-      : machine(of_machine), key(std::move(of)), log(std::move(logger)) {}
+struct MachineCore::Step final : ReconcileRun {
+  Step(MachineCore& of, Key of_key, obs::Logger logger)
+      : ReconcileRun(of.definition_, of.env_, *of.handler_metrics_, of.services_, std::move(of_key), std::move(logger)),
+        machine(of) {}
 
   Awaitable<> save() override { return machine.save(*this); }
 
   MachineCore& machine;
-  Key key;
-  obs::Logger log;
-  DefinitionBase::ErasedResource resource{nullptr, [](void*) {}};
-  Phase phase;                   // whose handler runs
   bool phase_unwritten = false;  // the initial phase, so far only in memory
   State last;                    // before the run
   ReconcileState result;         // of the run
@@ -145,16 +142,7 @@ Awaitable<Reconciled> MachineCore::reconcile(Key key) {
     // A handler may wait for hours: free what is left of the previous phase.
     step.result = ReconcileState{};
     step.decision = Decision{};
-    const HandlerRun run{.definition = definition_,
-                         .clock = env_.clock,
-                         .log = step.log,
-                         .key = step.key,
-                         .phase = step.phase,
-                         .services = services_,
-                         .resource = step.resource.get(),
-                         .random = env_.random,
-                         .metrics = *handler_metrics_,
-                         .saver = step};
+    const HandlerRun run{step};
     co_await run_root(step, run);
     if (step.result.failed) {
       step.log.warn("handler failed",

@@ -28,15 +28,15 @@ void take(ReconcileState& result, ReconcileState returned) {
 /// Marks it as started: a component that never started has no startTime.
 void begin(const HandlerRun& run, const HandlerNode& node, ReconcileState& result) {
   result.handler = node.name();
-  result.phase = run.phase;
-  result.start_time = run.clock.wall_now();
+  result.phase = run.reconcile.phase;
+  result.start_time = run.clock().wall_now();
   result.cancelled = true;  // until it has ended by itself
 }
 
 void finish(const HandlerRun& run, const HandlerNode& node, ReconcileState& result) {
   result.cancelled = false;
-  result.end_time = run.clock.wall_now();
-  run.metrics.observe(node, result);
+  result.end_time = run.clock().wall_now();
+  run.reconcile.metrics.observe(node, result);
   if (result.fatal && run.siblings != nullptr) run.siblings->stop();
 }
 
@@ -46,7 +46,8 @@ Awaitable<> run_leaf(const HandlerRun& run, const HandlerNode& node, const State
   ContextRoom room;
   std::exception_ptr thrown;
   try {
-    auto started = node.function(run.services, {run, node, cancellation}, room, run.resource, last);
+    auto started =
+        node.function(run.reconcile.services, {run, node, cancellation}, room, run.reconcile.resource.get(), last);
     take(result, co_await std::move(started));
   } catch (...) {
     thrown = std::current_exception();
@@ -56,8 +57,9 @@ Awaitable<> run_leaf(const HandlerRun& run, const HandlerNode& node, const State
     if (async::is_cancelled(cancellation) && async::is_cancellation(thrown)) std::rethrow_exception(thrown);
     result.error = Error::from_exception(thrown);
   }
-  judge(run.definition, result);
-  if (node.metadata.retry.is_set()) apply_retry(node.metadata.retry, last, 1.0 + run.random.fraction() / 5, result);
+  judge(run.definition(), result);
+  if (node.metadata.retry.is_set())
+    apply_retry(node.metadata.retry, last, 1.0 + run.reconcile.env.random.fraction() / 5, result);
   finish(run, node, result);
 }
 
@@ -86,7 +88,7 @@ Awaitable<> run_serial(const HandlerRun& run, const HandlerNode& node, const Sta
       break;
     }
   }
-  conclude(run.definition, node, last, result);
+  conclude(run.definition(), node, last, result);
   finish(run, node, result);
 }
 
@@ -119,7 +121,7 @@ Awaitable<> run_parallel(const HandlerRun& run, const HandlerNode& node, const S
   inside.siblings = &scope;
   spawn_components(scope, inside, node, last, result, permits.get());
   co_await scope.join();
-  conclude(run.definition, node, last, result);
+  conclude(run.definition(), node, last, result);
   finish(run, node, result);
 }
 
@@ -141,7 +143,7 @@ Awaitable<> run_node(const HandlerRun& run, const HandlerNode& node, const State
 /// When the handler's own timeout ends, counted from when its phase was entered or it first ran. A start in the future
 /// (somebody set a clock back) counts as now.
 async::TimePoint deadline_of(const HandlerRun& run, const HandlerNode& node, const State& last) {
-  const auto now = run.clock.wall_now();
+  const auto now = run.clock().wall_now();
   auto started = last.start_time.value_or(now);
   if (const auto* entered = last.extra.if_contains(entered_time_field); entered != nullptr && entered->is_string()) {
     try {
@@ -152,7 +154,7 @@ async::TimePoint deadline_of(const HandlerRun& run, const HandlerNode& node, con
   }
   // Times before 1970 come from an edited status; the span to the earliest would not fit a Duration.
   const auto passed = std::max(async::Duration::zero(), async::Duration{now - std::max(started, async::WallTime{})});
-  return async::later(run.clock.now(), node.metadata.timeout - passed);
+  return async::later(run.clock().now(), node.metadata.timeout - passed);
 }
 
 Awaitable<> run_with_timeout(const HandlerRun& run, const HandlerNode& node, const State& last,
@@ -160,13 +162,13 @@ Awaitable<> run_with_timeout(const HandlerRun& run, const HandlerNode& node, con
   const auto own = deadline_of(run, node, last);
   HandlerRun inside = run;
   inside.deadline = std::min(run.deadline, own);
-  if (co_await async::before_deadline(run.clock, own, run_node(inside, node, last, result))) co_return;
+  if (co_await async::before_deadline(run.clock(), own, run_node(inside, node, last, result))) co_return;
   if (!result.start_time) begin(run, node, result);
-  if (node.is_composite()) conclude(run.definition, node, last, result);
+  if (node.is_composite()) conclude(run.definition(), node, last, result);
   result.error = Error{"timed out after " + async::format_duration(node.metadata.timeout), ErrorKind::timeout};
   result.done = false;
   result.next.clear();
-  judge(run.definition, result);
+  judge(run.definition(), result);
   finish(run, node, result);
 }
 

@@ -9,30 +9,37 @@
 
 namespace hubferry::phase {
 
-/// Writes the status while a handler runs: what is behind Context::save().
-class Saver {
- public:
+/// One reconcile, as its handlers see it.
+struct ReconcileRun {
+  ReconcileRun(const DefinitionBase& of, const kube::Env& in, const HandlerMetrics& measured, void* with, Key of_key,
+               obs::Logger logger)
+      : definition(of), env(in), metrics(measured), services(with), key(std::move(of_key)), log(std::move(logger)) {}
+
+  /// Context::save().
   virtual Awaitable<> save() = 0;
 
+  const DefinitionBase& definition;
+  const kube::Env& env;
+  const HandlerMetrics& metrics;
+  void* services;
+  Key key;
+  obs::Logger log;
+  DefinitionBase::ErasedResource resource{nullptr, [](void*) {}};
+  Phase phase;  // whose handler runs
+
  protected:
-  ~Saver() = default;
+  ~ReconcileRun() = default;
 };
 
-/// One run of a phase's handler tree.
+/// One run of a phase's handler tree, or of a part of it. Small: every waiting composite holds one.
 struct HandlerRun {
-  const DefinitionBase& definition;
-  async::Clock& clock;
-  const obs::Logger& log;
-  const Key& key;
-  const Phase& phase;
-  void* services;
-  void* resource;
-  async::Random& random;
-  const HandlerMetrics& metrics;
-  Saver& saver;
+  ReconcileRun& reconcile;
   async::TimePoint deadline = async::never;
   /// What a fatal failure stops: the components beside this one in the nearest parallel composite.
   async::TaskScope* siblings = nullptr;
+
+  [[nodiscard]] const DefinitionBase& definition() const { return reconcile.definition; }
+  [[nodiscard]] async::Clock& clock() const { return reconcile.env.clock; }
 };
 
 /// The field of a root handler's State that says when its phase was entered; only kept where the root has a timeout.
