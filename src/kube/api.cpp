@@ -6,6 +6,8 @@ namespace hubferry::kube {
 
 namespace {
 
+constexpr std::size_t most_objects = 1'000'000;  // of one list
+
 Key key_of(const json::object& object) {
   return {std::string{string_at(object, {"metadata", "namespace"})},
           std::string{string_at(object, {"metadata", "name"})}};
@@ -89,6 +91,10 @@ Awaitable<Result<std::vector<Object>>> Api::list_all(const Resource& resource, L
     if (!page) co_return page.error();
     for (const auto& item : page->items) all.push_back(*static_cast<const Object*>(item.object.get()));
     if (!paged || page->continue_token.empty()) co_return all;
+    // Else it would grow for ever.
+    if (page->continue_token == options.continue_token || all.size() > most_objects)
+      co_return Error{
+          ErrorKind::bad_response, 0, {}, "the list of " + resource.display_name() + " has no end", std::nullopt};
     options.continue_token = page->continue_token;
     // A continued list keeps the first page's version; naming one again is an error.
     options.resource_version.reset();

@@ -27,7 +27,7 @@ struct HttpApiOptions {
   /// Resolving, connecting and the TLS handshake together.
   Duration connect_timeout = std::chrono::seconds{10};
   /// From the moment when the rate limit lets a call pass to its answer, retries included. A deadline in the request
-  /// takes its place, and covers the rate limit too.
+  /// takes its place, and covers the rate limit too. A list may take longer while its page keeps coming.
   Duration request_timeout = std::chrono::seconds{30};
   /// A connection that has not been used for this long is closed. Below what servers and load balancers allow.
   Duration idle_connection = std::chrono::seconds{60};

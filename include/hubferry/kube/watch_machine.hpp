@@ -19,7 +19,7 @@ namespace hubferry::kube {
 ///              more pages     v                                               |
 ///   idle ----> listing --last page--> opening --opened--> reading --closed----+--> opening
 ///    |            |  ^                 |   ^                 |                     (resumes)
-///    |          failed  pause over   failed  pause over    failed, or closed at once
+///    |          failed  pause over   failed  pause over    failed, or closed too soon
 ///    |            v  |                 v   |                 |
 ///    |         list_pause            watch_pause <-----------+
 ///    |            |  ^
@@ -65,7 +65,7 @@ struct WatchPolicy {
   /// come back together, and load spreads over servers behind one address.
   async::Duration shortest_watch = std::chrono::minutes{5};
   async::Duration longest_watch = std::chrono::minutes{10};
-  /// A watch that ends sooner without having sent anything is a failure: else a broken proxy is asked in a busy loop.
+  /// A watch that ends sooner is a failure, whatever it has sent: else a broken server is asked in a busy loop.
   async::Duration too_short = std::chrono::seconds{1};
   int page_size = 500;
   /// Ask for the initial objects as a stream; servers that cannot are asked for a list.
@@ -120,7 +120,7 @@ class WatchMachine {
     WatchInput input;
     WatchState to;
   };
-  static constexpr std::size_t most_transitions = 40;
+  static constexpr std::size_t most_transitions = 42;
   static std::span<const Transition> transitions();
 
   /// With a `resource_version`, a previous run's last: the first list must not be older.
@@ -160,8 +160,8 @@ class WatchMachine {
   bool newest_ = false;     // the next list must be a quorum read: a version has proved unusable
   bool unpaged_ = false;    // the next list must come in one piece: a paged one fell apart
   bool continued_ = false;  // the page asked for is not the list's first
-  bool heard_ = false;      // the open watch has sent something
   async::TimePoint opened_at_{};
+  std::optional<async::TimePoint> last_gone_;  // a watch's last 410
   unsigned failures_ = 0;
   async::TimePoint last_failure_{};
   std::bitset<most_transitions> taken_;

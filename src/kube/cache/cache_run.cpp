@@ -7,6 +7,8 @@ namespace hubferry::kube {
 namespace {
 
 constexpr std::size_t most_series = 1000;
+// A list beyond this is a fault of the server, or an attack: memory must have a bound.
+constexpr std::size_t most_objects = 1'000'000;
 
 WatchMachine::Facts facts_of(const Error& error) {
   WatchMachine::Facts facts;
@@ -96,13 +98,19 @@ Awaitable<CacheCore::Report> CacheCore::list_page(ListNext next) {
   options.continue_token = std::move(next.continue_token);
   options.resource_version = std::move(next.resource_version);
   if (options.resource_version && *options.resource_version != "0") options.resource_version_match = "NotOlderThan";
+  const std::string asked = options.continue_token;
   auto page = co_await api_.list(resource_, std::move(options), decoder_);
+  if (page && !asked.empty() && page->continue_token == asked)
+    page = Error{ErrorKind::bad_response, 0, {}, "the list repeats its continue token", std::nullopt};
+  if (page && collected_.size() + page->items.size() > most_objects)
+    page = Error{ErrorKind::bad_response, 0, {}, "the list has too many objects", std::nullopt};
 
   Report report;
   if (!page) {
     report.input = cause_of(page.error());
     report.facts = facts_of(page.error());
     report.error = page.error();
+    collected_ = {};
     co_return report;
   }
   heard_from_server(0);

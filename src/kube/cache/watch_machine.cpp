@@ -42,6 +42,7 @@ constexpr WatchMachine::Transition table[] = {
     {opening, opened, reading},
     {opening, gone, listing},
     {opening, gone, streaming},
+    {opening, gone, list_pause},  // again, soon after the last time
     {opening, refused, watch_pause},
     {opening, failed, watch_pause},
     {opening, garbled, watch_pause},
@@ -49,9 +50,10 @@ constexpr WatchMachine::Transition table[] = {
 
     {reading, events, reading},
     {reading, closed, opening},
-    {reading, closed, watch_pause},  // at once, without an event
+    {reading, closed, watch_pause},  // too soon
     {reading, gone, listing},
     {reading, gone, streaming},
+    {reading, gone, list_pause},
     {reading, failed, watch_pause},
     {reading, refused, watch_pause},
     {reading, garbled, list_pause},
@@ -155,7 +157,6 @@ WatchStep WatchMachine::on_filling(WatchInput input, Facts& facts, async::TimePo
       move_to(reading, input);
       resource_version_ = std::move(facts.resource_version);
       newest_ = false;
-      heard_ = true;
       WatchStep step = read();
       step.complete = true;
       return step;
@@ -187,15 +188,13 @@ WatchStep WatchMachine::on_watching(WatchInput input, Facts& facts, async::TimeP
     case opened:
       move_to(reading, input);
       opened_at_ = now;
-      heard_ = false;
       return read();
     case events:
       move_to(reading, input);
-      heard_ = true;
       if (!facts.resource_version.empty()) resource_version_ = std::move(facts.resource_version);
       return read();
     case closed:
-      if (!heard_ && now - opened_at_ < policy_.too_short) {
+      if (now - opened_at_ < policy_.too_short) {
         move_to(watch_pause, input);
         return pause("too_short", facts, now, random);
       }
@@ -203,6 +202,13 @@ WatchStep WatchMachine::on_watching(WatchInput input, Facts& facts, async::TimeP
       return open("closed", now, random);
     case gone: {
       newest_ = true;
+      // A fresh list helps once. A server that goes on like that must not be listed in a busy loop.
+      const bool again = last_gone_ && now - *last_gone_ < policy_.backoff.reset_after;
+      last_gone_ = now;
+      if (again) {
+        move_to(list_pause, input);
+        return pause("gone", facts, now, random);
+      }
       move_to(stream_initial_ ? streaming : listing, input);
       if (state_ == listing) return fetch("gone");
       return open("gone", now, random);
@@ -252,7 +258,6 @@ WatchStep WatchMachine::open(std::string_view restart, async::TimePoint now, asy
   watch.send_initial_events = state_ == streaming;
   if (state_ == opening || !newest_) watch.resource_version = resource_version_;
   opened_at_ = now;
-  heard_ = false;
   return {.action = std::move(watch), .begin = state_ == streaming, .drop_stream = true, .restart = restart};
 }
 

@@ -16,6 +16,9 @@ constexpr async::BackoffPolicy retry_pauses{.first = std::chrono::milliseconds{1
                                             .jitter = 1.0,
                                             .reset_after = std::chrono::minutes{2}};
 
+// A request that is cancelled after this long without an answer says something about the connection.
+constexpr async::Duration suspicious_silence = std::chrono::seconds{1};
+
 // An answer that refuses a watch is a Status; more than this is not read.
 constexpr std::size_t max_refusal = 1024UL * 1024;
 
@@ -202,12 +205,23 @@ Awaitable<Client::Tried> Client::attempt(const WireRequest& request, const std::
       tried.loss = Loss{Stage::connecting, connected.failure.message, false, false};
     }
   }
+  // An answer that does not come, so that the caller gives up: after a fail-over every kept connection may be dead.
+  struct ClosesIdleOnTimeout {
+    Client& client;
+    TimePoint start;
+    bool answered = false;
+    ~ClosesIdleOnTimeout() {
+      if (!answered && client.env_.clock.now() - start >= suspicious_silence) client.requests_.clear();
+    }
+  } timeout{*this, start};
   // Do not send after the deadline: a write would only become ambiguous.
   if (connection && env_.clock.now() >= deadline)
     tried.loss = Loss{Stage::connecting, "no time was left to send it", true, false};
   else if (connection)
     tried.loss = co_await exchange(connection, request, authorization, deadline, mode, tried.answer);
 
+  timeout.answered = !tried.loss || !tried.loss->out_of_time;
+  if (tried.loss && tried.loss->out_of_time) requests_.clear();
   if (tried.loss) {
     tried.attempt.lost_at = tried.loss->stage;
     tried.attempt.hopeless |= tried.loss->out_of_time || tried.loss->garbage;
@@ -233,7 +247,7 @@ Awaitable<std::optional<Loss>> Client::exchange(std::shared_ptr<Connection> conn
   auto loss = co_await connection->begin(text, body_limit, deadline, answer);
   if (loss) co_return loss;
   if (mode == Mode::whole) {
-    loss = co_await connection->finish(deadline, answer.body);
+    loss = co_await connection->finish(deadline, progress_limit(request), answer.body);
   } else if (!is_success(answer.status)) {
     std::string chunk;
     do {
@@ -250,6 +264,10 @@ void Client::skipped(const WireRequest& request, const Error& error) {
   if (skipped_paths_.size() < most_paths && skipped_paths_.insert(request.path).second)
     env_.log.warn("object left out: it cannot be decoded",
                   {{"request", request.display()}, {"error", error.describe()}});
+}
+
+async::Duration Client::progress_limit(const WireRequest& request) const {
+  return request.slow_answer ? options_.request_timeout : async::Duration{0};
 }
 
 std::optional<async::Duration> Client::pause_for(NextStep step, const Attempt& attempt, async::Backoff& backoff,

@@ -74,6 +74,8 @@ class Client {
   /// How long to wait before `step`; nullopt when there is no time for it.
   std::optional<async::Duration> pause_for(NextStep step, const Attempt& attempt, async::Backoff& backoff,
                                            TimePoint deadline);
+  /// How long the body may pause while it is read past the deadline; zero: not at all. Lists are large.
+  [[nodiscard]] async::Duration progress_limit(const WireRequest& request) const;
   /// A certificate that has changed needs new connections.
   void renew_certificate();
   /// The server rejected our certificate, or we rejected its: the files that the configuration was made from may have

@@ -178,12 +178,16 @@ Awaitable<std::optional<Loss>> Connection::read_body(TimePoint deadline, std::st
   co_return std::nullopt;
 }
 
-Awaitable<std::optional<Loss>> Connection::finish(TimePoint deadline, std::string& body) {
+Awaitable<std::optional<Loss>> Connection::finish(TimePoint deadline, async::Duration progress_limit,
+                                                  std::string& body) {
   auto& parser = *parsing_->parser;
   limit_time(deadline);
+  const TimePoint last = async::later(deadline, progress_limit * 10);
   while (!parser.is_done()) {
     auto loss = co_await read_more();
     if (loss) co_return loss;
+    if (progress_limit > async::Duration{0})
+      limit_time(std::min(last, std::max(deadline, async::later(clock_.now(), progress_limit))));
   }
   body = std::move(parser.get().body());
   co_return std::nullopt;

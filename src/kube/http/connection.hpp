@@ -45,8 +45,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
                                        Answer& answer);
   /// Replaces `chunk` with the available part of the body, waiting for at least one byte. Empty at the end.
   Awaitable<std::optional<Loss>> read_body(TimePoint deadline, std::string& chunk);
-  /// Reads all the rest of the body into `body`.
-  Awaitable<std::optional<Loss>> finish(TimePoint deadline, std::string& body);
+  /// Reads all the rest of the body into `body`. With a `progress_limit`, each byte received extends the deadline to
+  /// that much later; ten times that in all.
+  Awaitable<std::optional<Loss>> finish(TimePoint deadline, async::Duration progress_limit, std::string& body);
 
   /// True after a whole answer when the server keeps the connection, and has sent nothing else.
   [[nodiscard]] bool reusable() const;

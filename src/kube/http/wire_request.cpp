@@ -134,6 +134,7 @@ WireRequest wire_request(const Resource& resource, const ListOptions& options) {
   WireRequest wire;
   wire.method = "GET";
   wire.verb = "LIST";
+  wire.slow_answer = options.deadline == TimePoint{};
   wire.path = resource.path({options.ns, {}});
   wire.query = query.text();
   return wire;

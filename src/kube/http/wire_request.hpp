@@ -34,8 +34,9 @@ struct WireRequest {
   std::string query;              // "?limit=500", or empty
   std::string_view content_type;  // empty without a body
   std::string body;
-  bool read_only = true;  // repeating it changes nothing
-  bool gzip = true;       // a compressed answer is welcome
+  bool read_only = true;     // repeating it changes nothing
+  bool gzip = true;          // a compressed answer is welcome
+  bool slow_answer = false;  // it may take longer than the timeout while it keeps coming
 
   /// "GET /api/v1/namespaces": how error messages name it.
   [[nodiscard]] std::string display() const;

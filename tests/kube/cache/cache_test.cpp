@@ -45,6 +45,19 @@ TEST_F(CacheTest, AListOfSeveralPagesAppearsAllAtOnce) {
   EXPECT_TRUE(api_.calls()[2].watch_options.bookmarks);
 }
 
+// A list that goes round in circles would grow for ever.
+TEST_F(CacheTest, AContinueTokenThatRepeatsEndsTheList) {
+  api_.will_list("5", {widget("a", 1)}, "more");
+  api_.will_list("5", {widget("b", 2)}, "more");
+  with_cache([&]() -> Awaitable<> {
+    co_await settle();
+    EXPECT_EQ(api_.history(), "LL");
+    api_.will_list("6", {widget("c", 3)});
+    co_await clock_.sleep_for(5s);
+    EXPECT_EQ(names(), (std::set<std::string>{"c"}));
+  });
+}
+
 TEST_F(CacheTest, AListThatExpiresBetweenPagesIsTakenAgainInOnePiece) {
   api_.will_list("10", {widget("a", 1), widget("old", 2)}, "next");
   api_.will_list(error_of(ErrorKind::gone, 410));
@@ -191,6 +204,7 @@ TEST_F(CacheTest, VersionsThatAreNoNumbersAreTakenAsTheyCome) {
     co_await settle();
     EXPECT_EQ(color_of(cache_.get(key("a"))), "blue");
     EXPECT_FALSE(cache_.has_seen(key("a"), "x2"));
+    co_await clock_.sleep_for(2s);  // a watch that ends sooner is not reopened at once
     feed->close();
     co_await settle();
   };

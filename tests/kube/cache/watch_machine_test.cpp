@@ -173,10 +173,37 @@ TEST_F(WatchMachineTest, AWatchThatClosesWithinASecondWithoutItemsCountsAsAFailu
   EXPECT_EQ(next.restart, "too_short");
 }
 
-TEST_F(WatchMachineTest, AShortWatchWithItemsIsNoFailure) {
+// Else a server that ends each watch after one event is asked 1,500 times a second.
+TEST_F(WatchMachineTest, AShortWatchWithItemsIsPausedOverToo) {
   reach_reading();
   feed_version(events, "11");
-  EXPECT_TRUE(std::holds_alternative<OpenWatch>(feed(closed).action));
+  EXPECT_GE(delay(feed(closed)), 800ms);
+  EXPECT_EQ(as<OpenWatch>(feed(pause_over)).resource_version, "11");
+  feed(opened);
+  feed_version(events, "12");
+  EXPECT_GE(delay(feed(closed)), 1600ms) << "and longer each time";
+  feed(pause_over);
+  feed(opened);
+  feed_version(events, "13");
+  now_ += 2s;
+  EXPECT_EQ(as<OpenWatch>(feed(closed)).resource_version, "13") << "it lived for a while";
+}
+
+// Else each 410 after a good list is followed by the next list at once.
+TEST_F(WatchMachineTest, A410ThatComesAgainSoonIsPausedOver) {
+  reach_reading();
+  EXPECT_TRUE(std::holds_alternative<ListNext>(feed(gone).action));
+  feed_version(last_page, "20");
+  EXPECT_GE(delay(feed(gone)), 800ms);
+  EXPECT_EQ(as<ListNext>(feed(pause_over)).resource_version, std::nullopt);
+  feed_version(last_page, "30");
+  feed(opened);
+  EXPECT_GE(delay(feed(gone)), 1600ms);
+  feed(pause_over);
+  feed_version(last_page, "40");
+  feed(opened);
+  now_ += 10min;
+  EXPECT_TRUE(std::holds_alternative<ListNext>(feed(gone).action)) << "after calm, at once again";
 }
 
 TEST_F(WatchMachineTest, WatchTimeoutsAreSpreadOverFiveToTenMinutes) {
@@ -301,6 +328,7 @@ TEST_F(WatchListTest, A410LeadsToANewStreamOfTheNewest) {
   feed_version(filled, "20");
   feed(failed);
   feed(pause_over);
+  now_ += 10min;
   EXPECT_TRUE(as<OpenWatch>(feed(gone)).send_initial_events) << "also when the resumed watch is refused";
 }
 

@@ -152,6 +152,75 @@ TEST_F(HttpHostile, AnObjectOtherThanTheOneAskedForIsRefused) {
   }
 }
 
+TEST_F(HttpHostile, AListThatRepeatsItsContinueTokenIsRefused) {
+  ScriptedServer server{[](Session& session) {
+    while (true) {
+      session.read_request();
+      session.reply(200, R"({"metadata":{"resourceVersion":"12","continue":"again"},"items":[)" + object_a + "]}");
+    }
+  }};
+  auto api = connect(server);
+  const auto objects = run(api->list_all(kube::resources::config_maps, {}));
+  ASSERT_FALSE(objects);
+  EXPECT_EQ(objects.error().kind, ErrorKind::bad_response);
+  EXPECT_EQ(server.requests().size(), 2U);
+}
+
+// After a fail-over of the API server all connections are dead, and only new ones work.
+TEST_F(HttpHostile, ATimeoutOnAConnectionThatWasKeptEmptiesThePool) {
+  constexpr int kept = 4;
+  for (const bool caller_gives_up : {false, true}) {
+    std::atomic<int> arrived = 0;
+    ScriptedServer server{[&](Session& session) {
+      if (session.index() >= kept) answer_all(session);
+      session.read_request();
+      ++arrived;
+      while (arrived < kept) usleep(1000);
+      session.reply(200, object_a);
+      session.wait_until_gone();
+    }};
+    options_.request_timeout = caller_gives_up ? 20s : 500ms;
+    auto api = connect(server);
+    auto fill = [&]() -> Awaitable<> {
+      async::TaskScope scope{co_await async::asio::this_coro::executor};
+      auto one = [&]() -> Awaitable<> { (void)co_await api->get(kube::resources::config_maps, key_a); };
+      for (int i = 0; i < kept; ++i) scope.spawn(one());
+      co_await scope.join();
+    };
+    run(fill());
+    ASSERT_EQ(server.accepted(), kept);
+    auto impatient = [&]() -> Awaitable<> {
+      auto request = api->get(kube::resources::config_maps, key_a);
+      auto answer = co_await async::before_deadline(clock_, clock_.now() + 1500ms, std::move(request));
+      EXPECT_FALSE(answer && *answer);
+    };
+    run(impatient());
+    const auto object = get(*api);
+    EXPECT_TRUE(object) << object.error();
+  }
+}
+
+TEST_F(HttpHostile, AListMayTakeLongerThanARequestWhileItMakesProgress) {
+  ScriptedServer server{[](Session& session) {
+    session.read_request();
+    session.start_chunked();
+    session.chunk(R"({"metadata":{"resourceVersion":"12"},"items":[)" + object_a);
+    for (int i = 0; i < 8; ++i) {
+      usleep(150'000);
+      session.chunk("," + object_a);
+    }
+    if (session.index() > 0) session.wait_until_gone();
+    session.chunk("]}");
+    session.chunk("");
+  }};
+  options_.request_timeout = 600ms;
+  auto api = connect(server);
+  const auto page = list(*api);
+  ASSERT_TRUE(page) << page.error();
+  EXPECT_EQ(page->items.size(), 9U);
+  EXPECT_EQ(list(*api).error().kind, ErrorKind::unreachable) << "silence is no progress";
+}
+
 TEST_F(HttpHostile, ARequestWithoutANameIsNotSent) {
   ScriptedServer server{answer_all};
   auto api = connect(server);
