@@ -202,7 +202,7 @@ WatchStep WatchMachine::on_watching(WatchInput input, Facts& facts, async::TimeP
       return open("closed", now, random);
     case gone: {
       newest_ = true;
-      // A fresh list helps once. A server that goes on like that must not be listed in a busy loop.
+      // A fresh list helps once. A server that keeps doing so must not be listed in a busy loop.
       const bool again = last_gone_ && now - *last_gone_ < policy_.backoff.reset_after;
       last_gone_ = now;
       if (again) {

@@ -90,7 +90,8 @@ TEST_F(HttpAnswers, HeadersAndChunkSizesWithoutAnEndComeToOne) {
 
 TEST_F(HttpAnswers, CompressedAnswersAreInflatedWithinBounds) {
   const std::string padding(3'000'000, 'x');
-  const std::string body = R"({"kind":"ConfigMap","metadata":{"name":"a","namespace":"ns"},"data":{"x":")" + padding + "\"}}";
+  const std::string body =
+      R"({"kind":"ConfigMap","metadata":{"name":"a","namespace":"ns"},"data":{"x":")" + padding + "\"}}";
   const std::string compressed = gzip(body);
   ScriptedServer server{[&](Session& session) {
     while (true) {
