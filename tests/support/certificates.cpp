@@ -50,6 +50,27 @@ Authority::Authority(const std::string& name)
   certificate_pem_ = to_pem([&](BIO* bio) { PEM_write_bio_X509(bio, certificate_); });
 }
 
+Authority::Authority(const std::string& name, const Authority& issuer)
+    : key_(EVP_EC_gen("P-256")), certificate_(new_certificate(key_, name, 1, -7200, 7200)) {
+  X509_set_issuer_name(certificate_, X509_get_subject_name(issuer.certificate_));
+  add_extension(certificate_, issuer.certificate_, NID_basic_constraints, "critical,CA:TRUE");
+  add_extension(certificate_, issuer.certificate_, NID_subject_key_identifier, "hash");
+  X509_sign(certificate_, issuer.key_, EVP_sha256());
+  certificate_pem_ = to_pem([&](BIO* bio) { PEM_write_bio_X509(bio, certificate_); });
+}
+
+std::string Authority::encrypted(const std::string& key_pem, std::string passphrase) {
+  BIO* plain = BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size()));
+  EVP_PKEY* key = PEM_read_bio_PrivateKey(plain, nullptr, nullptr, nullptr);
+  BIO_free(plain);
+  auto text = to_pem([&](BIO* bio) {
+    PEM_write_bio_PKCS8PrivateKey(bio, key, EVP_aes_256_cbc(), passphrase.data(), static_cast<int>(passphrase.size()),
+                                  nullptr, nullptr);
+  });
+  EVP_PKEY_free(key);
+  return text;
+}
+
 Authority::~Authority() {
   X509_free(certificate_);
   EVP_PKEY_free(key_);

@@ -39,6 +39,14 @@ SSL_CTX* make_context(const Identity& identity) {
   return context;
 }
 
+std::string pem_of(X509* certificate) {
+  const std::unique_ptr<BIO, BioFree> bio{BIO_new(BIO_s_mem())};
+  PEM_write_bio_X509(bio.get(), certificate);
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio.get(), &data);
+  return {data, static_cast<std::size_t>(size)};
+}
+
 std::size_t content_length(std::string_view head) {
   const auto at = head.find("Content-Length: ");
   if (at == std::string_view::npos) return 0;
@@ -53,7 +61,11 @@ void Session::shake_hands() {
   if (server_.tls_ == nullptr || tls_ != nullptr) return;
   tls_ = SSL_new(server_.tls_);
   SSL_set_fd(tls_, fd_);
-  if (SSL_accept(tls_) != 1) throw Gone{};
+  if (SSL_accept(tls_) == 1) return;
+  // A close with unread data would be a reset, and could overtake the alert.
+  shutdown(fd_, SHUT_WR);
+  wait_until_gone();
+  throw Gone{};
 }
 
 bool Session::resumed() {
@@ -65,12 +77,9 @@ std::string Session::client_certificate_pem() {
   shake_hands();
   X509* certificate = SSL_get1_peer_certificate(tls_);
   if (certificate == nullptr) return {};
-  const std::unique_ptr<BIO, BioFree> bio{BIO_new(BIO_s_mem())};
-  PEM_write_bio_X509(bio.get(), certificate);
+  auto pem = pem_of(certificate);
   X509_free(certificate);
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(bio.get(), &data);
-  return {data, static_cast<std::size_t>(size)};
+  return pem;
 }
 
 std::size_t Session::read_some(char* data, std::size_t size) {
@@ -165,6 +174,16 @@ ScriptedServer::ScriptedServer(Script script) : script_(std::move(script)) {
 
 ScriptedServer::ScriptedServer(const Identity& identity, Script script)
     : script_(std::move(script)), tls_(make_context(identity)) {
+  start();
+}
+
+ScriptedServer::ScriptedServer(const Identity& identity, Accepts accepts, Script script)
+    : script_(std::move(script)), accepts_(std::move(accepts)), tls_(make_context(identity)) {
+  const auto verify = [](X509_STORE_CTX* store, void* self) {
+    return static_cast<ScriptedServer*>(self)->accepts_(pem_of(X509_STORE_CTX_get0_cert(store))) ? 1 : 0;
+  };
+  SSL_CTX_set_verify(tls_, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  SSL_CTX_set_cert_verify_callback(tls_, verify, this);
   start();
 }
 

@@ -70,6 +70,9 @@ class ScriptedServer {
   explicit ScriptedServer(Script script);
   /// With TLS.
   ScriptedServer(const Identity& identity, Script script);
+  /// With TLS; clients whose certificate (PEM, empty: none) `accepts` does not like are refused by an alert.
+  using Accepts = std::function<bool(const std::string& client_certificate_pem)>;
+  ScriptedServer(const Identity& identity, Accepts accepts, Script script);
   ScriptedServer(const ScriptedServer&) = delete;
   ScriptedServer& operator=(const ScriptedServer&) = delete;
   /// Ends all sessions and waits for them.
@@ -95,6 +98,7 @@ class ScriptedServer {
   void serve(int fd, int index);
 
   Script script_;
+  Accepts accepts_;
   SSL_CTX* tls_ = nullptr;
   int listener_ = -1;
   int port_ = 0;

@@ -224,7 +224,8 @@ Awaitable<Client::Tried> Client::attempt(const WireRequest& request, const std::
   if (tried.loss && tried.loss->out_of_time) requests_.clear();
   if (tried.loss) {
     tried.attempt.lost_at = tried.loss->stage;
-    tried.attempt.hopeless |= tried.loss->out_of_time || tried.loss->garbage;
+    tried.distrusted |= tried.loss->refused;
+    tried.attempt.hopeless |= tried.loss->out_of_time || tried.loss->garbage || tried.loss->refused;
     if (connection) connection->close();
   } else {
     tried.attempt.status = tried.answer.status;
@@ -324,7 +325,7 @@ Error error_from_answer(const WireRequest& request, const Answer& answer) {
 }
 
 Error error_from_loss(const WireRequest& request, const Loss& loss) {
-  const bool sent = loss.stage == Stage::waiting || loss.stage == Stage::answering;
+  const bool sent = (loss.stage == Stage::waiting || loss.stage == Stage::answering) && !loss.refused;
   if (sent && !request.read_only)
     return about(request, ErrorKind::ambiguous, loss.why + "; it was sent, and may or may not have taken effect");
   return about(request, loss.garbage ? ErrorKind::bad_response : ErrorKind::unreachable, loss.why);

@@ -57,7 +57,7 @@ class Client {
     Attempt attempt;
     Answer answer;
     std::optional<Loss> loss;
-    bool distrusted = false;  // the server's certificate was refused
+    bool distrusted = false;  // the server's certificate was refused, or ours
     Stream stream;
   };
 

@@ -223,7 +223,7 @@ Loss Connection::lost(Stage stage, error_code error) const {
     return {stage, stage == Stage::sending ? "sending took too long" : "no answer in time", true, false};
   if (error == asio::error::operation_aborted) async::throw_cancelled();
   if (error == asio::error::eof) return {stage, "the server closed the connection", false, false};
-  return {stage, "the connection was lost: " + error.message(), false, false};
+  return {stage, "the connection was lost: " + error.message(), false, false, is_certificate_alert(error)};
 }
 
 void Connection::limit_time(TimePoint deadline) {

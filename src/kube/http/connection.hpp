@@ -27,6 +27,7 @@ struct Loss {
   std::string why;
   bool out_of_time = false;
   bool garbage = false;  // what came is no HTTP, or too much of it
+  bool refused = false;  // the server rejected our certificate: it has not looked at the request
 };
 
 /// HTTP/1.1 over one transport, one request at a time.

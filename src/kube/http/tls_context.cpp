@@ -90,6 +90,8 @@ TlsContext::TlsContext(const ClientConfig& config, const ServerUrl& url, const s
     context_.set_verify_mode(asio::ssl::verify_none);
   } else {
     context_.set_verify_mode(asio::ssl::verify_peer);
+    // As in Go, each certificate given is an anchor, self-signed or not.
+    X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(native), X509_V_FLAG_PARTIAL_CHAIN);
     if (config.ca_pem.empty()) {
       context_.set_default_verify_paths(ec);
       require(ec, config, "the system's certificate authorities");
@@ -105,6 +107,10 @@ TlsContext::TlsContext(const ClientConfig& config, const ServerUrl& url, const s
   if (certificate_pem.empty()) return;
   context_.use_certificate_chain(asio::buffer(certificate_pem), ec);
   require(ec, config, "client-certificate-data");
+  // OpenSSL would ask for the passphrase on the terminal, and block the loop until somebody answers.
+  if (key_pem.find("ENCRYPTED") != std::string::npos)
+    throw ConfigError((config.source.empty() ? "" : config.source + ": ") +
+                      "client-key-data is encrypted: a key without a passphrase is needed");
   context_.use_private_key(asio::buffer(key_pem), asio::ssl::context::pem, ec);
   require(ec, config, "client-key-data");
 }
@@ -118,7 +124,8 @@ void TlsContext::prepare(SSL* stream) {
   if (!name_is_address_) SSL_set_tlsext_host_name(stream, server_name_.c_str());
   if (verifies_) {
     X509_VERIFY_PARAM* rules = SSL_get0_param(stream);
-    X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    // As in Go, a certificate without subjectAltName is for no name at all.
+    X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
     const int accepted = name_is_address_
                              ? X509_VERIFY_PARAM_set1_ip_asc(rules, server_name_.c_str())
                              : X509_VERIFY_PARAM_set1_host(rules, server_name_.c_str(), server_name_.size());

@@ -1,11 +1,14 @@
 #include "kube/http/transport.hpp"
 
 #include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/deferred.hpp>
+#include <boost/asio/ssl/error.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
@@ -28,6 +31,23 @@ bool Transport::still_good() {
   if (!socket().is_open()) return false;
   pollfd state{socket().native_handle(), POLLIN | POLLRDHUP, 0};
   return poll(&state, 1, 0) <= 0;
+}
+
+bool is_certificate_alert(const error_code& error) {
+  if (error.category() != asio::error::get_ssl_category()) return false;
+  switch (ERR_GET_REASON(static_cast<unsigned long>(error.value()))) {
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+    case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
+    case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+      return true;
+    default:
+      return false;
+  }
 }
 
 void notice_vanished_peer(tcp::socket& socket) {
@@ -198,7 +218,8 @@ Awaitable<Connected> connect(ServerUrl url, std::shared_ptr<TlsContext> tls, asy
     if (secure && !secure->refusal().empty())
       connected.failure = {secure->refusal(), true};
     else
-      connected.failure = {describe_failure(error, url, doing, error.code() == asio::error::timed_out), false};
+      connected.failure = {describe_failure(error, url, doing, error.code() == asio::error::timed_out),
+                           is_certificate_alert(error.code())};
   }
   co_return connected;
 }

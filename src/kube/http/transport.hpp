@@ -47,10 +47,13 @@ class Transport {
 /// side would ever send anything that fails.
 void notice_vanished_peer(asio::ip::tcp::socket& socket);
 
+/// True if the server ended the handshake by an alert about our certificate. With TLS 1.3 the first read reports it.
+[[nodiscard]] bool is_certificate_alert(const error_code& error);
+
 /// Why no connection could be made.
 struct ConnectFailure {
   std::string message;
-  bool hopeless = false;  // retrying will not help: the certificate
+  bool hopeless = false;  // retrying will not help: the certificate, the server's or ours
 };
 
 struct Connected {

@@ -87,6 +87,58 @@ TEST_F(HttpTls, ACertificateOfAnUnknownAuthorityIsRefused) {
   expect_refused(server, trusting(authority_), "signed by an unknown authority (issuer: CN = somebody else)");
 }
 
+// As in Go: whatever is in certificate-authority-data is trusted, self-signed or not.
+TEST_F(HttpTls, AnIntermediateAuthorityCanBeTheOneTrusted) {
+  const Authority intermediate{"intermediate", authority_};
+  ScriptedServer server{intermediate.issue({"IP:127.0.0.1"}), answer_all};
+  auto api = connect(server, trusting(intermediate));
+  const auto object = get(*api);
+  EXPECT_TRUE(object) << object.error();
+}
+
+// As in Go: only subjectAltName counts.
+TEST_F(HttpTls, ACertificateWithACommonNameOnlyIsRefused) {
+  ScriptedServer server{authority_.issue({}), answer_all};
+  auto config = trusting(authority_);
+  config.tls_server_name = "test";
+  expect_refused(server, config, "is for no name at all, not for test");
+}
+
+// OpenSSL would ask on the terminal, and block the loop meanwhile.
+TEST_F(HttpTls, AnEncryptedPrivateKeyIsAnError) {
+  ScriptedServer server{authority_.issue({"IP:127.0.0.1"}), answer_all};
+  const auto identity = authority_.issue({});
+  auto config = trusting(authority_);
+  config.client_certificate_pem = identity.certificate_pem;
+  config.client_key_pem = Authority::encrypted(identity.key_pem, "secret");
+  try {
+    connect(server, config);
+    FAIL() << "it was accepted";
+  } catch (const kube::ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("client-key-data is encrypted"));
+  }
+}
+
+TEST_F(HttpTls, ACertificateRenewedOnDiskIsReadWhenTheServerRefusesTheOldOneByAnAlert) {
+  TemporaryDirectory directory;
+  const auto old_one = authority_.issue({});
+  const auto new_one = authority_.issue({});
+  auto config = trusting(authority_);
+  config.client_certificate_file = directory.write("client.crt", old_one.certificate_pem);
+  config.client_key_file = directory.write("client.key", old_one.key_pem);
+  config.client_certificate_pem = old_one.certificate_pem;
+  config.client_key_pem = old_one.key_pem;
+  const auto accepts = [&](const std::string& pem) { return pem == new_one.certificate_pem; };
+  ScriptedServer server{authority_.issue({"IP:127.0.0.1"}), accepts, answer_all};
+  auto api = connect(server, config);
+  EXPECT_FALSE(get(*api));
+  EXPECT_EQ(create(*api).error().kind, ErrorKind::unreachable) << "refused in the handshake: it had no effect";
+  directory.write("client.crt", new_one.certificate_pem);
+  directory.write("client.key", new_one.key_pem);
+  const auto object = create(*api);
+  EXPECT_TRUE(object) << object.error();
+}
+
 TEST_F(HttpTls, TheSystemsAuthoritiesDoNotKnowOurs) {
   ScriptedServer server{authority_.issue({"IP:127.0.0.1"}), answer_all};
   expect_refused(server, {}, "unknown authority");
