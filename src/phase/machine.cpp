@@ -171,9 +171,8 @@ Awaitable<> MachineCore::run_root(Step& step, const HandlerRun& run) {
 }
 
 void MachineCore::report_transition(const Step& step) {
-  step.log.info(
-      "phase changed",
-      {{"from", step.phase}, {"to", step.decision.phase}, {"transition", std::string{to_string(step.decision.edge)}}});
+  step.log.info("phase changed",
+                {{"from", step.phase}, {"to", step.decision.phase}, {"transition", to_string(step.decision.edge)}});
   transitions_.with({options_.name, step.decision.phase}).increment();
   if (options_.on_transition)
     options_.on_transition({step.key, step.phase, step.decision.phase, step.decision.state, step.decision.edge});
@@ -203,7 +202,8 @@ Awaitable<> MachineCore::resume(Step& step, Phase to) {
     definition_.erased_prepare_resumption(services_, resource, to, env_.clock.wall_now());
     definition_.erased_set_phase(resource, to);
     definition_.erased_set_state(resource, to, entered_state(to));
-    const auto written = co_await persist(step);
+    const auto written = co_await caught(definition_.erased_persist(services_, step.resource.get()));
+    record_write(step, written);
     if (written.outcome == Written::Outcome::written) {
       report_transition(step);
       co_return;
@@ -257,9 +257,8 @@ Awaitable<> MachineCore::save(Step& step) {
   }
 }
 
-/// Writes the status once. Sets step.over if there is nothing left to write to.
-Awaitable<Written> MachineCore::persist(Step& step) {
-  auto written = co_await caught(definition_.erased_persist(services_, step.resource.get()));
+/// Counts and logs a status write. Sets step.over if there is nothing left to write to.
+void MachineCore::record_write(Step& step, const Written& written) {
   ++step.reconciled.writes;
   writes_.with({options_.name, to_label(written.outcome)}).increment();
   switch (written.outcome) {
@@ -281,7 +280,6 @@ Awaitable<Written> MachineCore::persist(Step& step) {
       step.over = true;
       break;
   }
-  co_return written;
 }
 
 /// The first conflict is answered at once; further ones back off.
@@ -317,7 +315,8 @@ Awaitable<> MachineCore::write(Step& step) {
       // A phase that is entered starts afresh, also for the second time.
       definition_.erased_set_state(resource, step.decision.phase, entered_state(step.decision.phase));
     }
-    const auto written = co_await persist(step);
+    const auto written = co_await caught(definition_.erased_persist(services_, step.resource.get()));
+    record_write(step, written);
     if (written.outcome == Written::Outcome::written) {
       step.phase_unwritten = false;
       if (restarts) report_transition(step);

@@ -75,7 +75,7 @@ class MachineCore {
   Awaitable<> save(Step& step);
   [[nodiscard]] State entered_state(const Phase& phase) const;
   void report_transition(const Step& step);
-  Awaitable<Written> persist(Step& step);
+  void record_write(Step& step, const Written& written);
   static Awaitable<> pause_after(const Written& written, async::Backoff& backoff);
   Awaitable<DefinitionBase::ErasedResource> read_fresh(Step& step);
   Awaitable<> read_again(Step& step);
