@@ -80,6 +80,20 @@ TEST(ManagerProcess, OfTwoManagersOneLeadsAndTheOtherTakesOverWhenItStops) {
   EXPECT_EQ(second.wait(), 0);
 }
 
+// Renewals must not wait behind other requests for the rate limit, or for a connection.
+TEST(ManagerProcess, KeepsItsLeaseWhileOtherRequestsWaitForTheRateLimit) {
+  Process manager{{hubferry_binary(), "manager", "--leader-elect", "--namespace=default",
+                   "--leader-elect-resource-name=limited", "--leader-elect-lease-duration=3s",
+                   "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms", "--kube-api-qps=0.2",
+                   "--kube-api-burst=1", "--metrics-bind-address=0", "--health-probe-bind-address=0"}};
+  manager.await_error_text("started leading");
+  const auto until = std::chrono::steady_clock::now() + 6s;
+  while (manager.running() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(50ms);
+  ASSERT_TRUE(manager.running()) << (manager.wait(), manager.err());
+  manager.signal(SIGTERM);
+  EXPECT_EQ(manager.wait(), 0) << manager.err();
+}
+
 TEST(ManagerProcess, SigintStopsItToo) {
   ManagerProcess manager;
   manager.process().signal(SIGINT);

@@ -29,6 +29,14 @@ kube::LeaderElectionOptions election_options(const ManagerOptions& options, asyn
   return election;
 }
 
+/// The Lease has a client of its own: renewals must not wait behind other requests, for the rate limit or a connection.
+kube::HttpApiOptions lease_client_options(const ManagerOptions& options) {
+  auto client = client_options(options, "global");
+  client.qps = 0;
+  client.max_connections = 2;
+  return client;
+}
+
 std::string version_of(const kube::json::value& answer) {
   return answer.is_object() ? std::string{kube::string_at(answer.get_object(), {"gitVersion"})} : "unknown";
 }
@@ -55,7 +63,9 @@ async::Awaitable<> work(ControllerSurroundings around, Controllers& controllers,
     co_await controllers.run(around);
     co_return;
   }
-  kube::LeaderElector elector{around.global, election_options(around.options, around.env.random), around.env};
+  const auto lease_api =
+      kube::make_http_api(around.global_config, lease_client_options(around.options), around.loops.next(), around.env);
+  kube::LeaderElector elector{*lease_api, election_options(around.options, around.env.random), around.env};
   auto lead = [&](kube::LeaderEpoch) { return controllers.run(around); };
   co_await elector.run(lead);
 }
