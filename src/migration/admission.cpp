@@ -138,17 +138,20 @@ void Admission::restore(const std::string& uid, ClusterNames clusters) {
 
 std::optional<std::string> Admission::readmit(const Migration& migration, ClusterNames clusters) {
   const std::string uid{migration.object.uid()};
-  if (auto message = holder_message(uid, clusters)) return message;
-  auto& contender = contenders_[uid];
-  contender = {uid,
-               migration.object.key(),
-               std::string{migration.object.string_at({"metadata", "creationTimestamp"})},
-               migration.from(),
-               migration.to(),
-               std::move(clusters),
-               true};
+  auto message = holder_message(uid, clusters);
+  const auto found = contenders_.find(uid);
+  // It is Rollbacking, so it counts as active since the cache has shown that. While it waits it holds nothing: of two
+  // that wait for each other's clusters, one must be able to begin. Once it waits, nothing changes for the others.
+  if (message && found != contenders_.end() && !found->second.active) return message;
+  contenders_[uid] = {uid,
+                      migration.object.key(),
+                      std::string{migration.object.string_at({"metadata", "creationTimestamp"})},
+                      migration.from(),
+                      migration.to(),
+                      std::move(clusters),
+                      !message};
   changes();
-  return std::nullopt;
+  return message;
 }
 
 void Admission::changes() {

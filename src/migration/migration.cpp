@@ -8,6 +8,8 @@ namespace hubferry::migration {
 
 namespace {
 
+/// Beside the messages, which are strings by step: the steps that timed out.
+constexpr const char* timed_out_steps = "timedOut";
 constexpr std::size_t longest_problem = 1024;
 
 }  // namespace
@@ -45,15 +47,12 @@ std::vector<StepProblem> problems_in(const json::object& status, std::string_vie
   std::vector<StepProblem> problems;
   const auto* recorded = kube::find(status, {activity});
   if (recorded == nullptr || !recorded->is_object()) return problems;
-  for (const auto& [step, entry] : recorded->get_object()) {
-    StepProblem problem{std::string{activity}, std::string{step}, {}, false};
-    if (entry.is_string()) {  // as earlier versions wrote it
-      problem.message = entry.get_string();
-    } else if (entry.is_object()) {
-      problem.message = kube::string_at(entry.get_object(), {"message"});
-      problem.timed_out = kube::string_at(entry.get_object(), {"reason"}) == reasons::timeout;
-    }
-    if (!problem.message.empty()) problems.push_back(std::move(problem));
+  const auto* late = recorded->get_object().if_contains(timed_out_steps);
+  for (const auto& [step, message] : recorded->get_object()) {
+    if (!message.is_string() || message.get_string().empty()) continue;
+    const bool timed_out =
+        late != nullptr && late->is_array() && std::ranges::count(late->get_array(), json::value(step)) > 0;
+    problems.push_back({std::string{activity}, std::string{step}, std::string{message.get_string()}, timed_out});
   }
   return problems;
 }
@@ -97,9 +96,11 @@ void Migration::set_rollback_stage(hubagent::Stage stage) {
 }
 
 void Migration::set_problem(const StepProblem& problem) {
-  kube::object_in(status, problem.activity)[problem.step] =
-      json::object{{"reason", problem.timed_out ? reasons::timeout : reasons::error},
-                   {"message", phase::shortened(problem.message, longest_problem)}};
+  auto& recorded = kube::object_in(status, problem.activity);
+  recorded[problem.step] = phase::shortened(problem.message, longest_problem);
+  if (!problem.timed_out) return;
+  auto& late = kube::array_in(recorded, timed_out_steps);
+  if (std::ranges::count(late, json::value(problem.step)) == 0) late.emplace_back(problem.step);
 }
 
 bool wants_to_resume(const Migration& migration) {

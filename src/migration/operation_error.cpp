@@ -33,6 +33,8 @@ OperationError OperationError::foreign_config_map(std::string message) {
 std::string OperationError::reason() const {
   switch (kind_) {
     case Kind::failed:
+      // Of a failed request the message says what is wrong; a reason of our own is a name for it.
+      return cause_->request() != nullptr ? reasons::error : std::string{to_string(cause_->reason())};
     case Kind::rejected:
       return reasons::error;
     case Kind::timed_out:

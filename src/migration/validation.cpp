@@ -75,13 +75,10 @@ async::Awaitable<SelectedClusters> select_clusters(ValidationReads& reads, const
   auto resolved = co_await reads.resolve_placement(placement);
   if (!resolved) {
     const auto& error = resolved.error();
-    const auto reason = error.is(hubagent::FailureReason::placement_not_found)
-                            ? std::string{reasons::placement_not_found}
-                            : error.reason();
     selected.problem = {
         spec.from,
         {},
-        reason,
+        error.reason(),
         "placement '" + placement + "' cannot be resolved on " + hub_text(spec.from) + ": " + error.message()};
     co_return selected;
   }

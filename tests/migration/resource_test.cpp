@@ -103,9 +103,9 @@ TEST(MigrationStatus, MalformedFieldsAreEmpty) {
   EXPECT_THAT(status.problems, IsEmpty());
 }
 
-// Earlier versions wrote only the message.
-TEST(MigrationStatus, ProblemsOfStepsAreReadInBothForms) {
-  const auto status = read_status(parse(R"({"rollback": {"source": {"reason": "Timeout", "message": "no lease"}},
+// A message by step, as always; earlier versions did not record which ones timed out.
+TEST(MigrationStatus, ProblemsOfStepsAreMessagesWithThoseThatTimedOutBeside) {
+  const auto status = read_status(parse(R"({"rollback": {"source": "no lease", "timedOut": ["source"]},
                                             "cleanup": {"target": "forbidden"}})"));
   ASSERT_THAT(status.problems, SizeIs(2));
   EXPECT_EQ(status.problems[0].activity + "/" + status.problems[0].step, "rollback/source");

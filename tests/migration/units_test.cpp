@@ -183,6 +183,26 @@ TEST(Admission, MigrationsOfOneNameMustNotShareAHub) {
   EXPECT_THAT(obstacles({one, two}), IsEmpty());
 }
 
+// Both are written as Rollbacking before either asks for its clusters, and again after a restart.
+TEST(Admission, OfTwoRollbacksThatShareAClusterOneBeginsAndTheOtherFollows) {
+  Admission admission{10};
+  const auto rolling_back = [](const char* uid, const char* name) {
+    kube::json::object object{{"metadata", {{"name", name}, {"namespace", "ns"}, {"uid", uid}}},
+                              {"spec", {{"from", "hub1"}, {"to", "hub2"}, {"includedManagedClusters", {"b"}}}},
+                              {"status", {{"phase", phases::rollbacking}}}};
+    return Migration{phase::KubeResource{kube::Object{std::move(object)}}};
+  };
+  const auto first = rolling_back("u1", "m1");
+  const auto second = rolling_back("u2", "m2");
+  admission.see(first);
+  admission.see(second);
+  EXPECT_THAT(admission.readmit(first, {"b"}), testing::Optional(HasSubstr("ns/m2, which has cluster b")));
+  EXPECT_EQ(admission.readmit(second, {"b"}), std::nullopt);
+  EXPECT_THAT(admission.readmit(first, {"b"}), testing::Optional(HasSubstr("ns/m2, which has cluster b")));
+  admission.forget("u2");
+  EXPECT_EQ(admission.readmit(first, {"b"}), std::nullopt);
+}
+
 TEST(Admission, TheSecondToClaimAClusterWaitsAgain) {
   Admission admission{10};
   auto first = with_spec(R"({"from": "hub1", "to": "hub2", "includedManagedClustersPlacementRef": "p"})");

@@ -41,7 +41,6 @@ inline constexpr const char* timeout = "Timeout";
 inline constexpr const char* error = "Error";
 inline constexpr const char* hub_invalid = "HubClusterInvalid";
 inline constexpr const char* spec_invalid = "ResourceInvalid";
-inline constexpr const char* placement_not_found = "PlacementNotFound";
 inline constexpr const char* config_map_conflict = "ConfigMapConflict";  // the ledger's name is taken
 
 }  // namespace reasons
