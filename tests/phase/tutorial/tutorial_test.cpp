@@ -147,12 +147,21 @@ TEST(TutorialProgram, BacksUpAgainstASimulatedHub) {
                                "spec: {volumes: [data, logs]}\n");
   kubectl("apply -f " + file.string());
 
+  // Debian's kubectl does not know `wait --for=jsonpath` yet.
+  const auto wait_for_phase = [&](const std::string& phase) {
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    std::string now;
+    while (now != phase && std::chrono::steady_clock::now() < deadline)
+      now = kubectl("get backup nightly -o jsonpath='{.status.phase}'");
+    EXPECT_EQ(now, phase);
+  };
+
   Process program{{PHASE_TUTORIAL_PROGRAM, kubeconfig}};
   program.await_error_text("backup cache synced");
-  kubectl("wait --for=jsonpath='{.status.phase}'=Checking backup/nightly --timeout=60s");
+  wait_for_phase("Checking");
   EXPECT_NE(kubectl("get lease backup-controller -o jsonpath='{.spec.holderIdentity}'"), "");
   kubectl("annotate backup nightly example.com/approved=yes");
-  kubectl("wait --for=jsonpath='{.status.phase}'=Saved backup/nightly --timeout=60s");
+  wait_for_phase("Saved");
   EXPECT_EQ(kubectl("get backup nightly -o jsonpath='{.status.snapshots}'"),
             R"(["snapshot-of-data","snapshot-of-logs"])");
   program.signal(SIGTERM);
