@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hubferry/kube/names.hpp"
+
 namespace hubferry::kube {
 
 namespace {
@@ -23,6 +25,21 @@ Request request_for(Verb verb, const Resource& resource, Key key, std::string su
 }
 
 }  // namespace
+
+bool names_one_object(const Request& request) {
+  const bool good_namespace = !request.resource.namespaced || request.key.ns.empty() || is_path_segment(request.key.ns);
+  // A create is about the collection; its body holds the name.
+  const bool on_collection = request.verb == Verb::create && request.subresource.empty();
+  return good_namespace && (on_collection || is_path_segment(request.key.name));
+}
+
+Error unnamed(const Request& request) {
+  return {ErrorKind::invalid,
+          0,
+          {},
+          "not sent: \"" + to_string(request.key) + "\" does not name one object of " + request.resource.display_name(),
+          std::nullopt};
+}
 
 json::object with_type(const Resource& resource, json::object object) {
   if (!object.contains("apiVersion")) object["apiVersion"] = resource.api_version();

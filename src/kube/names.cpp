@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "hubferry/kube/api.hpp"
-
 namespace hubferry::kube {
 
 namespace {
@@ -58,21 +56,6 @@ bool is_label_value(std::string_view text) {
 
 bool is_path_segment(std::string_view text) {
   return !text.empty() && text != "." && text != ".." && text.find_first_of("/%") == std::string_view::npos;
-}
-
-bool names_one_object(const Request& request) {
-  const bool good_namespace = !request.resource.namespaced || request.key.ns.empty() || is_path_segment(request.key.ns);
-  // A create is about the collection; its body holds the name.
-  const bool on_collection = request.verb == Verb::create && request.subresource.empty();
-  return good_namespace && (on_collection || is_path_segment(request.key.name));
-}
-
-Error unnamed(const Request& request) {
-  return {ErrorKind::invalid,
-          0,
-          {},
-          "not sent: \"" + to_string(request.key) + "\" does not name one object of " + request.resource.display_name(),
-          std::nullopt};
 }
 
 }  // namespace hubferry::kube

@@ -46,6 +46,11 @@ struct Request {
   TimePoint deadline = TimePoint{};                       // zero: the Api's default
 };
 
+/// True unless the request is about one object and does not name it. With an empty name its URL would be that of the
+/// collection: a DELETE would delete all objects. Each kube::Api refuses such a request with unnamed(), before sending.
+[[nodiscard]] bool names_one_object(const Request& request);
+[[nodiscard]] Error unnamed(const Request& request);
+
 /// How fresh a list must be.
 struct ListOptions {
   std::string ns;  // empty: all namespaces

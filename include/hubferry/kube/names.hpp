@@ -21,11 +21,4 @@ namespace hubferry::kube {
 /// The name of one object in a URL's path: not empty, neither "." nor "..", without '/' and '%'.
 [[nodiscard]] bool is_path_segment(std::string_view text);
 
-struct Request;
-struct Error;
-/// True unless the request is about one object and does not name it. With an empty name its URL would be that of the
-/// collection: a DELETE would delete all objects. Each kube::Api refuses such a request with unnamed(), before sending.
-[[nodiscard]] bool names_one_object(const Request& request);
-[[nodiscard]] Error unnamed(const Request& request);
-
 }  // namespace hubferry::kube

@@ -4,7 +4,6 @@
 #include <boost/json/parse.hpp>
 
 #include "hubferry/async/loops.hpp"
-#include "hubferry/kube/names.hpp"
 #include "kube/cache/json_cursor.hpp"
 #include "kube/http/client.hpp"
 #include "kube/http/http_watch.hpp"

@@ -2,7 +2,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 
-#include "hubferry/kube/names.hpp"
 #include "sim/apiserver/core.hpp"
 #include "sim/apiserver/object_validation.hpp"
 #include "sim/apiserver/watch.hpp"
