@@ -77,7 +77,7 @@ TEST_F(HttpRequests, SlowHeadersMeetTheDeadline) {
     session.send("HTTP/1.1 200 OK\r\nX-Slow: ");
     session.wait_until_gone();
   }};
-  options_.request_timeout = 100ms;
+  options_.request_timeout = 300ms;
   auto api = connect(server);
   const auto object = get(*api);
   ASSERT_FALSE(object);

@@ -260,7 +260,7 @@ TEST_F(HttpWatch, DestroyingTheStreamClosesTheConnection) {
 
 TEST_F(HttpWatch, WatchesAreBounded) {
   options_.max_watches = 1;
-  options_.request_timeout = 50ms;
+  options_.request_timeout = 1s;
   auto first = open([](Session& session) {
     session.start_chunked();
     session.wait_until_gone();
