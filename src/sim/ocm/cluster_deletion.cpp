@@ -44,7 +44,10 @@ class Deletion final : public HubController {
     if (space && space->label(ocm::names::cluster_name_label) == name) {
       auto gone = co_await ensure_gone(hub_.api, resources::namespaces, key);
       if (!gone) co_return gone.error();
-      co_return Done{};  // reconciled again when it is deleted
+      // Reconciled again when it is deleted, and with backoff until then: the acceptance, which saw the cluster before
+      // its deletion, may have created the RoleBinding after it was looked for above.
+      co_return kube::Error{
+          kube::ErrorKind::retry_later, 0, {}, "namespace " + name + " is still being deleted", std::nullopt};
     }
     auto removed = co_await kube::remove_finalizer(hub_.api, ocm::managed_clusters, key, cleanup_finalizer);
     if (!removed) co_return removed.error();

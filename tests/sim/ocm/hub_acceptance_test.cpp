@@ -195,6 +195,19 @@ TEST_F(Acceptance, ADeletedClusterStaysUntilItsNamespaceIsEmpty) {
   EXPECT_FALSE(exists(ocm::managed_clusters, {"", "c1"}));
 }
 
+// The controllers of a hub run concurrently: the deletion looked for the RoleBinding before the acceptance created it.
+TEST_F(Acceptance, ADeletedClusterDoesNotStayForARoleBindingThatWasCreatedLate) {
+  server_.faults().on({"create", "rolebindings"}).after(1).times(1).delay(Latency::fixed(2s));
+  create_accepted("c1");
+  ASSERT_FALSE(exists(resources::role_bindings, {"c1", role + ":work"}));
+  server_.faults().on({"get", "namespaces"}).times(1).delay(Latency::fixed(3s));
+  must(api_.remove(ocm::managed_clusters, {"", "c1"}));
+  loop_.run_for(1min);
+  EXPECT_EQ(server_.faults().unused(), "");
+  EXPECT_FALSE(exists(ocm::managed_clusters, {"", "c1"}));
+  EXPECT_FALSE(exists(resources::namespaces, {"", "c1"}));
+}
+
 TEST_F(Acceptance, ADeletedClusterLeavesANamespaceThatIsNotItsOwn) {
   must(api_.create(resources::namespaces, {{"metadata", json::object{{"name", "c1"}}}}));
   create_cluster("c1", {}, {{"finalizers", json::array{"cluster.open-cluster-management.io/api-resource-cleanup"}}});
