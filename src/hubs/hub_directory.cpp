@@ -43,7 +43,10 @@ kube::ClientConfig config_in(const Object& secret) {
   if (encoded.empty()) throw kube::ConfigError(where + " has no key " + kubeconfig_key);
   const auto text = kube::decode_base64(encoded);
   if (!text) throw kube::ConfigError(where + ": the key " + kubeconfig_key + " is not base64");
-  return kube::parse_kubeconfig(*text, where, std::nullopt);
+  auto config = kube::parse_kubeconfig(*text, where, std::nullopt);
+  if (!config.server.starts_with("https://"))
+    throw kube::ConfigError(where + ": the server is not https: credentials would be sent in clear text");
+  return config;
 }
 
 }  // namespace

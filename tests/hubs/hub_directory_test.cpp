@@ -178,6 +178,19 @@ TEST_F(HubDirectoryTest, AnInvalidKubeconfigIsReportedWithoutItsContent) {
   world_.run(test());
 }
 
+TEST_F(HubDirectoryTest, AHubWithoutHttpsIsRefused) {
+  auto test = [&]() -> Awaitable<> {
+    auto config = world_.world().admin_config("hub1");
+    config.server = "http://hub1.example:6443";
+    config.ca_pem.clear();
+    co_await put_secret("hub1", kube::to_kubeconfig(config));
+    auto refused = directory_.connection("hub1");
+    CO_ASSERT_TRUE(!refused);
+    EXPECT_THAT(refused.error().message(), HasSubstr("is not https"));
+  };
+  world_.run(test());
+}
+
 // A rotated credential must not fail a running operation: it is restarted on the new connection.
 TEST_F(HubDirectoryTest, ARunningOperationSurvivesAChangeOfTheSecret) {
   auto test = [&]() -> Awaitable<> {

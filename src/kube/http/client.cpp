@@ -51,6 +51,10 @@ Client::Client(ClientConfig config, HttpApiOptions options, async::Executor loop
       watches_(env_.clock, options_.max_watches, options_.idle_connection) {
   const ClientCertificate certificate = certificate_.value_or(ClientCertificate{});
   if (url_.tls) tls_ = std::make_shared<TlsContext>(config_, url_, certificate.certificate_pem, certificate.key_pem);
+  metrics_.verifies_tls(!url_.tls || tls_->verifies());
+  if (url_.tls && !tls_->verifies())
+    env_.log.warn("server certificate is not verified: the kubeconfig has insecure-skip-tls-verify",
+                  {{"server", url_.authority()}});
   if (options_.user_agent.empty()) options_.user_agent = "hubferry";
   fixed_headers_ = " HTTP/1.1\r\nHost: " + url_.authority() + "\r\nUser-Agent: " + options_.user_agent +
                    "\r\nAccept: application/json\r\n";

@@ -52,7 +52,12 @@ ClientMetrics::ClientMetrics(obs::Metrics& metrics, std::string host)
                             .counter_family("hubferry_client_skipped_objects_total",
                                             "Objects left out of lists and watches because they cannot be decoded.",
                                             {"host"}, max_series)
-                            .with({host_})) {
+                            .with({host_})),
+      unverified_tls_(&metrics
+                           .gauge_family("hubferry_client_unverified_tls",
+                                         "1 for a server whose certificate is not verified, by host.", {"host"},
+                                         max_series)
+                           .with({host_})) {
   // So that the series exists before the first retry.
   retries_.with({code_text(0), "GET", host_});
 }
@@ -86,6 +91,10 @@ void ClientMetrics::rate_limited(std::string_view verb, async::Duration waited) 
 
 void ClientMetrics::lookup(async::Duration took) {
   lookups_->observe(in_seconds(took));
+}
+
+void ClientMetrics::verifies_tls(bool verifies) {
+  unverified_tls_->set(verifies ? 0 : 1);
 }
 
 void ClientMetrics::skipped_object() {

@@ -22,6 +22,8 @@ class ClientMetrics {
   void rate_limited(std::string_view verb, async::Duration waited);
   void lookup(async::Duration took);
   void skipped_object();
+  /// Whether the server's certificate is verified.
+  void verifies_tls(bool verifies);
 
  private:
   struct OfVerb {
@@ -40,6 +42,7 @@ class ClientMetrics {
   obs::Family<obs::Histogram>& rate_limiter_;
   obs::Histogram* lookups_;
   obs::Counter* skipped_objects_;
+  obs::Gauge* unverified_tls_;
   // The series in use, so that a request need not look them up in the families. The keys are literals.
   std::map<std::string_view, OfVerb> verbs_;
   std::map<std::pair<int, std::string_view>, obs::Counter*> counted_;

@@ -151,6 +151,8 @@ TEST_F(HttpTls, WithoutVerificationAnyCertificateIsAccepted) {
   auto api = connect(server, config);
   const auto object = get(*api);
   EXPECT_TRUE(object) << object.error();
+  EXPECT_THAT(metrics_.text(),
+              HasSubstr("hubferry_client_unverified_tls{host=\"127.0.0.1:" + std::to_string(server.port()) + "\"} 1"));
 }
 
 TEST_F(HttpTls, AResetInTheHandshakeIsTriedAgain) {
