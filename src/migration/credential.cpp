@@ -13,7 +13,9 @@ namespace {
 constexpr const char* addon_name = "managed-serviceaccount";
 constexpr const char* owner_label = "owner";
 constexpr const char* owner_value = "managedclustermigration";
-constexpr const char* token_secret_label = "authentication.open-cluster-management.io/is-managed-serviceaccount";
+/// Of the ServiceAccounts that we create on the target. A namespace with no other accounts, so that the permission to
+/// issue tokens there is no permission to become anyone else.
+constexpr const char* bootstrap_namespace = "hubferry-bootstrap";
 
 /// Where the ManagedServiceAccount and its token Secret are.
 kube::Key account_key(const Migration& migration) {
@@ -107,8 +109,7 @@ Awaitable<OperationResult<Credential>> choose_credential(Step& step) {
                            {**addon_namespace, std::string{step.migration.object.name()}}};
     step.log().info("target hub runs no managed-serviceaccount add-on, requesting a token directly");
   }
-  co_return Credential{Credential::service_account,
-                       {ocm::names::addon_namespace, step.migration.ref().bootstrap_secret()}};
+  co_return Credential{Credential::service_account, {bootstrap_namespace, step.migration.ref().bootstrap_secret()}};
 }
 
 Awaitable<OperationResult<>> create_credential(Step& step, Credential credential) {
@@ -147,22 +148,15 @@ Awaitable<OperationResult<>> delete_credential(Step& step, Credential credential
   const auto key = account_key(step.migration);
   auto account = co_await step->global.get(ocm::managed_service_accounts, key);
   if (!account && account.error().kind != kube::ErrorKind::not_found) co_return OperationError{account.error()};
-  if (account && !is_ours(*account, step.migration)) co_return OperationResult<>{};
-  if (account) {
-    kube::Request removal;
-    removal.verb = kube::Verb::remove;
-    removal.resource = ocm::managed_service_accounts;
-    removal.key = key;
-    removal.propagation = kube::Propagation::background;
-    removal.precondition_uid = account->uid();
-    auto removed = co_await step->global.call(removal);
-    if (!removed && removed.error().kind != kube::ErrorKind::not_found) co_return OperationError{removed.error()};
-  }
-  // Its token as well: the add-on that created it may be gone, and it would be accepted until it expires.
-  auto secret = co_await step->global.get(kube::resources::secrets, key);
-  if (!secret && secret.error().kind != kube::ErrorKind::not_found) co_return OperationError{secret.error()};
-  if (!secret || secret->label(token_secret_label).empty()) co_return OperationResult<>{};
-  auto removed = co_await step->global.remove(kube::resources::secrets, key);
+  if (!account || !is_ours(*account, step.migration)) co_return OperationResult<>{};
+  // Its token goes with it: the ManagedServiceAccount owns the Secret.
+  kube::Request removal;
+  removal.verb = kube::Verb::remove;
+  removal.resource = ocm::managed_service_accounts;
+  removal.key = key;
+  removal.propagation = kube::Propagation::background;
+  removal.precondition_uid = account->uid();
+  auto removed = co_await step->global.call(removal);
   if (!removed && removed.error().kind != kube::ErrorKind::not_found) co_return OperationError{removed.error()};
   co_return OperationResult<>{};
 }

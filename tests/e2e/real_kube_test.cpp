@@ -137,12 +137,24 @@ class RealKubeTest : public testing::Test {
   /// From here on the manager may do what manifests/ says, and no more. Returns its kubeconfig for the global hub.
   std::string restrict_manager() {
     for (const auto* hub : {"hub1", "hub2"}) {
-      const auto config =
-          kubeconfig_of(hub, {"hub-rbac/account.yaml", "hub-rbac/source.yaml", "hub-rbac/target.yaml"}, "hubferry-hub");
+      const auto config = kubeconfig_of(hub,
+                                        {"hub-rbac/account.yaml", "hub-rbac/source.yaml", "hub-rbac/target.yaml",
+                                         "hub-rbac/clusters.yaml", "hub-rbac/approval/role.yaml"},
+                                        "hubferry-hub");
+      // Each cluster by name, on either side; a namespace that is missing on the target has to be created.
+      const bool is_source = hub == std::string_view{"hub1"};
+      for (int index = 1; index <= cluster_count; ++index) {
+        if (!is_source) kubectl(hub, "create namespace " + cluster_name(index));
+        kubectl(hub, "create rolebinding hubferry -n " + cluster_name(index) + " --clusterrole hubferry-" +
+                         (is_source ? "source" : "target") + "-cluster --serviceaccount hubferry-system:hubferry-hub");
+      }
       kubectl("global", "patch secret hub-kubeconfig -n " + std::string{hub} +
                             " --type=merge -p '{\"data\":{\"kubeconfig\":\"" + kube::encode_base64(config) + "\"}}'");
     }
     const auto file = folder_ + "/manager.kubeconfig";
+    kubectl("global",
+            "create rolebinding hubferry-ledger -n default --clusterrole hubferry-ledger "
+            "--serviceaccount hubferry-system:hubferry");
     std::ofstream{file} << kubeconfig_of(
         "global", {"base/namespace.yaml", "base/service-account.yaml", "base/cluster-role.yaml", "base/role.yaml"},
         "hubferry");

@@ -46,12 +46,29 @@ std::set<std::string> granted_by(const std::vector<Manifest>& manifests, const s
 const sim::User manager{"system:serviceaccount:hubferry-system:hubferry", {"system:serviceaccounts"}, ""};
 const sim::User on_hub{"system:serviceaccount:hubferry-system:hubferry-hub", {"system:serviceaccounts"}, ""};
 
+/// How an administrator of a hub grants the permissions in the clusters' namespaces.
+enum class Grant { by_namespace, all_clusters };
+
 /// A world in which the manager is who the manifests say it is.
 class RightsTest : public testing::Test {
  protected:
-  RightsTest() : world_(options()) {
+  explicit RightsTest(Grant grant = Grant::by_namespace, sim::WorldOptions given = options())
+      : world_(std::move(given)) {
     install("global", flattened(manifests_directory() / "base"));
-    for (const auto* hub : {"hub1", "hub2"}) install(hub, flattened(manifests_directory() / "hub-rbac"));
+    bind("global", "default", "hubferry-ledger", "hubferry");
+    for (const auto* hub : {"hub1", "hub2"}) {
+      must(world_.api(hub).create(kube::resources::namespaces, named("multicluster-engine")));
+      install(hub, flattened(manifests_directory() / "hub-rbac"));
+      install(hub, flattened(manifests_directory() / "hub-rbac" / "approval"));
+      if (grant == Grant::all_clusters) install(hub, flattened(manifests_directory() / "hub-rbac" / "all-clusters"));
+    }
+    if (grant == Grant::by_namespace)
+      for (const auto& cluster : clusters(1, 12)) {
+        const std::string name{cluster.as_string()};
+        must(world_.api("hub2").create(kube::resources::namespaces, named(name)));
+        bind("hub1", name, "hubferry-source-cluster", "hubferry-hub");
+        bind("hub2", name, "hubferry-target-cluster", "hubferry-hub");
+      }
     world_.run(world_.world().wait_settled());
     for (const auto* server : {"global", "hub1", "hub2"}) world_.server(server).forget_requests();
     global_ = world_.global().api_as(manager);
@@ -59,8 +76,28 @@ class RightsTest : public testing::Test {
 
   static sim::WorldOptions options() {
     sim::WorldOptions options;
-    options.clusters = 40;
+    options.clusters = 12;
     return options;
+  }
+
+  static json::object named(const std::string& name, const std::string& ns = {}) {
+    json::object metadata{{"name", name}};
+    if (!ns.empty()) metadata["namespace"] = ns;
+    return {{"metadata", std::move(metadata)}};
+  }
+  template <typename Operation>
+  void must(Operation operation) {
+    auto made = world_.run(std::move(operation));
+    EXPECT_TRUE(made || made.error().kind == kube::ErrorKind::already_exists) << made.error();
+  }
+  /// kubectl create rolebinding
+  void bind(const std::string& server, const std::string& ns, const std::string& role, const std::string& account) {
+    auto binding = named(role, ns);
+    binding["roleRef"] =
+        json::object{{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "ClusterRole"}, {"name", role}};
+    binding["subjects"] =
+        json::array{json::object{{"kind", "ServiceAccount"}, {"name", account}, {"namespace", "hubferry-system"}}};
+    must(world_.api(server).create(kube::resources::role_bindings, binding));
   }
 
   /// Namespaces, accounts, roles and bindings; the rest is no matter of rights.
@@ -136,20 +173,47 @@ class RightsTest : public testing::Test {
     return names;
   }
 
+  void migrate_and_roll_back() {
+    migrate("there", {{"includedManagedClusters", clusters(1, 8)}});
+    run_manager_until("there", "Completed");
+    EXPECT_THAT(refused(), IsEmpty());
+
+    world_.server("hub2").faults().on({.verb = "create", .resource = "certificatesigningrequests"}).always().fail(422);
+    migrate("and-back", {{"includedManagedClusters", clusters(9, 12)},
+                         {"supportedConfigs", json::object{{"stageTimeout", "5m"}}}});
+    run_manager_until("and-back", "Failed");
+    EXPECT_THAT(refused(), IsEmpty());
+  }
+
   sim::VirtualWorld world_;
   std::unique_ptr<kube::Api> global_;
 };
 
-TEST_F(RightsTest, AreSufficientForAMigrationAndARollback) {
-  migrate("there", {{"includedManagedClusters", clusters(1, 30)}});
-  run_manager_until("there", "Completed");
-  EXPECT_THAT(refused(), IsEmpty());
+class RightsOnAllClusters : public RightsTest {
+ protected:
+  RightsOnAllClusters() : RightsTest(Grant::all_clusters) {}
+};
 
-  world_.server("hub2").faults().on({.verb = "create", .resource = "certificatesigningrequests"}).always().fail(422);
-  migrate("and-back",
-          {{"includedManagedClusters", clusters(31, 40)}, {"supportedConfigs", json::object{{"stageTimeout", "5m"}}}});
-  run_manager_until("and-back", "Failed");
-  EXPECT_THAT(refused(), IsEmpty());
+class RightsWithoutManagedServiceAccounts : public RightsTest {
+ protected:
+  RightsWithoutManagedServiceAccounts() : RightsTest(Grant::by_namespace, plain()) {}
+  static sim::WorldOptions plain() {
+    auto plain = options();
+    plain.managed_service_accounts = false;
+    return plain;
+  }
+};
+
+TEST_F(RightsOnAllClusters, AreSufficientForAMigrationAndARollback) {
+  migrate_and_roll_back();
+}
+
+TEST_F(RightsWithoutManagedServiceAccounts, AreSufficientForAMigrationAndARollback) {
+  migrate_and_roll_back();
+}
+
+TEST_F(RightsTest, AreSufficientForAMigrationAndARollback) {
+  migrate_and_roll_back();
 
   // Which of them nobody needed here. Not a failure: they are for what this test does not play, such as other makes of
   // hubs, conflicts, and objects that were gone or there already.

@@ -306,6 +306,9 @@ class CredentialTest : public MigrationTest {
     json::object secret{
         {"metadata", json::object{{"name", "m1"}, {"namespace", "hub2"}, {"labels", std::move(labels)}}},
         {"stringData", json::object{{"token", token}, {"ca.crt", ""}}}};
+    // As the add-on does it: who deletes the account need not delete Secrets.
+    const auto account = *global.object(ocm::managed_service_accounts, {"hub2", "m1"});
+    EXPECT_TRUE(kube::set_owner(secret, ocm::managed_service_accounts, account));
     auto created = co_await global.api().create(kube::resources::secrets, secret);
     EXPECT_TRUE(created) << created.error();
   }
