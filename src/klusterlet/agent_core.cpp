@@ -83,7 +83,10 @@ AgentView AgentCore::view() const {
     view.hub = selected->config.server;
     view.bootstrap = selected->bootstrap.name;
   }
-  if (validity) view.certificate_expires = validity->until;
+  if (validity) {
+    view.certificate_expires = validity->until;
+    view.certificate_rotates = first_rotation_check(*validity);
+  }
   view.available = available;
   view.problem = problem;
   return view;
@@ -100,6 +103,10 @@ void AgentCore::view_changed() {
 
 void AgentCore::set_secret(HubSecret loaded) {
   validity = validity_of(read_certificates(loaded.certificate));
+  if (validity && (!secret || secret->certificate != loaded.certificate))
+    env.log.info("client certificate in use", {{"valid_from", async::format_time(validity->from)},
+                                               {"valid_until", async::format_time(validity->until)},
+                                               {"rotation_due", async::format_time(first_rotation_check(*validity))}});
   secret = std::move(loaded);
 }
 

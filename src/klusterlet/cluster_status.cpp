@@ -1,5 +1,6 @@
 #include <boost/json/object.hpp>
 
+#include "hubferry/klusterlet/cluster_facts.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "klusterlet/session.hpp"
@@ -67,6 +68,15 @@ Awaitable<> Session::probe_spoke() {
   }
 }
 
+Awaitable<> Session::watch_facts() {
+  auto& facts = *agent_.options.facts;
+  while (true) {
+    const auto seen = facts.version();
+    co_await facts.wait_for_change(seen);
+    status_changed_.notify();
+  }
+}
+
 /// A cluster whose heartbeats do not arrive is not available: the hub would revert the condition, and both would write
 /// without end. So Available is reported only after a heartbeat has succeeded, and if the hub reverted it meanwhile,
 /// again only after a further one.
@@ -81,6 +91,7 @@ bool Session::is_status_due() const {
   // If the hub finds our clock out of sync it gets no status from us: its timestamps would be misleading.
   if (!is_accepted() || is_clock_off(*cluster_)) return false;
   if (certificate_condition_ || differs(*cluster_, joined_condition())) return true;
+  if (agent_.options.facts != nullptr && agent_.options.facts->version() != written_facts_) return true;
   const auto available = availability_to_report();
   if (available && differs(*cluster_, available_condition(*available, {}))) return true;
   return health_.healthy && !health_.kubernetes_version.empty() && health_.kubernetes_version != written_version_;
@@ -95,6 +106,7 @@ bool Session::put_status(object& cluster) const {
   if (const auto available = availability_to_report())
     changed = kube::set_condition(status, available_condition(*available, health_.message), now) || changed;
   if (certificate_condition_) changed = kube::set_condition(status, *certificate_condition_, now) || changed;
+  if (agent_.options.facts != nullptr) changed = agent_.options.facts->facts().put_into(status) || changed;
   return put_version(status, health_.kubernetes_version) || changed;
 }
 
@@ -109,6 +121,7 @@ Awaitable<> Session::write_status() {
     }
     const auto certificate = certificate_condition_;
     const auto version = health_.kubernetes_version;
+    const auto facts = agent_.options.facts == nullptr ? 0 : agent_.options.facts->version();
     const auto available = availability_to_report();
     const kube::Mutation mutate = [this](object& cluster) { return put_status(cluster); };
     kube::EditOptions options;
@@ -122,6 +135,7 @@ Awaitable<> Session::write_status() {
     if (certificate_condition_ && certificate && certificate_condition_->message == certificate->message)
       certificate_condition_.reset();
     written_version_ = version;
+    written_facts_ = facts;
     if (available) {
       reported_availability_ = available;
       beats_when_reported_ = beats_;

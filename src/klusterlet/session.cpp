@@ -54,6 +54,7 @@ Awaitable<std::optional<Leave>> Session::run() {
     scope.spawn(rotate());
     scope.spawn(watch_connection());
     if (agent_.options.probe) scope.spawn(probe_spoke());
+    if (agent_.options.facts != nullptr) scope.spawn(watch_facts());
     if (agent_.store.takes_bootstraps()) scope.spawn(watch_work());
     if (recorder_) scope.spawn(recorder_->run());
     co_return;

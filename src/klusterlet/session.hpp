@@ -48,6 +48,7 @@ class Session {
 
   // cluster_status.cpp
   Awaitable<> probe_spoke();
+  Awaitable<> watch_facts();
   Awaitable<> write_status();
   [[nodiscard]] bool is_status_due() const;
   [[nodiscard]] std::optional<bool> availability_to_report() const;
@@ -79,6 +80,7 @@ class Session {
   SpokeHealth health_;
   std::optional<kube::Condition> certificate_condition_;  // to be written
   std::string written_version_;                           // of Kubernetes, as reported to the hub
+  std::uint64_t written_facts_ = 0;                       // version of the facts that were reported to the hub
 };
 
 /// The bootstrap kubeconfigs in the ManifestWork `<cluster>-klusterlet`, by which a hub sends an agent its list of

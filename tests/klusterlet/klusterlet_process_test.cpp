@@ -156,6 +156,23 @@ class KlusterletProcessTest : public testing::Test {
     return false;
   }
 
+  /// Hubs and credential as an operator keeps them: Secrets of the managed cluster, named by its Klusterlet.
+  void set_up_own_cluster(HubProcess& own) {
+    loop_.run(own.create(kube::resources::namespaces, {{"metadata", json::object{{"name", ns}}}}));
+    for (const auto* name : {"bootstrap1", "bootstrap2"})
+      loop_.run(own.create(kube::resources::secrets,
+                           {{"metadata", json::object{{"name", name}, {"namespace", ns}}},
+                            {"stringData", json::object{{"kubeconfig", content_of(directory_.file(name))}}}}));
+    loop_.run(own.create(ocm::klusterlets, json::parse(R"({"metadata": {"name": "klusterlet"},
+    "spec": {"clusterName": "one", "registrationConfiguration": {
+        "featureGates": [{"feature": "MultipleHubs", "mode": "Enable"}],
+        "bootstrapKubeConfigs": {"type": "LocalSecrets", "localSecretsConfig": {"hubConnectionTimeoutSeconds": 180,
+          "kubeConfigSecrets": [{"name": "bootstrap1"}, {"name": "bootstrap2"}]}}}}})")
+                                               .as_object()));
+    for (auto* hub : {hub1_.get(), hub2_.get()}) loop_.run(hub->add_cluster("one"));
+  }
+
+  const std::string ns = "open-cluster-management-agent";
   RealLoop loop_;
   async::RealClock clock_;
   async::Random random_{1};
@@ -248,20 +265,8 @@ TEST_F(KlusterletProcessTest, ASecondAgentInTheSameDirectoryIsRejected) {
 
 // Hubs and credential are where an operator keeps them: in Secrets of the managed cluster, named by its Klusterlet.
 TEST_F(KlusterletProcessTest, AKlusterletOnTheOwnClusterConfiguresTheAgent) {
-  const std::string ns = "open-cluster-management-agent";
   HubProcess own{"own", directory_.path(), env_, loop_.executor()};
-  loop_.run(own.create(kube::resources::namespaces, {{"metadata", json::object{{"name", ns}}}}));
-  for (const auto* name : {"bootstrap1", "bootstrap2"})
-    loop_.run(own.create(kube::resources::secrets,
-                         {{"metadata", json::object{{"name", name}, {"namespace", ns}}},
-                          {"stringData", json::object{{"kubeconfig", content_of(directory_.file(name))}}}}));
-  loop_.run(own.create(ocm::klusterlets, json::parse(R"({"metadata": {"name": "klusterlet"},
-    "spec": {"clusterName": "one", "registrationConfiguration": {
-      "featureGates": [{"feature": "MultipleHubs", "mode": "Enable"}],
-      "bootstrapKubeConfigs": {"type": "LocalSecrets", "localSecretsConfig": {"hubConnectionTimeoutSeconds": 180,
-        "kubeConfigSecrets": [{"name": "bootstrap1"}, {"name": "bootstrap2"}]}}}}})")
-                                             .as_object()));
-  for (auto* hub : {hub1_.get(), hub2_.get()}) loop_.run(hub->add_cluster("one"));
+  set_up_own_cluster(own);
   Process agent{{hubferry_binary(), "klusterlet", "--kubeconfig", directory_.file("own.kubeconfig"),
                  "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"}};
   ASSERT_TRUE(eventually([&] { return loop_.run(hub1_->is_available("one")); })) << agent.err();
@@ -281,6 +286,42 @@ TEST_F(KlusterletProcessTest, AKlusterletOnTheOwnClusterConfiguresTheAgent) {
   agent.signal(SIGTERM);
   EXPECT_EQ(agent.wait(), 0);
   EXPECT_THAT(agent.err(), testing::Not(HasSubstr("PRIVATE KEY")));
+}
+
+// Both would register, each with an identity of its own, and overwrite the one Secret for ever.
+TEST_F(KlusterletProcessTest, OfTwoReplicasOneIsTheAgentAndTheOtherTakesOverItsIdentity) {
+  HubProcess own{"own", directory_.path(), env_, loop_.executor()};
+  set_up_own_cluster(own);
+  const std::vector<std::string> command{hubferry_binary(),
+                                         "klusterlet",
+                                         "--kubeconfig",
+                                         directory_.file("own.kubeconfig"),
+                                         "--leader-elect-retry-period=1s",
+                                         "--metrics-bind-address=127.0.0.1:0",
+                                         "--health-probe-bind-address=127.0.0.1:0"};
+  Process first{command};
+  ASSERT_TRUE(eventually([&] { return loop_.run(hub1_->is_available("one")); })) << first.err();
+  Process second{command};
+  second.await_error_text("leader");
+  const auto requests = [&] {
+    return loop_.run(hub1_->api().list_all(kube::resources::certificate_signing_requests, {})).value().size();
+  };
+  const auto agent_name = [&] {
+    auto secret = loop_.run(own.api().get(kube::resources::secrets, {ns, ocm::names::hub_kubeconfig_secret}));
+    return std::string{secret.value().string_at({"data", "agent-name"})};
+  };
+  const auto name = agent_name();
+  loop_.run(clock_.sleep_for(3s));
+  EXPECT_EQ(requests(), 1U);
+  EXPECT_THAT(second.err(), testing::Not(HasSubstr("agent starting")));
+
+  first.signal(SIGTERM);
+  EXPECT_EQ(first.wait(), 0);
+  second.await_error_text("HubClientConfigReady");
+  EXPECT_EQ(agent_name(), name);
+  EXPECT_EQ(requests(), 1U) << "the certificate in the Secret is still good";
+  second.signal(SIGTERM);
+  EXPECT_EQ(second.wait(), 0);
 }
 
 struct BadInput {
@@ -318,6 +359,7 @@ TEST(KlusterletCommandTest, BadInputIsNamedAndNothingIsLeftBehind) {
       {files("plain", "plain"), 1, "the credential would be sent in clear text"},
       {{"--cluster-annotations", "example.com/a=b"}, 2, "agent.open-cluster-management.io"},
       {{"--cluster-annotations", "agent.open-cluster-management.io/a"}, 2, "NAME=VALUE"},
+      {{"--leader-elect-retry-period", "200s"}, 2, "leader election: "},
       {{"--klusterlet-name", "My Klusterlet"}, 2, "--klusterlet-name: 'My Klusterlet' is not a valid name"},
       {{"--kubeconfig", path("nowhere"), "--metrics-bind-address=0", "--health-probe-bind-address=0"},
        1,

@@ -18,6 +18,8 @@ struct Transition;
 
 namespace hubferry::klusterlet {
 
+class ClusterFactsWatch;
+
 /// Health of the agent's own cluster.
 struct SpokeHealth {
   bool healthy = true;
@@ -35,8 +37,9 @@ struct AgentView {
   std::string hub;        // server of the selected hub; empty: none yet
   std::string bootstrap;  // name of its bootstrap kubeconfig
   std::optional<WallTime> certificate_expires;
-  bool available = false;  // reported to this hub since we joined it
-  std::string problem;     // why no hub could be selected; empty: one was
+  std::optional<WallTime> certificate_rotates;  // when its renewal begins, at the earliest
+  bool available = false;                       // reported to this hub since we joined it
+  std::string problem;                          // why no hub could be selected; empty: one was
 };
 
 struct AgentOptions {
@@ -60,6 +63,8 @@ struct AgentOptions {
   bool allow_plain_http = false;
   /// Absent: always healthy.
   SpokeProbe probe;
+  /// Claims and resources of the own cluster, to be reported to the hub; it outlives the agent. Null: none are.
+  ClusterFactsWatch* facts = nullptr;
   /// Called on the agent's loop after each change of what view() shows. Must not throw.
   std::function<void(const AgentView&)> on_change;
   /// Called on the agent's loop after each transition of its phase machine. Must not throw.

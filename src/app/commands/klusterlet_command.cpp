@@ -70,14 +70,23 @@ Awaitable<> run_agent(AgentProcess& process, klusterlet::LocalStore& store, std:
   options.cluster_name = first_of({options.cluster_name, stored_cluster, known.cluster_name, random.uuid()});
   options.agent_name = first_of({options.agent_name, known.agent_name, random.suffix()});
   options.on_change = [&process](const klusterlet::AgentView& view) { process.display.show(view); };
-  if (process.own_cluster != nullptr) options.probe = klusterlet::probe_of(process.own_cluster);
+  std::optional<klusterlet::ClusterFactsWatch> facts;
+  if (process.own_cluster != nullptr) {
+    options.probe = klusterlet::probe_of(process.own_cluster);
+    facts.emplace(*process.own_cluster, process.options.facts_options(), process.env);
+    options.facts = &*facts;
+  }
   const klusterlet::Connect connect = [&process](const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
     return kube::make_http_api(config, client_options(config.server), process.loop, process.env);
   };
   process.env.log.info("agent starting", {{"cluster", options.cluster_name}, {"agent", options.agent_name}});
   klusterlet::Agent agent{std::move(options), store, connect, process.env};
   process.display.started();
-  co_await agent.run();
+  auto all = [&](async::TaskScope& scope) -> Awaitable<> {
+    if (facts) scope.spawn(facts->run());
+    co_await agent.run();
+  };
+  co_await async::with_scope(all);
 }
 
 /// Logs each invalid bootstrap kubeconfig; throws if none is valid.
@@ -122,6 +131,24 @@ Awaitable<> work_with_klusterlet(AgentProcess& process) {
   co_await async::with_scope(all);
 }
 
+/// One of several replicas works: two would overwrite each other's credential in the one Secret that both use.
+Awaitable<> stand_by_and_work(AgentProcess& process, async::Executor loop) {
+  auto election = process.options.election_options();
+  election.identity = host_name() + "_" + process.env.random.uuid();
+  // A client of its own: a renewal must not wait behind other requests.
+  const auto api = kube::make_http_api(kube::find_config(process.options.kubeconfig), client_options("own"),
+                                       std::move(loop), process.env);
+  async::Backoff backoff{{}, process.env.clock, process.env.random};
+  while (!co_await api->get_path("/version")) {
+    process.env.log.warn("cannot reach this cluster's API server, retrying");
+    co_await backoff.pause();
+  }
+  process.display.started();
+  kube::LeaderElector elector{*api, std::move(election), process.env};
+  auto lead = [&process](kube::LeaderEpoch) { return work_with_klusterlet(process); };
+  co_await elector.run(lead);
+}
+
 Awaitable<> run_process(const KlusterletOptions& options, Observability& observability, kube::Env env) {
   async::LoopPool loops{1};
   AgentDisplay display{observability.metrics(), observability.health(), env.clock};
@@ -131,6 +158,8 @@ Awaitable<> run_process(const KlusterletOptions& options, Observability& observa
         kube::make_http_api(kube::find_config(options.kubeconfig), client_options("own"), process.loop, env);
   if (options.from_files())
     co_await work_with_files(process);
+  else if (options.leader_elect)
+    co_await stand_by_and_work(process, loops.next());
   else
     co_await work_with_klusterlet(process);
 }
@@ -149,6 +178,8 @@ AgentDisplay::AgentDisplay(obs::Metrics& metrics, obs::Health& health, async::Cl
           metrics.gauge_family("hubferry_klusterlet_hub_info", "1 for the hub that the agent has joined.", {"server"})),
       expiry_(metrics.gauge("hubferry_klusterlet_certificate_expiry_timestamp_seconds",
                             "Expiry time of the client certificate for the current hub.")),
+      rotation_(metrics.gauge("hubferry_klusterlet_certificate_rotation_timestamp_seconds",
+                              "Time from which the client certificate for the current hub is renewed.")),
       expires_(std::make_shared<std::atomic<async::WallTime>>(async::WallTime::max())) {
   health.add_liveness("certificate", [expires = expires_, &clock]() -> std::optional<std::string> {
     if (clock.wall_now() < expires->load()) return std::nullopt;
@@ -164,6 +195,7 @@ void AgentDisplay::show(const klusterlet::AgentView& view) {
   if (joined) hubs_.with({hub_}).set(1);
   if (!view.certificate_expires) return;
   expiry_.set(seconds_since_1970(*view.certificate_expires));
+  if (view.certificate_rotates) rotation_.set(seconds_since_1970(*view.certificate_rotates));
   *expires_ = *view.certificate_expires;
 }
 

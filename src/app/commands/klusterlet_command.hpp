@@ -11,6 +11,8 @@
 #include "app/service/service.hpp"
 #include "hubferry/async/clock.hpp"
 #include "hubferry/klusterlet/agent.hpp"
+#include "hubferry/klusterlet/cluster_facts.hpp"
+#include "hubferry/kube/leader_election.hpp"
 #include "hubferry/obs/health.hpp"
 #include "hubferry/obs/metrics.hpp"
 
@@ -31,6 +33,15 @@ struct KlusterletOptions {
   std::vector<std::string> external_server_urls;
   std::map<std::string, std::string> cluster_annotations;
   bool multiple_hubs = true;
+  bool leader_elect = true;  // among the replicas that follow one Klusterlet
+  std::string lease_name = "klusterlet-agent-lock";
+  // Long ones, as Open Cluster Management has them: the API server of a single node may be away for a minute, and the
+  // agent must live to report that. A replica that stops in order releases the Lease.
+  async::Duration lease_duration = std::chrono::seconds{137};
+  async::Duration renew_deadline = std::chrono::seconds{107};
+  async::Duration retry_period = std::chrono::seconds{10};
+  int most_custom_claims = 20;
+  std::vector<std::string> reserved_claim_suffixes;
   async::Duration shutdown_grace_period = std::chrono::seconds(10);
   LogFlags log;
   ServingFlags serving;
@@ -44,6 +55,9 @@ struct KlusterletOptions {
   [[nodiscard]] bool from_files() const { return !bootstrap_kubeconfigs.empty() || !hub_kubeconfig_dir.empty(); }
   /// The caller fills in empty names.
   [[nodiscard]] klusterlet::AgentOptions agent_options() const;
+  [[nodiscard]] klusterlet::ClusterFactsOptions facts_options() const;
+  /// The caller fills in the identity.
+  [[nodiscard]] kube::LeaderElectionOptions election_options() const;
 };
 
 /// Metrics and health of the agent in `hubferry klusterlet`.
@@ -52,14 +66,15 @@ class AgentDisplay {
  public:
   AgentDisplay(obs::Metrics& metrics, obs::Health& health, async::Clock& clock);
 
-  /// The agent has read its settings and its identity, and is ready. Readiness does not depend on a reachable hub: a
-  /// rollout must not stop because a hub is down.
+  /// The agent has read its settings and its identity, or stands by for the one that has, and is ready. Readiness does
+  /// not depend on a reachable hub: a rollout must not stop because a hub is down.
   void started() { started_.pass(); }
   void show(const klusterlet::AgentView& view);
 
  private:
   obs::Family<obs::Gauge>& hubs_;
   obs::Gauge& expiry_;
+  obs::Gauge& rotation_;
   obs::CheckState started_{"the agent has not started yet"};
   std::shared_ptr<std::atomic<async::WallTime>> expires_;  // read by the health server's thread
   std::string hub_;

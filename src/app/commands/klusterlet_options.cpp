@@ -129,6 +129,17 @@ Flag agent_flag(std::string& target) {
           .short_name = ""};
 }
 
+Flag suffixes_flag(std::vector<std::string>& target) {
+  return {.name = "reserved-cluster-claim-suffixes",
+          .placeholder = "SUFFIXES",
+          .help =
+              "Comma-separated suffixes. ClusterClaims whose names end so are reported like the reserved ones: first, "
+              "and without a limit.",
+          .default_text = "",
+          .apply = [&target](const std::string& text) { target = parse_list(text); },
+          .short_name = ""};
+}
+
 }  // namespace
 
 void KlusterletOptions::add_to(Command& command) {
@@ -153,6 +164,21 @@ void KlusterletOptions::add_to(Command& command) {
                        "Interval between checks of this cluster's health.");
   command.add(urls_flag(external_server_urls));
   command.add(annotations_flag(cluster_annotations));
+  command.add_integer(most_custom_claims, "max-custom-cluster-claims", 0, 1000,
+                      "How many ClusterClaims of this cluster are reported to the hub, besides the reserved ones.");
+  command.add(suffixes_flag(reserved_claim_suffixes));
+  command.add_switch(leader_elect, "leader-elect",
+                     "If the hubs are read from a Klusterlet: only one of several replicas is the agent, the others "
+                     "stand by. Without it, run one replica.");
+  command.add(object_name_flag(lease_name, "leader-elect-resource-name",
+                               "Name of the Lease in --namespace. The default is that of Open Cluster Management's "
+                               "agent in Singleton mode, so that the two never run at once."));
+  command.add_duration(lease_duration, "leader-elect-lease-duration",
+                       "How long standbys wait after the last observed renewal before they acquire the Lease.");
+  command.add_duration(renew_deadline, "leader-elect-renew-deadline",
+                       "How long the agent retries to renew the Lease before it exits.");
+  command.add_duration(retry_period, "leader-elect-retry-period",
+                       "Time between attempts to acquire or renew the Lease.");
   serving.add_to(command);
   command.add_duration(shutdown_grace_period, "shutdown-grace-period",
                        "Time from SIGTERM until unfinished work is cancelled.");
@@ -160,6 +186,13 @@ void KlusterletOptions::add_to(Command& command) {
 }
 
 void KlusterletOptions::check() const {
+  try {
+    auto election = election_options();
+    election.identity = "checked";
+    election.validate();
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(std::string{"leader election: "} + error.what());
+  }
   if (!from_files()) {
     if (kubeconfig.empty() && std::getenv("KUBERNETES_SERVICE_HOST") == nullptr)
       throw UsageError(
@@ -171,6 +204,23 @@ void KlusterletOptions::check() const {
   if (const auto problem = klusterlet::bootstrap_problem(bootstrap_kubeconfigs.size(), multiple_hubs))
     throw UsageError("--bootstrap-kubeconfig: " + *problem +
                      (bootstrap_kubeconfigs.size() == 1 ? " (or set --feature-gates MultipleHubs=false)" : ""));
+}
+
+klusterlet::ClusterFactsOptions KlusterletOptions::facts_options() const {
+  klusterlet::ClusterFactsOptions options;
+  options.most_custom_claims = static_cast<std::size_t>(most_custom_claims);
+  options.reserved_suffixes = reserved_claim_suffixes;
+  return options;
+}
+
+kube::LeaderElectionOptions KlusterletOptions::election_options() const {
+  kube::LeaderElectionOptions options;
+  options.name = lease_name;
+  options.ns = own_namespace;
+  options.lease_duration = lease_duration;
+  options.renew_deadline = renew_deadline;
+  options.retry_period = retry_period;
+  return options;
 }
 
 klusterlet::AgentOptions KlusterletOptions::agent_options() const {

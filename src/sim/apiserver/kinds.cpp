@@ -151,6 +151,9 @@ std::vector<Kind> Kinds::built_in() {
   pod.status = true;
   pod.fields = {"spec.nodeName", "status.phase"};
   pod.columns = {{"Status", "string", {"status", "phase"}, 0}};
+  auto& node = all.emplace_back(kind_of({"", "v1", "nodes", "Node", false}, "node", {"no"}));
+  node.status = true;
+  node.fields = {"spec.unschedulable"};
   auto& service = all.emplace_back(kind_of({"", "v1", "services", "Service", true}, "service", {"svc"}));
   service.status = true;
   auto& deployment =
