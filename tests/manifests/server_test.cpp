@@ -26,7 +26,7 @@ class RealServer : public testing::Test {
       throw std::runtime_error("run this by tests/real-kube/run, or ./dev test --real-kube");
     client_ = std::make_unique<app::ServerClient>(kube::load_kubeconfig(kubeconfig));
     loop_.run(sim::install_crds(client_->api(), client_->env()));
-    for (const auto* name : {"hubferry-system", "hub1"}) {
+    for (const auto* name : {"hubferry-system", "hubferry-bootstrap", "hub1", "open-cluster-management-agent"}) {
       kube::json::object space{{"metadata", kube::json::object{{"name", name}}}};
       auto made = loop_.run(client_->api().create(kube::resources::namespaces, space));
       EXPECT_TRUE(made || made.error().kind == kube::ErrorKind::already_exists);
