@@ -25,6 +25,7 @@ std::string hub_kubeconfig(const kube::ClientConfig& bootstrap) {
   if (!bootstrap.tls_server_name.empty()) cluster["tls-server-name"] = bootstrap.tls_server_name;
   if (!bootstrap.ca_pem.empty()) cluster["certificate-authority-data"] = kube::encode_base64(bootstrap.ca_pem);
   if (bootstrap.insecure_skip_tls_verify) cluster["insecure-skip-tls-verify"] = true;
+  if (!bootstrap.proxy_url.empty()) cluster["proxy-url"] = bootstrap.proxy_url;
   const json::object user{{"client-certificate", certificate_file}, {"client-key", key_file}};
   const json::object context{
       {"cluster", bootstrap.cluster_name}, {"user", "default-auth"}, {"namespace", "configuration"}};
@@ -53,6 +54,7 @@ kube::ClientConfig client_config(const HubSecret& secret, const kube::ClientConf
   config.tls_server_name = bootstrap.tls_server_name;
   config.ca_pem = bootstrap.ca_pem;
   config.insecure_skip_tls_verify = bootstrap.insecure_skip_tls_verify;
+  config.proxy_url = bootstrap.proxy_url;
   config.cluster_name = bootstrap.cluster_name;
   config.client_certificate_pem = secret.certificate;
   config.client_key_pem = secret.key.reveal();
@@ -61,7 +63,8 @@ kube::ClientConfig client_config(const HubSecret& secret, const kube::ClientConf
 
 bool is_same_hub(const kube::ClientConfig& one, const kube::ClientConfig& other) {
   return one.server == other.server && one.ca_pem == other.ca_pem && one.cluster_name == other.cluster_name &&
-         one.tls_server_name == other.tls_server_name && one.insecure_skip_tls_verify == other.insecure_skip_tls_verify;
+         one.tls_server_name == other.tls_server_name &&
+         one.insecure_skip_tls_verify == other.insecure_skip_tls_verify && one.proxy_url == other.proxy_url;
 }
 
 std::optional<std::string> why_unusable(const HubSecret& secret, const kube::ClientConfig& config,

@@ -26,6 +26,15 @@ struct ExecPlugin {
   std::map<std::string, std::string> environment;
   std::string install_hint;
   bool provide_cluster_info = false;
+
+  /// Whether it may talk to a person (`interactiveMode`).
+  enum class Interaction { never, if_available, always };
+  Interaction interaction = Interaction::never;
+  /// Whether there is a person to talk to: set by commands that have a terminal.
+  bool has_terminal = false;
+
+  /// True if it gets the terminal: it may then take as long as a person does.
+  [[nodiscard]] bool is_interactive() const { return has_terminal && interaction != Interaction::never; }
 };
 
 /// How to reach and trust one API server, and who we are there: a kubeconfig's current context, resolved. File
@@ -40,6 +49,7 @@ struct ClientConfig {
   std::string ca_pem;             // empty: the system's authorities
   std::filesystem::path ca_file;  // what ca_pem was read from; empty: it was inline
   bool insecure_skip_tls_verify = false;
+  std::string proxy_url;       // empty: as the environment says (HTTPS_PROXY, NO_PROXY). May hold a password
   std::string cluster_name;    // the cluster stanza's name
   std::string ns = "default";  // the context's namespace
 

@@ -27,13 +27,13 @@ class CredentialSource;
 /// in client-go. A token file is looked at no more than once a second and read again when it has changed; while it
 /// cannot be read, the last token (or the configuration's inline one) stays in use. An exec plugin runs when there is
 /// no valid credential: its answer serves until ten seconds before it expires, callers that come meanwhile wait for the
-/// same run, and a failure is the answer for one second, so that a broken plugin is not started for every request.
+/// same run, and a failure is the answer for one second, so that a broken plugin is not started for every request. It
+/// has a minute, on a terminal ten, whatever the deadlines of its callers.
 ///
 /// Lifetime: outlives its callers; `clock` outlives it.
 /// Executor: all calls on one loop, the one of the server's connections.
-/// Cancellation: terminal. When the caller that started a plugin is cancelled, the process is killed and reaped; one of
-/// the waiters then starts it again. Errors: unauthorized, with a message that names the file or the plugin and holds
-/// no secret.
+/// Cancellation: terminal; a plugin that is running continues, until it ends or the Credentials do. Errors:
+/// unauthorized, with a message that names the file or the plugin and holds no secret.
 class Credentials {
  public:
   Credentials(const ClientConfig& config, async::Clock& clock);

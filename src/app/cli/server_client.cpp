@@ -1,5 +1,7 @@
 #include "app/cli/server_client.hpp"
 
+#include <unistd.h>
+
 #include <stdexcept>
 
 #include "hubferry/async/task_scope.hpp"
@@ -22,6 +24,7 @@ kube::HttpApiOptions interactive_options(const kube::ClientConfig& config) {
 }  // namespace
 
 ServerClient::ServerClient(kube::ClientConfig config) {
+  if (config.exec) config.exec->has_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
   const auto options = interactive_options(config);
   api_ = kube::make_http_api(std::move(config), options, loop_, env());
 }
@@ -32,6 +35,8 @@ void throw_for(const kube::Error& error, const kube::Api& api) {
     case kube::ErrorKind::unreachable:
       throw std::runtime_error("cannot reach API server " + server + ": " + error.message);
     case kube::ErrorKind::unauthorized:
+      // Without a status it was not the server: there is no credential, and the message says why.
+      if (error.status == 0) throw std::runtime_error("no credentials for API server " + server + ": " + error.message);
       throw std::runtime_error("API server " + server + " rejected the credentials: check the kubeconfig");
     case kube::ErrorKind::not_found:
     case kube::ErrorKind::unsupported:

@@ -70,7 +70,7 @@ ExecCredential parse_exec_credential(std::string_view output, const std::string&
 }
 
 std::string exec_info(const ClientConfig& config) {
-  json::object spec{{"interactive", false}};
+  json::object spec{{"interactive", config.exec->is_interactive()}};
   if (config.exec->provide_cluster_info) {
     json::object cluster{{"server", config.server}};
     if (!config.tls_server_name.empty()) cluster["tls-server-name"] = config.tls_server_name;

@@ -17,7 +17,7 @@ ClusterStanza read_cluster(const YamlSection& section, Origin origin) {
           .tls_server_name = section.text("tls-server-name"),
           .authority = inline_or_file(section, "certificate-authority"),
           .insecure_skip_tls_verify = section.flag("insecure-skip-tls-verify"),
-          .has_proxy = !section.text("proxy-url").empty()};
+          .proxy_url = section.text("proxy-url")};
 }
 
 ExecPlugin read_exec(const YamlSection& section) {
@@ -26,7 +26,9 @@ ExecPlugin read_exec(const YamlSection& section) {
                     .arguments = section.texts("args"),
                     .environment = {},
                     .install_hint = section.text("installHint"),
-                    .provide_cluster_info = section.flag("provideClusterInfo")};
+                    .provide_cluster_info = section.flag("provideClusterInfo"),
+                    .interaction = ExecPlugin::Interaction::never,
+                    .has_terminal = false};
   for (const auto& variable : section.sections("env")) {
     const auto name = variable.text("name");
     if (name.empty()) variable.fail("name", "an environment variable needs a name");

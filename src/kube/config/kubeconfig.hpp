@@ -35,7 +35,7 @@ struct ClusterStanza {
   std::string tls_server_name;
   InlineOrFile authority;
   bool insecure_skip_tls_verify = false;
-  bool has_proxy = false;
+  std::string proxy_url;
 };
 
 struct UserStanza {

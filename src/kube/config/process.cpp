@@ -115,9 +115,9 @@ class ChildProcess {
     }
   }
 
-  /// With everything that it started, unless that has moved to another group.
+  /// With everything that it started, unless that has moved to another group, or is in ours.
   void kill() {
-    if (!ended_) ::kill(-pid_, SIGKILL);
+    if (!ended_) ::kill(own_group_ ? -pid_ : pid_, SIGKILL);
   }
 
   ProcessResult result() {
@@ -131,6 +131,7 @@ class ChildProcess {
   ChildProcess(const async::Executor& executor, const ProcessRequest& request, async::Clock& clock, Spawned spawned)
       : clock_(clock),
         pid_(spawned.pid),
+        own_group_(!request.on_terminal),
         output_(executor, spawned.output, request.most_output),
         errors_(executor, spawned.errors),
         pidfd_(executor) {
@@ -153,6 +154,7 @@ class ChildProcess {
 
   async::Clock& clock_;
   pid_t pid_;
+  bool own_group_;
   Output output_;
   Errors errors_;
   stream_descriptor pidfd_;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "hubferry/async/clock.hpp"
-#include "kube/config/process.hpp"
 
 namespace hubferry::kube {
 
@@ -19,6 +18,8 @@ struct ProcessRequest {
   std::map<std::string, std::string> environment;  // on top of our own
   std::size_t most_output = std::size_t{1} << 20;
   bool use_pidfd = true;  // false: as on a kernel without them
+  /// Our standard input and standard error, to talk to a person; in our process group, which owns the terminal.
+  bool on_terminal = false;
 };
 
 struct ProcessResult {
@@ -34,8 +35,8 @@ class OutputTooLong : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Runs a program with no input and none of our descriptors, in a process group of its own, and collects what it writes
-/// until it ends. Descendants that outlive it are not waited for.
+/// Runs a program with no input and none of our descriptors, in a process group of its own (but see `on_terminal`), and
+/// collects what it writes until it ends. Descendants that outlive it are not waited for.
 ///
 /// Cancellation: terminal. Whatever ends this call, the process has ended and been reaped before it returns; if it had
 /// to be killed, so was its group. Only this one child is waited for: others of this process are not disturbed.

@@ -6,6 +6,7 @@
 #include "hubferry/kube/server_url.hpp"
 #include "kube/config/credential_source.hpp"
 #include "kube/config/kubeconfig.hpp"
+#include "kube/config/proxy.hpp"
 
 namespace hubferry::kube {
 
@@ -82,8 +83,12 @@ void apply_cluster(const ClusterStanza& cluster, ClientConfig& config, const Nam
   } catch (const ConfigError& e) {
     origin.fail("server", e.what());
   }
-  if (cluster.has_proxy)
-    origin.fail("proxy-url", "proxies are not supported: remove the field and reach the server directly");
+  try {
+    if (!cluster.proxy_url.empty()) parse_proxy_url(cluster.proxy_url);
+  } catch (const ConfigError& e) {
+    origin.fail("proxy-url", e.what());
+  }
+  config.proxy_url = cluster.proxy_url;
   config.server = cluster.server;
   config.tls_server_name = cluster.tls_server_name;
   if (!fits_into_a_header(config.tls_server_name)) origin.fail("tls-server-name", "is not a valid host name");
@@ -104,10 +109,10 @@ void check_exec(const UserStanza& user) {
   if (!is_v1 && plugin.api_version != std::string{exec_api_group} + "v1beta1")
     origin.fail("exec.apiVersion", "only v1 and v1beta1 of client.authentication.k8s.io are known");
   const auto& mode = user.interactive_mode;
-  if (mode.empty() && is_v1) origin.fail("exec.interactiveMode", "is missing; with v1 it must be Never or IfAvailable");
-  if (mode == "Always") origin.fail("exec.interactiveMode", "is Always, but there is no terminal for it");
-  if (!mode.empty() && mode != "Never" && mode != "IfAvailable")
-    origin.fail("exec.interactiveMode", "must be Never or IfAvailable");
+  if (mode.empty() && is_v1)
+    origin.fail("exec.interactiveMode", "is missing; with v1 it must be Never, IfAvailable or Always");
+  if (!mode.empty() && mode != "Never" && mode != "IfAvailable" && mode != "Always")
+    origin.fail("exec.interactiveMode", "must be Never, IfAvailable or Always");
   const auto has_nul = [](const std::string& text) { return text.find('\0') != std::string::npos; };
   if (has_nul(plugin.command)) origin.fail("exec.command", "is not a valid program name");
   if (std::any_of(plugin.arguments.begin(), plugin.arguments.end(), has_nul))
@@ -120,6 +125,10 @@ void apply_exec(const UserStanza& user, ClientConfig& config) {
   if (!user.exec) return;
   check_exec(user);
   config.exec = *user.exec;
+  if (user.interactive_mode == "Always")
+    config.exec->interaction = ExecPlugin::Interaction::always;
+  else if (user.interactive_mode != "Never")
+    config.exec->interaction = ExecPlugin::Interaction::if_available;
   // A bare name is looked for in PATH; anything else means a file beside the kubeconfig.
   auto& command = config.exec->command;
   if (command.find('/') != std::string::npos) command = resolved(user.origin, "exec.command", command).string();

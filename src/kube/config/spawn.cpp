@@ -50,7 +50,7 @@ struct FileActions {
 };
 
 struct Attributes {
-  Attributes() {
+  explicit Attributes(bool own_group) {
     check(::posix_spawnattr_init(&raw));
     // The program must not inherit our blocked or ignored signals: it starts as from a shell.
     sigset_t none;
@@ -60,7 +60,8 @@ struct Attributes {
     check(::posix_spawnattr_setsigmask(&raw, &none));
     check(::posix_spawnattr_setsigdefault(&raw, &all));
     check(::posix_spawnattr_setpgroup(&raw, 0));
-    check(::posix_spawnattr_setflags(&raw, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP));
+    const int group = own_group ? POSIX_SPAWN_SETPGROUP : 0;
+    check(::posix_spawnattr_setflags(&raw, static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group)));
   }
   Attributes(const Attributes&) = delete;
   Attributes& operator=(const Attributes&) = delete;
@@ -92,12 +93,13 @@ Spawned spawn(const ProcessRequest& request) {
   Pipe output;
   Pipe errors;
   FileActions actions;
-  check(::posix_spawn_file_actions_addopen(&actions.raw, STDIN_FILENO, "/dev/null", O_RDONLY, 0));
+  if (!request.on_terminal)
+    check(::posix_spawn_file_actions_addopen(&actions.raw, STDIN_FILENO, "/dev/null", O_RDONLY, 0));
   check(::posix_spawn_file_actions_adddup2(&actions.raw, output.writing, STDOUT_FILENO));
-  check(::posix_spawn_file_actions_adddup2(&actions.raw, errors.writing, STDERR_FILENO));
+  if (!request.on_terminal) check(::posix_spawn_file_actions_adddup2(&actions.raw, errors.writing, STDERR_FILENO));
   // Asio's sockets are not marked close-on-exec, and the program must not get our connections.
   check(::posix_spawn_file_actions_addclosefrom_np(&actions.raw, STDERR_FILENO + 1));
-  const Attributes attributes;
+  const Attributes attributes{!request.on_terminal};
 
   auto arguments = request.arguments;
   arguments.insert(arguments.begin(), request.command);

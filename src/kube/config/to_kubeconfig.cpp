@@ -26,6 +26,7 @@ void put_cluster(YAML::Emitter& out, const ClientConfig& config) {
   put(out, "tls-server-name", config.tls_server_name);
   put_bytes(out, "certificate-authority-data", config.ca_pem);
   put_flag(out, "insecure-skip-tls-verify", config.insecure_skip_tls_verify);
+  put(out, "proxy-url", config.proxy_url);
   out << YAML::EndMap;
 }
 
@@ -50,7 +51,17 @@ void put_exec(YAML::Emitter& out, const ExecPlugin& plugin) {
   }
   put(out, "installHint", plugin.install_hint);
   put_flag(out, "provideClusterInfo", plugin.provide_cluster_info);
-  put(out, "interactiveMode", "Never");
+  switch (plugin.interaction) {
+    case ExecPlugin::Interaction::never:
+      put(out, "interactiveMode", "Never");
+      break;
+    case ExecPlugin::Interaction::if_available:
+      put(out, "interactiveMode", "IfAvailable");
+      break;
+    case ExecPlugin::Interaction::always:
+      put(out, "interactiveMode", "Always");
+      break;
+  }
   out << YAML::EndMap;
 }
 

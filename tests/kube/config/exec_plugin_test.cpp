@@ -1,7 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/credentials.hpp"
@@ -192,23 +195,86 @@ TEST_F(ExecPluginTest, AHangingPluginIsKilledAfterAMinute) {
   EXPECT_EQ(runs(), 1u);
 }
 
-TEST_F(ExecPluginTest, WhenTheFirstCallerIsCancelledAnotherTakesOver) {
-  auto credentials = plugin("[ $n -ge 2 ] || sleep 1000\n" + answer("\"token\":\"t$n\""));
+// Its callers' deadlines are those of requests; a login may take longer than any of them.
+TEST_F(ExecPluginTest, ARunOutlivesTheCallersThatWaitedForIt) {
+  auto credentials = plugin("while [ ! -e go ]; do sleep 0.01; done\n" + answer("\"token\":\"t$n\""));
   std::vector<std::string> answers;
   auto body = [&]() -> Awaitable<> {
     const auto executor = co_await async::asio::this_coro::executor;
-    async::TaskScope first{executor};
-    async::TaskScope second{executor};
-    first.spawn(ask(credentials, answers));
-    second.spawn(ask(credentials, answers));
-    second.spawn(ask(credentials, answers));
-    co_await until_runs(1);
-    first.stop();
-    co_await first.join();
-    co_await second.join();
+    for (int i = 0; i < 3; ++i) {
+      async::TaskScope impatient{executor};
+      impatient.spawn(ask(credentials, answers));
+      co_await until_runs(1);
+      impatient.stop();
+      co_await impatient.join();
+    }
+    EXPECT_EQ(answers, std::vector<std::string>{});
+    directory_.write("go", "");
+    co_await ask(credentials, answers);
   };
   loop_.run(body());
-  EXPECT_EQ(answers, std::vector<std::string>(2, "Bearer t2"));
+  EXPECT_EQ(answers, std::vector<std::string>{"Bearer t1"});
+  EXPECT_EQ(runs(), 1u);
+}
+
+TEST_F(ExecPluginTest, TheEndOfTheCredentialsKillsARun) {
+  plugin("echo $$ > pid; sleep 1000");
+  auto credentials = std::make_unique<Credentials>(config_, clock_);
+  std::vector<std::string> answers;
+  auto body = [&]() -> Awaitable<> {
+    const auto executor = co_await async::asio::this_coro::executor;
+    async::TaskScope impatient{executor};
+    impatient.spawn(ask(*credentials, answers));
+    co_await until_runs(1);
+    while (directory_.read("pid").find('\n') == std::string::npos) co_await real_clock_.sleep_for(1ms);
+    impatient.stop();
+    co_await impatient.join();
+    credentials.reset();
+    const auto pid = std::stoi(directory_.read("pid"));
+    while (::kill(pid, 0) == 0) co_await real_clock_.sleep_for(1ms);
+  };
+  loop_.run(body());
+}
+
+/// Replaces our standard input by a text.
+class StandardInput {
+ public:
+  explicit StandardInput(const std::string& text) : saved_(::dup(STDIN_FILENO)) {
+    int ends[2];
+    if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
+    (void)!::write(ends[1], text.data(), text.size());
+    ::close(ends[1]);
+    ::dup2(ends[0], STDIN_FILENO);
+    ::close(ends[0]);
+  }
+  StandardInput(const StandardInput&) = delete;
+  StandardInput& operator=(const StandardInput&) = delete;
+  ~StandardInput() {
+    ::dup2(saved_, STDIN_FILENO);
+    ::close(saved_);
+  }
+
+ private:
+  int saved_;
+};
+
+TEST_F(ExecPluginTest, OnATerminalItMayAskAPerson) {
+  const std::string script =
+      "echo \"$KUBERNETES_EXEC_INFO\" > info; read word || word=nothing\n" + answer("\"token\":\"$word\"");
+  const StandardInput input{"typed\n"};
+  plugin(script);
+  for (const auto mode : {ExecPlugin::Interaction::never, ExecPlugin::Interaction::if_available}) {
+    config_.exec->interaction = mode;
+    config_.exec->has_terminal = true;
+    const bool asks = mode != ExecPlugin::Interaction::never;
+    Credentials credentials{config_, clock_};
+    EXPECT_EQ(header(credentials), asks ? "Bearer typed" : "Bearer nothing");
+    EXPECT_THAT(directory_.read("info"), HasSubstr(asks ? "\"interactive\":true" : "\"interactive\":false"));
+  }
+  config_.exec->interaction = ExecPlugin::Interaction::always;
+  config_.exec->has_terminal = false;
+  Credentials credentials{config_, clock_};
+  EXPECT_THAT(header(credentials), HasSubstr("asks a person (interactiveMode: Always), but there is no terminal"));
 }
 
 TEST_F(ExecPluginTest, AWaitingCallerCanBeCancelledAlone) {

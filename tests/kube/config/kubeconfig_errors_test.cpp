@@ -83,9 +83,8 @@ TEST(KubeconfigErrors, NameWhatIsWrongWithACluster) {
   EXPECT_EQ(about_cluster("tls-server-name: a"), "F: clusters[cluster-1].server: is missing");
   EXPECT_EQ(about_cluster("server: a:6443"),
             "F: clusters[cluster-1].server: a server URL begins with https:// or http://");
-  EXPECT_EQ(
-      about_cluster("server: https://a\nproxy-url: http://u:hunter2@p"),
-      "F: clusters[cluster-1].proxy-url: proxies are not supported: remove the field and reach the server directly");
+  EXPECT_EQ(about_cluster("server: https://a\nproxy-url: socks5://u:hunter2@p"),
+            "F: clusters[cluster-1].proxy-url: a proxy's URL begins with http://: others are not supported");
   EXPECT_EQ(about_cluster("server: https://a\ncertificate-authority-data: aHVudGVyMg=="),
             "F: clusters[cluster-1].certificate-authority-data: holds no PEM block of a CERTIFICATE");
   EXPECT_EQ(about_cluster("server: https://a\ncertificate-authority: ca.crt"),
@@ -130,11 +129,10 @@ TEST(KubeconfigErrors, NameWhatIsWrongWithAnExecPlugin) {
   EXPECT_EQ(about("command: x, apiVersion: client.authentication.k8s.io/v1alpha1"),
             "F: users[alice].exec.apiVersion: only v1 and v1beta1 of client.authentication.k8s.io are known");
   EXPECT_EQ(about(v1 + "command: x"),
-            "F: users[alice].exec.interactiveMode: is missing; with v1 it must be Never or IfAvailable");
-  EXPECT_EQ(about(v1 + "command: x, interactiveMode: Always"),
-            "F: users[alice].exec.interactiveMode: is Always, but there is no terminal for it");
+            "F: users[alice].exec.interactiveMode: is missing; with v1 it must be Never, IfAvailable or Always");
+  EXPECT_EQ(about(v1 + "command: x, interactiveMode: Always"), "accepted");
   EXPECT_EQ(about(v1 + "command: x, interactiveMode: Maybe"),
-            "F: users[alice].exec.interactiveMode: must be Never or IfAvailable");
+            "F: users[alice].exec.interactiveMode: must be Never, IfAvailable or Always");
   EXPECT_EQ(about(v1 + "command: x, interactiveMode: Never"), "accepted");
   EXPECT_EQ(about("command: x, apiVersion: client.authentication.k8s.io/v1beta1"), "accepted");
   EXPECT_EQ(about(v1 + "command: x, interactiveMode: Never, args: [\"a\\0b\"]"),
