@@ -10,6 +10,10 @@
 
 namespace hubferry::kube {
 
+namespace http {
+class NameLookup;
+}  // namespace http
+
 /// How a client behaves towards one API server. The defaults suit a controller.
 struct HttpApiOptions {
   std::string name;        // for logs and metrics; empty: the configuration's
@@ -42,9 +46,13 @@ struct HttpApiOptions {
   std::size_t max_watch_line = 32UL * 1024 * 1024;
   /// The server ends a watch at its timeout; a stream that is silent for this much longer is dead: a FIN may get lost.
   Duration watch_idle_margin = std::chrono::seconds{10};
+
+  /// Looks up the server's name; null: the process's own, by the system's resolver.
+  std::shared_ptr<http::NameLookup> names;
 };
 
-/// A client for one API server over HTTP/1.1, with TLS where the server's URL says https.
+/// A client for one API server over HTTP/1.1, with TLS where the server's URL says https. Through a proxy, by CONNECT,
+/// where the kubeconfig (`proxy-url`) or the environment (HTTPS_PROXY, HTTP_PROXY, NO_PROXY) names one.
 ///
 /// Throws ConfigError where the configuration cannot work: a URL or a certificate that cannot be read.
 /// Executor: everything happens on `loop`; calls may come from any other.

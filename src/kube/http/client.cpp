@@ -3,6 +3,7 @@
 #include "hubferry/async/backoff.hpp"
 #include "hubferry/async/deadline.hpp"
 #include "kube/http/inflate.hpp"
+#include "kube/http/name_lookup.hpp"
 #include "kube/http/tls_context.hpp"
 
 namespace hubferry::kube::http {
@@ -43,6 +44,7 @@ Client::Client(ClientConfig config, HttpApiOptions options, async::Executor loop
       loop_(std::move(loop)),
       random_(env_.random.fork()),
       url_(read_url(config_)),
+      proxy_(proxy_for(config_, url_, ConfigLocations{}.environment)),
       credentials_(config_, env_.clock),
       certificate_(credentials_.client_certificate()),
       metrics_(env_.metrics, url_.authority()),
@@ -51,6 +53,7 @@ Client::Client(ClientConfig config, HttpApiOptions options, async::Executor loop
       watches_(env_.clock, options_.max_watches, options_.idle_connection) {
   const ClientCertificate certificate = certificate_.value_or(ClientCertificate{});
   if (url_.tls) tls_ = std::make_shared<TlsContext>(config_, url_, certificate.certificate_pem, certificate.key_pem);
+  if (proxy_) env_.log.info("connecting through a proxy", {{"server", url_.authority()}, {"proxy", proxy_->display()}});
   metrics_.verifies_tls(!url_.tls || tls_->verifies());
   if (url_.tls && !tls_->verifies())
     env_.log.warn("server certificate is not verified: the kubeconfig has insecure-skip-tls-verify",
@@ -86,6 +89,12 @@ Awaitable<Result<Client::Stream>> Client::open_stream(const WireRequest& request
 
 Awaitable<Result<Client::Tried>> Client::try_until_done(const WireRequest& request, TimePoint deadline, Mode mode) {
   const bool own_deadline = deadline != TimePoint{};
+  if (config_.exec && config_.exec->is_interactive()) {
+    // A person logs in: that time is not the request's. A failure is returned again below.
+    const TimePoint asked = env_.clock.now();
+    (void)co_await credentials_.authorization_header();
+    if (own_deadline) deadline = async::later(deadline, env_.clock.now() - asked);
+  }
   if (!co_await admit(request, own_deadline ? deadline : async::never))
     co_return about(request, ErrorKind::unreachable, "the client-side rate limit left no time for it");
   if (!own_deadline) deadline = async::later(env_.clock.now(), options_.request_timeout);
@@ -200,7 +209,9 @@ Awaitable<Client::Tried> Client::attempt(const WireRequest& request, const std::
   if (!connection) {
     pool.make_room();
     const TimePoint connect_deadline = std::min(deadline, async::later(start, options_.connect_timeout));
-    auto connected = co_await connect(url_, tls, env_.clock, connect_deadline);
+    Route route{url_, proxy_};
+    auto& names = options_.names ? *options_.names : NameLookup::of_process();
+    auto connected = co_await connect(std::move(route), tls, names, env_.clock, connect_deadline);
     metrics_.lookup(connected.lookup_time);
     if (connected.transport) {
       connection = std::make_shared<Connection>(std::move(connected.transport), loop_, env_.clock);

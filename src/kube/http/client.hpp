@@ -11,6 +11,7 @@
 #include "hubferry/kube/error.hpp"
 #include "hubferry/kube/http_api.hpp"
 #include "hubferry/kube/server_url.hpp"
+#include "kube/config/proxy.hpp"
 #include "kube/http/client_metrics.hpp"
 #include "kube/http/connection.hpp"
 #include "kube/http/connection_pool.hpp"
@@ -89,6 +90,7 @@ class Client {
   async::Executor loop_;
   async::Random random_;
   ServerUrl url_;
+  std::optional<Proxy> proxy_;
   Credentials credentials_;
   std::optional<ClientCertificate> certificate_;
   std::shared_ptr<TlsContext> tls_;  // null for a plain server

@@ -6,6 +6,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/ssl/error.hpp>
@@ -15,7 +17,8 @@
 #include <vector>
 
 #include "hubferry/async/deadline.hpp"
-#include "hubferry/async/event.hpp"
+#include "kube/http/connect_any.hpp"
+#include "kube/http/name_lookup.hpp"
 #include "kube/http/tls_context.hpp"
 
 namespace hubferry::kube::http {
@@ -128,98 +131,120 @@ class TlsTransport final : public Transport {
   std::string refusal_;
 };
 
-/// A name being looked up. The system's resolver cannot be interrupted: a caller that is cancelled leaves it behind,
-/// and its result is dropped.
-struct Lookup {
-  explicit Lookup(const async::Executor& executor) : resolver(executor) {}
-  tcp::resolver resolver;
-  async::Event done;
-  error_code error;
-  std::vector<tcp::endpoint> endpoints;
-};
-
-Awaitable<std::vector<tcp::endpoint>> resolve(std::string host, std::string port) {
+/// The endpoints of a host, in the order in which they should be tried.
+Awaitable<std::vector<tcp::endpoint>> resolve(std::string host, std::string port, NameLookup& names,
+                                              async::Clock& clock) {
   const auto number = static_cast<std::uint16_t>(std::stoul(port));
   error_code not_numeric;
   const auto address = asio::ip::make_address(host, not_numeric);
-  if (!not_numeric) co_return std::vector<tcp::endpoint>{{address, number}};
-
-  auto lookup = std::make_shared<Lookup>(co_await asio::this_coro::executor);
-  struct CancelOnExit {
-    Lookup& lookup;
-    ~CancelOnExit() { lookup.resolver.cancel(); }
-  } cancel_on_exit{*lookup};
-  lookup->resolver.async_resolve(host, port, tcp::resolver::numeric_service,
-                                 [lookup](error_code error, const tcp::resolver::results_type& results) {
-                                   lookup->error = error;
-                                   for (const auto& entry : results) lookup->endpoints.push_back(entry.endpoint());
-                                   lookup->done.set();
-                                 });
-  co_await lookup->done.wait();
-  if (lookup->error) throw boost::system::system_error(lookup->error);
-  co_return std::move(lookup->endpoints);
-}
-
-Awaitable<> connect_socket(tcp::socket& socket, tcp::endpoint endpoint) {
-  co_await socket.async_connect(endpoint, asio::deferred);
-}
-
-Awaitable<tcp::socket> connect_any(std::vector<tcp::endpoint> endpoints, async::Clock& clock, TimePoint deadline) {
-  std::exception_ptr last;
-  for (std::size_t i = 0; i < endpoints.size(); ++i) {
-    // An address that swallows packets must leave time for the others.
-    const auto share = (deadline - clock.now()) / static_cast<int>(endpoints.size() - i);
-    tcp::socket socket{co_await asio::this_coro::executor};
-    try {
-      auto attempt = connect_socket(socket, endpoints.at(i));
-      co_await async::with_deadline(clock, clock.now() + share, std::move(attempt));
-      socket.set_option(tcp::no_delay{true});
-      notice_vanished_peer(socket);
-      co_return socket;
-    } catch (const boost::system::system_error& error) {
-      if (error.code() == asio::error::operation_aborted) throw;
-      last = std::current_exception();
-    }
+  std::vector<tcp::endpoint> endpoints;
+  if (!not_numeric) {
+    endpoints.emplace_back(address, number);
+    co_return endpoints;
   }
-  if (!last) throw boost::system::system_error(asio::error::host_not_found);
-  std::rethrow_exception(last);
+  for (const auto& found : co_await names.find(std::move(host), clock)) endpoints.emplace_back(found, number);
+  co_return endpoints;
 }
 
-std::string describe_failure(const boost::system::system_error& error, const ServerUrl& url, std::string_view doing,
-                             bool timed_out) {
-  return std::string{doing} + " " + url.authority() +
-         (timed_out ? std::string{" took too long"} : ": " + error.code().message());
+/// Longer than any proxy's answer, even with a page that explains a refusal.
+constexpr std::size_t max_proxy_answer = 16UL * 1024;
+
+std::string connect_request(const ServerUrl& server, const Proxy& proxy) {
+  const auto host = server.host_without_zone();
+  const std::string target = (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + server.port;
+  std::string text = "CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\nUser-Agent: hubferry\r\n";
+  if (!proxy.authorization.empty()) text += "Proxy-Authorization: " + proxy.authorization + "\r\n";
+  return text + "\r\n";
 }
+
+/// Why a proxy does not connect us; empty where it does.
+std::string refusal_of_proxy(std::string_view answer, std::size_t end_of_head) {
+  const auto status = answer.starts_with("HTTP/1.") && answer.size() > 12 ? answer.substr(9, 3) : std::string_view{};
+  if (status == "407") return "wants other credentials (407)";
+  if (status.empty() || !std::ranges::all_of(status, [](char c) { return c >= '0' && c <= '9'; }))
+    return "did not answer in HTTP";
+  if (!status.starts_with('2')) return "refused to connect (" + std::string{status} + ")";
+  // The server does not speak first.
+  if (answer.size() > end_of_head) return "sent more than its answer";
+  return {};
+}
+
+/// Asks the proxy at the other end to connect us to the server. Returns why it does not, or nothing.
+Awaitable<std::string> connect_through(tcp::socket& socket, ServerUrl server, Proxy proxy) {
+  const std::string request = connect_request(server, proxy);
+  co_await asio::async_write(socket, asio::buffer(request), asio::deferred);
+  std::string answer;
+  while (true) {
+    if (const auto end = answer.find("\r\n\r\n"); end != std::string::npos) co_return refusal_of_proxy(answer, end + 4);
+    if (answer.size() >= max_proxy_answer) co_return "did not answer in HTTP";
+    std::array<char, 1024> block{};
+    const auto size = co_await socket.async_read_some(asio::buffer(block), asio::deferred);
+    answer.append(block.data(), size);
+  }
+}
+
+/// Makes one connection; says how far it came.
+class Connecting {
+ public:
+  Connecting(Route route, std::shared_ptr<TlsContext> tls, NameLookup& names, async::Clock& clock)
+      : route_(std::move(route)), tls_(std::move(tls)), names_(names), clock_(clock) {}
+
+  Awaitable<> run(Connected& connected) {
+    const std::string host = route_.proxy ? route_.proxy->host : route_.server.host;
+    const TimePoint start = clock_.now();
+    auto endpoints = co_await resolve(host, route_.proxy ? route_.proxy->port : route_.server.port, names_, clock_);
+    connected.lookup_time = clock_.now() - start;
+    doing_ = "connecting to";
+    auto socket = co_await connect_any(std::move(endpoints), clock_);
+    socket.set_option(tcp::no_delay{true});
+    notice_vanished_peer(socket);
+    names_.prefer(host, socket.remote_endpoint().address());
+    if (route_.proxy) {
+      auto refusal = co_await connect_through(socket, route_.server, *route_.proxy);
+      if (!refusal.empty()) {
+        connected.failure = {"proxy " + route_.proxy->display() + " " + refusal + " to " + route_.server.authority()};
+        co_return;
+      }
+    }
+    if (!tls_) {
+      connected.transport = std::make_unique<PlainTransport>(std::move(socket));
+      co_return;
+    }
+    doing_ = "the TLS handshake with";
+    secure_ = std::make_unique<TlsTransport>(std::move(socket), std::move(tls_));
+    co_await secure_->handshake();
+    connected.transport = std::move(secure_);
+  }
+
+  [[nodiscard]] ConnectFailure describe(const error_code& error) const {
+    if (secure_ && !secure_->refusal().empty()) return {secure_->refusal(), true};
+    const auto server = route_.server.authority();
+    const bool at_proxy = route_.proxy && !secure_;
+    std::string message = doing_ + " " + (at_proxy ? "proxy " + route_.proxy->display() + " for " + server : server);
+    message += error == asio::error::timed_out ? " took too long" : ": " + error.message();
+    return {std::move(message), is_certificate_alert(error)};
+  }
+
+ private:
+  Route route_;
+  std::shared_ptr<TlsContext> tls_;
+  NameLookup& names_;
+  async::Clock& clock_;
+  std::string doing_ = "looking up";
+  std::unique_ptr<TlsTransport> secure_;  // while it shakes hands
+};
 
 }  // namespace
 
-Awaitable<Connected> connect(ServerUrl url, std::shared_ptr<TlsContext> tls, async::Clock& clock, TimePoint deadline) {
+Awaitable<Connected> connect(Route route, std::shared_ptr<TlsContext> tls, NameLookup& names, async::Clock& clock,
+                             TimePoint deadline) {
   Connected connected;
-  std::string_view doing = "looking up";
-  std::unique_ptr<TlsTransport> secure;
+  Connecting connecting{std::move(route), std::move(tls), names, clock};
   try {
-    const TimePoint start = clock.now();
-    auto lookup = resolve(url.host, url.port);
-    auto endpoints = co_await async::with_deadline(clock, deadline, std::move(lookup));
-    connected.lookup_time = clock.now() - start;
-    doing = "connecting to";
-    auto socket = co_await connect_any(std::move(endpoints), clock, deadline);
-    if (!tls) {
-      connected.transport = std::make_unique<PlainTransport>(std::move(socket));
-    } else {
-      doing = "the TLS handshake with";
-      secure = std::make_unique<TlsTransport>(std::move(socket), std::move(tls));
-      auto handshake = secure->handshake();
-      co_await async::with_deadline(clock, deadline, std::move(handshake));
-      connected.transport = std::move(secure);
-    }
+    co_await async::with_deadline(clock, deadline, connecting.run(connected));
   } catch (const boost::system::system_error& error) {
     if (error.code() == asio::error::operation_aborted) throw;
-    if (secure && !secure->refusal().empty())
-      connected.failure = {secure->refusal(), true};
-    else
-      connected.failure = {describe_failure(error, url, doing, error.code() == asio::error::timed_out),
-                           is_certificate_alert(error.code())};
+    connected.failure = connecting.describe(error.code());
   }
   co_return connected;
 }

@@ -9,6 +9,7 @@
 
 #include "hubferry/async/clock.hpp"
 #include "hubferry/kube/server_url.hpp"
+#include "kube/config/proxy.hpp"
 
 namespace hubferry::kube::http {
 
@@ -17,6 +18,7 @@ using async::Awaitable;
 using async::error_code;
 using async::TimePoint;
 
+class NameLookup;
 class TlsContext;
 
 /// A connected stream of bytes, plain or TLS. Executor: one loop.
@@ -62,8 +64,15 @@ struct Connected {
   async::Duration lookup_time{0};  // how long the name took
 };
 
-/// Makes a connection to a server: resolves its name, tries its addresses in turn, shakes hands.
+/// How a server is reached.
+struct Route {
+  ServerUrl server;
+  std::optional<Proxy> proxy;
+};
+
+/// Makes a connection to a server: looks up its name, or that of the proxy, tries the addresses, shakes hands.
 /// Cancellation: terminal, at once, also while the name is looked up.
-Awaitable<Connected> connect(ServerUrl url, std::shared_ptr<TlsContext> tls, async::Clock& clock, TimePoint deadline);
+Awaitable<Connected> connect(Route route, std::shared_ptr<TlsContext> tls, NameLookup& names, async::Clock& clock,
+                             TimePoint deadline);
 
 }  // namespace hubferry::kube::http
