@@ -88,6 +88,11 @@ std::string ours_selector(const MigrationRef& migration) {
   return std::string{migration_label} + "=" + migration.uid;
 }
 
+bool keep_denied(json::object& object, const MigrationRef& migration) {
+  return annotation_in(object, ocm::names::accepted_on_annotation) == nullptr &&
+         set_annotation(object, ocm::names::accepted_on_annotation, migration.uid);
+}
+
 std::string owner_of(const json::object& object) {
   const auto uid = kube::string_at(object, {"metadata", "labels", migration_label});
   return uid.empty() ? "somebody else" : "migration " + std::string{uid};

@@ -14,10 +14,8 @@ namespace annotations {
 inline constexpr const char* paused_by = "hubferry.io/paused-by";
 /// On a ManagedCluster on the source: the KlusterletConfig that it had before, for a rollback.
 inline constexpr const char* klusterlet_config_before = "hubferry.io/klusterlet-config-before";
-/// On a ClusterManager: how auto approval was before the first of our migrations: "absent" or "disabled".
-inline constexpr const char* auto_approval_before = "hubferry.io/auto-approval-before";
-/// And the users that our migrations need it for, separated by commas.
-inline constexpr const char* auto_approval_users = "hubferry.io/auto-approval-users";
+/// On a ClusterDeployment that is about to be deleted: its spec.preserveOnDelete before, "true", "false" or "absent".
+inline constexpr const char* preserve_on_delete_before = "hubferry.io/preserve-on-delete-before";
 /// On a Namespace that was created for objects of migrations: deleted when no migration uses it any more.
 inline constexpr const char* created_for_migrations = "hubferry.io/created-for-helpers";
 /// Prefix of an annotation on such a Namespace, one for each migration that uses it; then the uid.
@@ -32,6 +30,9 @@ inline constexpr const char* own_domain = "hubferry.io/";
 std::string_view label_text(const json::object& object, std::string_view name);
 const json::value* annotation_in(const json::object& object, std::string_view name);
 std::string_view annotation_text(const json::object& object, std::string_view name);
+/// A hub with ManagedClusterAutoApproval accepts every cluster without this annotation, also one that was just denied.
+/// True if it was set now; its value is the migration's uid then.
+bool keep_denied(json::object& object, const MigrationRef& migration);
 /// True if the API server knows the object; false for one that a create_or_patch() is about to create.
 bool exists(const json::object& object);
 

@@ -1,5 +1,9 @@
 #include "hubagent/arrival.hpp"
 
+#include <algorithm>
+
+#include "hubagent/annotations.hpp"
+
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -18,6 +22,15 @@ constexpr auto watch_turn = std::chrono::seconds{30};
 
 Key work_key(const std::string& cluster) {
   return {cluster, cluster + "-klusterlet"};
+}
+
+/// With ReadOnly the agent reports the manifests as applied, but only compares them.
+bool is_read_only(const Object& work) {
+  const auto* configs = work.find({"spec", "manifestConfigs"});
+  if (configs == nullptr || !configs->is_array()) return false;
+  return std::ranges::any_of(configs->get_array(), [](const json::value& config) {
+    return config.is_object() && kube::string_at(config.get_object(), {"updateStrategy", "type"}) == "ReadOnly";
+  });
 }
 
 bool is_after(const Object& lease, async::WallTime moment) {
@@ -77,7 +90,20 @@ Awaitable<Result<WorkRule>> work_rule(const Hub& hub) {
 bool satisfies(WorkRule rule, const Object* work) {
   if (rule == WorkRule::none) return true;
   if (work == nullptr) return rule == WorkRule::applied_if_exists;
-  return kube::is_condition_true(*work, "Applied");
+  const auto* applied = kube::find_condition(*work, "Applied");
+  if (applied == nullptr || kube::string_at(*applied, {"status"}) != "True" || is_read_only(*work)) return false;
+  const auto* generation = applied->if_contains("observedGeneration");
+  return generation == nullptr || *generation == work->generation();
+}
+
+Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::string cluster) {
+  auto allow_import = [&](json::object& object) {
+    return is_ours(migration, object) && annotation_text(object, disable_auto_import_annotation) == migration.uid &&
+           drop_annotation(object, disable_auto_import_annotation);
+  };
+  auto enabled = co_await edit(hub, ocm::managed_clusters, cluster_scoped(cluster), allow_import);
+  if (!enabled) co_return enabled.error();
+  co_return Result<>{};
 }
 
 Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, std::string cluster, kube::ObjectPredicate predicate) {

@@ -8,8 +8,10 @@
 /// When a cluster counts as arrived on the target. Its ManagedCluster is the one that this migration created (by our
 /// label), without any status: Joined and Available on it can only come from the cluster itself. To exclude outdated
 /// conditions, a sign of life after the cut-over is required too: Available has become True since, or the lease was
-/// renewed since. On a hub with ACM, which creates one for every cluster, the klusterlet's ManifestWork must have been
-/// applied too; elsewhere only if there is one.
+/// renewed since. On a hub with ACM, which creates one for every cluster, the agent must also have applied the
+/// klusterlet's ManifestWork, which gives it this hub's own bootstrap kubeconfig; elsewhere only if there is one. A
+/// work whose manifests are ReadOnly is reported as Applied although nothing was applied: it proves nothing. What is
+/// applied restarts the agent, so its lease must have been renewed after that.
 namespace hubferry::hubagent {
 
 /// As far as the ManagedCluster shows.
@@ -22,7 +24,12 @@ Awaitable<Result<bool>> is_alive_since(const Hub& hub, async::WallTime since, st
 /// What a hub requires of a cluster's klusterlet work before the cluster counts as arrived.
 enum class WorkRule { none, applied_if_exists, applied };
 Awaitable<Result<WorkRule>> work_rule(const Hub& hub);
+/// True if the agent has applied the current version of the work; null: there is none.
 bool satisfies(WorkRule rule, const Object* work);
+
+/// Removes the migration's disable-auto-import from a cluster that has joined: as long as it is there, the import
+/// controller may keep its works ReadOnly.
+Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::string cluster);
 
 /// Waits until `predicate` holds for the klusterlet's ManifestWork; null: there is none. Takes slots of its own.
 Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, std::string cluster, kube::ObjectPredicate predicate);

@@ -1,6 +1,7 @@
 #include "hubferry/hubagent/carried_resources.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "hubferry/kube/config.hpp"
 #include "hubferry/kube/yaml_section.hpp"
@@ -17,6 +18,28 @@ using kube::resources::secrets;
 
 constexpr const char* sync_wave_annotation = "siteconfig.open-cluster-management.io/sync-wave";
 constexpr const char* preserve_label = "siteconfig.open-cluster-management.io/preserve";
+
+/// The Secrets that Hive's API can name in a ClusterDeployment, on every platform.
+constexpr std::array deployment_secrets{"spec.pullSecretRef.name",
+                                        "spec.clusterMetadata.adminKubeconfigSecretRef.name",
+                                        "spec.clusterMetadata.adminPasswordSecretRef.name",
+                                        "spec.boundServiceAccountSigningKeySecretRef.name",
+                                        "spec.certificateBundles[].certificateSecretRef.name",
+                                        "spec.provisioning.installConfigSecretRef.name",
+                                        "spec.provisioning.sshPrivateKeySecretRef.name",
+                                        "spec.provisioning.manifestsSecretRef.name",
+                                        "spec.platform.aws.credentialsSecretRef.name",
+                                        "spec.platform.azure.credentialsSecretRef.name",
+                                        "spec.platform.gcp.credentialsSecretRef.name",
+                                        "spec.platform.ibmcloud.credentialsSecretRef.name",
+                                        "spec.platform.nutanix.credentialsSecretRef.name",
+                                        "spec.platform.openstack.credentialsSecretRef.name",
+                                        "spec.platform.openstack.certificatesSecretRef.name",
+                                        "spec.platform.ovirt.credentialsSecretRef.name",
+                                        "spec.platform.ovirt.certificatesSecretRef.name",
+                                        "spec.platform.vsphere.credentialsSecretRef.name",
+                                        "spec.platform.vsphere.certificatesSecretRef.name",
+                                        "spec.platform.baremetal.libvirtSSHPrivateKeySecretRef.name"};
 
 CarriedKind named_like_the_cluster(const kube::Resource& resource) {
   CarriedKind kind;
@@ -54,7 +77,8 @@ CarriedResources make_default() {
 
   auto deployments = named_like_the_cluster(ocm::cluster_deployments);
   deployments.with_status = true;
-  deployments.references = {{"spec.pullSecretRef.name", secrets}};
+  for (const char* path : deployment_secrets) deployments.references.push_back({path, secrets});
+  deployments.references.push_back({"spec.provisioning.manifestsConfigMapRef.name", config_maps});
 
   return {kept_secrets,
           kept_config_maps,

@@ -16,6 +16,7 @@ class DirectSourceHub final : public SourceHub {
   // source_validate.cpp
   Awaitable<Result<ClusterNames>> resolve_placement(std::string placement) override;
   Awaitable<Result<Outcome>> validate(MigrationRef migration, ClusterNames clusters) override;
+  Awaitable<Result<KlusterletConfigUses>> klusterlet_configs(MigrationRef migration, ClusterNames clusters) override;
   // source_initialize.cpp
   Awaitable<Result<Outcome>> initialize(MigrationRef migration, ClusterNames clusters,
                                         obs::Secret bootstrap_kubeconfig) override;
@@ -42,6 +43,7 @@ class DirectTargetHub final : public TargetHub {
   Awaitable<Result<>> delete_migration_objects(MigrationRef migration, BootstrapIdentity identity) override;
   // target_deploy.cpp
   Awaitable<Result<Outcome>> validate(MigrationRef migration, ClusterNames clusters) override;
+  Awaitable<Result<Outcome>> check_klusterlet_configs(KlusterletConfigUses uses) override;
   Awaitable<Result<Outcome>> deploy(MigrationRef migration, Bundle bundle) override;
   Awaitable<Result<Outcome>> verify(MigrationRef migration, Bundle bundle) override;
   // target_arrivals.cpp

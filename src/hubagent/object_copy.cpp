@@ -46,10 +46,19 @@ bool is_taint_of_hub(const json::value& taint) {
 void clean_managed_cluster(json::object& object) {
   const std::string migrating{annotation_text(object, ocm::names::migrating_annotation)};
   drop_annotation(object, ocm::names::migrating_annotation);
-  drop_annotation(object, ocm::names::klusterlet_config_annotation);
+  if (!migrating.empty()) {
+    // Ours is in force on the source; the target has one of the user's name.
+    const std::string before{annotation_text(object, annotations::klusterlet_config_before)};
+    if (before.empty())
+      drop_annotation(object, ocm::names::klusterlet_config_annotation);
+    else
+      set_annotation(object, ocm::names::klusterlet_config_annotation, before);
+  }
   // A user's own disable-auto-import is copied; ours is not, the target sets its own.
   if (!migrating.empty() && annotation_text(object, ocm::names::disable_auto_import_annotation) == migrating)
     drop_annotation(object, ocm::names::disable_auto_import_annotation);
+  if (!migrating.empty() && annotation_text(object, ocm::names::accepted_on_annotation) == migrating)
+    drop_annotation(object, ocm::names::accepted_on_annotation);
   auto& spec = kube::object_in(object, "spec");
   spec.erase("managedClusterClientConfigs");
   spec["hubAcceptsClient"] = true;
@@ -133,6 +142,7 @@ CarriedObject clean_object(const Object& object, const Resource& resource, bool 
   if (const auto* pausing = find_pausing(resource); pausing != nullptr && paused_by_us)
     drop_annotation(carried.object, pausing->annotation);
   if (resource == ocm::managed_clusters) clean_managed_cluster(carried.object);
+  if (resource == ocm::cluster_deployments) restore_preserve_on_delete(carried.object);
   auto& cleaned = carried.object["metadata"].get_object();
   drop_entries(cleaned, "annotations", [](std::string_view key) { return key == last_applied || is_own(key); });
   drop_entries(cleaned, "labels", is_own);

@@ -25,6 +25,8 @@ std::string_view to_string(FailureReason reason) {
       return "ResourceInvalid";
     case FailureReason::resource_differs:
       return "ResourceDiffers";
+    case FailureReason::klusterlet_config_missing:
+      return "KlusterletConfigMissing";
     case FailureReason::placement_not_found:
       return "PlacementNotFound";
     case FailureReason::placement_empty:

@@ -17,9 +17,4 @@ Awaitable<Result<>> delete_own_object(const Hub& hub, MigrationRef migration, Re
 Awaitable<Result<>> acquire_namespace(Hub& hub, MigrationRef migration, std::string ns);
 Awaitable<Result<>> release_namespace(Hub& hub, MigrationRef migration, std::string ns);
 
-/// Lets `user` register clusters without manual approval, where the hub serves that (ClusterManager).
-Awaitable<Result<>> enable_auto_approval(Hub& hub, std::string user);
-/// Removes the user; with the last user of our migrations the feature gate returns to its previous state.
-Awaitable<Result<>> disable_auto_approval(Hub& hub, std::string user);
-
 }  // namespace hubferry::hubagent

@@ -115,18 +115,65 @@ Awaitable<Result<>> resume_all(const Hub& hub, std::vector<PausingKind> kinds, M
   co_return Result<>{};
 }
 
-Awaitable<Result<>> prevent_deprovisioning_of(const Hub& hub, PausingKind kind, MigrationRef migration, Object object) {
+bool preserve_on_delete(json::object& object) {
+  auto& spec = kube::object_in(object, "spec");
+  const auto* before = spec.if_contains("preserveOnDelete");
+  if (annotation_in(object, annotations::preserve_on_delete_before) == nullptr) {
+    const bool was_set = before != nullptr && before->is_bool();
+    set_annotation(object, annotations::preserve_on_delete_before,
+                   !was_set             ? "absent"
+                   : before->get_bool() ? "true"
+                                        : "false");
+  } else if (before != nullptr && *before == true) {
+    return false;
+  }
+  kube::object_in(object, "spec")["preserveOnDelete"] = true;
+  return true;
+}
+
+void restore_preserve_on_delete(json::object& object) {
+  const std::string before{annotation_text(object, annotations::preserve_on_delete_before)};
+  if (before.empty()) return;
+  auto& spec = kube::object_in(object, "spec");
+  if (before == "absent")
+    spec.erase("preserveOnDelete");
+  else
+    spec["preserveOnDelete"] = before == "true";
+}
+
+Awaitable<Result<std::optional<Object>>> prevent_deprovisioning_of(const Hub& hub, PausingKind kind,
+                                                                   MigrationRef migration, Object object) {
   // In two writes: the controller must see the pause before it loses its finalizer.
-  auto pause_it = [&](json::object& content) { return pause(content, kind, migration.uid); };
+  auto pause_it = [&](json::object& content) {
+    const bool paused = pause(content, kind, migration.uid);
+    return (kind.resource == ocm::cluster_deployments && preserve_on_delete(content)) || paused;
+  };
   auto paused = co_await edit(hub, kind.resource, object, pause_it);
-  if (!paused && paused.error().is(ErrorKind::not_found)) co_return Result<>{};
+  if (!paused && paused.error().is(ErrorKind::not_found)) co_return std::optional<Object>{};
   if (!paused) co_return paused.error();
   if (kind.resource == ocm::bare_metal_hosts) {
     auto dropped = co_await drop_credential_finalizers(hub, *paused);
     if (!dropped) co_return dropped.error();
   }
   auto strip = [&](json::object& content) { return drop_finalizers_ending(content, kind.finalizer_suffix); };
-  co_return co_await edit_if_exists(hub, kind.resource, *paused, strip);
+  auto stripped = co_await edit(hub, kind.resource, *paused, strip);
+  if (!stripped && stripped.error().is(ErrorKind::not_found)) co_return std::optional<Object>{};
+  if (!stripped) co_return stripped.error();
+  co_return std::optional<Object>{*stripped};
+}
+
+Awaitable<Result<>> delete_deployments(const Hub& hub, MigrationRef migration, std::string ns) {
+  const auto& kind = *find_pausing(ocm::cluster_deployments);
+  auto deployments = co_await list(hub, kind.resource, ns);
+  if (!deployments) co_return deployments.error();
+  for (const auto& deployment : *deployments) {
+    auto harmless = co_await prevent_deprovisioning_of(hub, kind, migration, deployment);
+    if (!harmless) co_return harmless.error();
+    if (!*harmless) continue;
+    auto deleted = co_await delete_object(hub, kind.resource, **harmless);
+    if (!deleted) co_return deleted.error();
+  }
+  co_return Result<>{};
 }
 
 Awaitable<Result<>> prevent_deprovisioning(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,

@@ -28,12 +28,21 @@ Awaitable<Result<>> resume_all(const Hub& hub, std::vector<PausingKind> kinds, M
 /// Secrets. The objects are paused first: an active controller would add the finalizers again.
 Awaitable<Result<>> prevent_deprovisioning(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
                                            std::string ns);
-/// The same for one object.
-Awaitable<Result<>> prevent_deprovisioning_of(const Hub& hub, PausingKind kind, MigrationRef migration, Object object);
+/// The same for one object. Returns it as it is then; absent if it is gone.
+Awaitable<Result<std::optional<Object>>> prevent_deprovisioning_of(const Hub& hub, PausingKind kind,
+                                                                   MigrationRef migration, Object object);
+
+/// Deletes the ClusterDeployments of a namespace, without deprovisioning what they describe: a hub keeps the namespace
+/// of a deleted cluster for as long as it has one.
+Awaitable<Result<>> delete_deployments(const Hub& hub, MigrationRef migration, std::string ns);
 
 // Mutations.
 bool pause(json::object& object, const PausingKind& kind, const std::string& uid);
 bool resume(json::object& object, const PausingKind& kind, const std::string& uid);
+/// Hive leaves a cluster alone when such a ClusterDeployment is deleted. The previous value is recorded.
+bool preserve_on_delete(json::object& object);
+/// Restores it in a copy.
+void restore_preserve_on_delete(json::object& object);
 bool drop_finalizers_ending(json::object& object, std::string_view suffix);
 
 }  // namespace hubferry::hubagent

@@ -1,3 +1,4 @@
+#include "hubagent/annotations.hpp"
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
 #include "hubferry/async/deadline.hpp"
@@ -20,10 +21,7 @@ bool has_target_bootstrap(const Object* work, const MigrationRef& migration) {
   if (manifests == nullptr || !manifests->is_array() ||
       std::ranges::none_of(manifests->get_array(), is_bootstrap_secret))
     return false;
-  const auto* applied = kube::find_condition(*work, "Applied");
-  if (applied == nullptr || kube::string_at(*applied, {"status"}) != "True") return false;
-  const auto* generation = applied->if_contains("observedGeneration");
-  return generation == nullptr || *generation == work->generation();
+  return satisfies(WorkRule::applied, work);
 }
 
 /// Waits until the agent has the target's bootstrap kubeconfig: once detached, it no longer reads from this hub.
@@ -36,7 +34,10 @@ Awaitable<Result<>> wait_for_target_bootstrap(Hub& hub, MigrationRef migration, 
   co_return Error{FailureReason::error, "cluster " + cluster + " was not detached from hub " + hub.name() +
                                             ": its agent has not applied ManifestWork " + cluster +
                                             "-klusterlet with Secret " + migration.bootstrap_secret() +
-                                            " yet, the target's bootstrap kubeconfig"};
+                                            " yet, the target's bootstrap kubeconfig. If the cluster has the "
+                                            "annotation " +
+                                            ocm::names::disable_auto_import_annotation +
+                                            ", its hub may not deliver it: remove the annotation"};
 }
 
 bool is_detached(const Object& cluster) {
@@ -61,6 +62,11 @@ Awaitable<Result<>> detach_one(Hub& hub, bool works_served, MigrationRef migrati
     auto& accepts = kube::object_in(object, "spec")["hubAcceptsClient"];
     if (accepts == false) return false;
     accepts = false;
+    keep_denied(object, migration);
+    // From here on the import controller must not import the cluster again, with credentials that it may hold. If the
+    // user had disabled that, it stays disabled afterwards.
+    if (annotation_in(object, ocm::names::disable_auto_import_annotation) == nullptr)
+      set_annotation(object, ocm::names::disable_auto_import_annotation, migration.uid);
     return true;
   };
   auto detached = co_await edit(hub, ocm::managed_clusters, cluster_scoped(cluster), detach);

@@ -2,6 +2,7 @@
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/pause.hpp"
+#include "hubagent/selection.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -27,22 +28,64 @@ Awaitable<Result<>> delete_observability(const Hub& hub, std::string ns) {
   co_return Result<>{};
 }
 
-Awaitable<Result<>> clean_source_cluster(Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
-                                         std::string cluster, Slot slot) {
+/// What was copied of the cluster and is still in its namespace: "Secret c1/c1-admin-kubeconfig"; empty: nothing.
+Awaitable<Result<std::string>> find_leftover(const Hub& hub, const CarriedResources& kinds, std::string cluster) {
+  for (const auto& kind : kinds) {
+    if (!kind.resource.namespaced) continue;
+    auto objects = co_await list(hub, kind.resource, cluster);
+    if (!objects) co_return objects.error();
+    for (const auto& object : *objects)
+      if (is_selected(kind, cluster, object)) co_return described(kind.resource, object.key());
+  }
+  co_return std::string{};
+}
+
+/// The hub deletes the namespace after the cluster. Credentials must not stay behind in one that it keeps.
+Awaitable<Result<>> wait_until_emptied(Hub& hub, const CarriedResources& kinds, std::string cluster) {
+  const Key key = cluster_scoped(cluster);
+  auto space = co_await get_if_exists(hub, kube::resources::namespaces, key);
+  if (!space) co_return space.error();
+  if (!*space) co_return Result<>{};
+  std::string leftover = "objects of the cluster";
+  // While it is being deleted, our permissions in it may be gone before the rest.
+  if (!(*space)->is_being_deleted()) {
+    auto found = co_await find_leftover(hub, kinds, cluster);
+    if (found && found->empty()) co_return Result<>{};
+    if (!found && !found.error().is(ErrorKind::forbidden)) co_return found.error();
+    if (found) leftover = *found;
+  }
+  auto permit = co_await hub.small_watches().acquire();
+  auto is_gone = [](const Object* object) { return object == nullptr; };
+  const auto deadline = hub.env().clock.now() + hub.options().busy_timeout;
+  const bool gone =
+      co_await kube::wait_for_object(hub.api(), kube::resources::namespaces, key, is_gone, deadline, hub.env());
+  if (gone) co_return Result<>{};
+  co_return Error{FailureReason::error, "cluster " + cluster + " is deleted from hub " + hub.name() +
+                                            ", but the hub keeps its namespace, which has " + leftover +
+                                            ": delete what holds the namespace, then the namespace"};
+}
+
+Awaitable<Result<>> clean_source_cluster(Hub& hub, std::vector<PausingKind> kinds, const CarriedResources& carried,
+                                         MigrationRef migration, std::string cluster, Slot slot) {
   auto found = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
   if (!found) co_return found.error();
-  if (!*found) co_return Result<>{};
+  if (!*found) {
+    slot.release();
+    co_return co_await wait_until_emptied(hub, carried, cluster);
+  }
   if (!is_claimed_by(migration, **found)) co_return not_claimed(hub, cluster, **found);
 
   auto observed = co_await delete_observability(hub, cluster);
   if (!observed) co_return observed.error();
   auto prevented = co_await prevent_deprovisioning(hub, std::move(kinds), migration, cluster);
   if (!prevented) co_return prevented.error();
+  auto freed = co_await delete_deployments(hub, migration, cluster);
+  if (!freed) co_return freed.error();
   auto rest = co_await delete_object(hub, ocm::managed_clusters, **found);
   if (!rest) co_return rest.error();
   slot.release();
   if (*rest) co_await wait_until_deleted(hub, **rest);
-  co_return Result<>{};
+  co_return co_await wait_until_emptied(hub, carried, cluster);
 }
 
 /// A lease from before the cut-over hides that the cluster is away, and so its return.
@@ -61,14 +104,15 @@ bool drop_claim(json::object& object, const MigrationRef& migration, bool accept
   drop_annotation(object, migrating_annotation);
   if (annotation_text(object, disable_auto_import_annotation) == migration.uid)
     drop_annotation(object, disable_auto_import_annotation);
-  if (annotation_text(object, klusterlet_config_annotation) == migration.klusterlet_config()) {
-    const std::string before{annotation_text(object, annotations::klusterlet_config_before)};
+  const std::string before{annotation_text(object, annotations::klusterlet_config_before)};
+  if (annotation_text(object, klusterlet_config_annotation) == migration.klusterlet_config(before)) {
     if (before.empty())
       drop_annotation(object, klusterlet_config_annotation);
     else
       set_annotation(object, klusterlet_config_annotation, before);
   }
   drop_annotation(object, annotations::klusterlet_config_before);
+  if (annotation_text(object, accepted_on_annotation) == migration.uid) drop_annotation(object, accepted_on_annotation);
   if (accept) kube::object_in(object, "spec")["hubAcceptsClient"] = true;
   return true;
 }
@@ -118,8 +162,10 @@ Awaitable<Result<Outcome>> DirectSourceHub::clean(MigrationRef migration, Cluste
   if (!synced) co_return synced.error();
   auto kinds = co_await served_pausing_kinds(hub);
   if (!kinds) co_return kinds.error();
+  auto carried = co_await served_carried_kinds(hub);
+  if (!carried) co_return carried.error();
   auto process = [&](std::string cluster, Slot slot) {
-    return clean_source_cluster(hub, *kinds, migration, std::move(cluster), std::move(slot));
+    return clean_source_cluster(hub, *kinds, *carried, migration, std::move(cluster), std::move(slot));
   };
   co_return co_await for_each_cluster(hub, std::move(clusters), process);
 }

@@ -15,10 +15,6 @@ Key secret_key(const MigrationRef& migration) {
   return {engine_namespace, migration.bootstrap_secret()};
 }
 
-Key config_key(const MigrationRef& migration) {
-  return {{}, migration.klusterlet_config()};
-}
-
 Awaitable<Result<>> put_bootstrap_secret(const Hub& hub, MigrationRef migration, obs::Secret kubeconfig) {
   json::object data;
   data["kubeconfig"] = kube::encode_base64(kubeconfig.reveal());
@@ -42,52 +38,69 @@ json::object bootstrap_from_secret(const MigrationRef& migration) {
 }
 
 /// The format of MCE 2.8 and newer. "IncludeCurrentHub" keeps a rollback possible.
-json::object several_hubs_spec(const MigrationRef& migration) {
+json::object several_hubs(const MigrationRef& migration) {
   json::object hubs;
   hubs["genBootstrapKubeConfigStrategy"] = "IncludeCurrentHub";
   hubs["bootstrapKubeConfigs"] = bootstrap_from_secret(migration);
-  json::object wanted;
-  kube::object_in(wanted, "spec")["multipleHubsConfig"] = std::move(hubs);
-  return wanted;
+  return hubs;
 }
 
-/// The format of older versions.
-json::object one_hub_spec(const MigrationRef& migration) {
-  json::object wanted;
-  kube::object_in(wanted, "spec")["bootstrapKubeConfigs"] = bootstrap_from_secret(migration);
-  return wanted;
+/// What the user configured for these clusters (proxy, registries, authorities, placement) stays in force: the import
+/// controller reads one KlusterletConfig only.
+Awaitable<Result<json::object>> users_spec(const Hub& hub, std::string name) {
+  if (name.empty()) co_return json::object{};
+  auto found = co_await get_if_exists(hub, ocm::klusterlet_configs, cluster_scoped(name));
+  if (!found) co_return found.error();
+  const auto* spec = *found ? (*found)->find({"spec"}) : nullptr;
+  if (spec == nullptr || !spec->is_object()) co_return json::object{};
+  json::object kept = spec->get_object();
+  kept.erase("multipleHubsConfig");
+  kept.erase("bootstrapKubeConfigs");
+  co_return kept;
 }
 
-/// The newer format where the server keeps it, else the older one: a server drops fields that its version does not
-/// know, so its answer shows which format it supports.
-Awaitable<Result<>> put_klusterlet_config(const Hub& hub, MigrationRef migration) {
-  auto newer = several_hubs_spec(migration);
-  auto written =
-      co_await put_own_object(hub, migration, ocm::klusterlet_configs, config_key(migration), std::move(newer));
+Awaitable<Result<Object>> put_config(const Hub& hub, MigrationRef migration, std::string before, json::object spec) {
+  json::object wanted;
+  wanted["spec"] = std::move(spec);
+  auto key = cluster_scoped(migration.klusterlet_config(before));
+  co_return co_await put_own_object(hub, std::move(migration), ocm::klusterlet_configs, std::move(key),
+                                    std::move(wanted));
+}
+
+/// In the newer format where the server keeps it, else in the older one: a server drops fields that its version does
+/// not know, so its answer shows which format it supports.
+Awaitable<Result<>> put_klusterlet_config(const Hub& hub, MigrationRef migration, std::string before) {
+  auto spec = co_await users_spec(hub, before);
+  if (!spec) co_return spec.error();
+  auto newer = *spec;
+  newer["multipleHubsConfig"] = several_hubs(migration);
+  auto written = co_await put_config(hub, migration, before, std::move(newer));
   if (!written) co_return written.error();
   if (written->find({"spec", "multipleHubsConfig"}) != nullptr) co_return Result<>{};
-  auto older = one_hub_spec(migration);
-  auto again =
-      co_await put_own_object(hub, migration, ocm::klusterlet_configs, config_key(migration), std::move(older));
+  auto older = std::move(*spec);
+  older["bootstrapKubeConfigs"] = bootstrap_from_secret(migration);
+  auto again = co_await put_config(hub, migration, before, std::move(older));
   if (!again) co_return again.error();
   co_return Result<>{};
 }
 
-/// Sets the three annotations and records the previous values. False also for a cluster that is claimed by another
-/// migration.
+/// The KlusterletConfig that the cluster had before the migration claimed it; empty: none.
+std::string config_before(const json::object& object, const MigrationRef& migration) {
+  const bool claimed = annotation_text(object, migrating_annotation) == migration.uid;
+  return std::string{
+      annotation_text(object, claimed ? annotations::klusterlet_config_before : klusterlet_config_annotation)};
+}
+
+/// Claims the cluster, names our KlusterletConfig and records the previous one. False also for a cluster that is
+/// claimed by another migration. Auto import stays enabled until the cluster is detached: without it, some import
+/// controllers do not deliver the bootstrap kubeconfig.
 bool claim(json::object& object, const MigrationRef& migration) {
   const auto* holder = annotation_in(object, migrating_annotation);
   if (holder != nullptr && *holder != json::value(migration.uid)) return false;
+  const auto before = config_before(object, migration);
   bool changed = set_annotation(object, migrating_annotation, migration.uid);
-  // If the user had disabled auto import, it stays disabled afterwards.
-  if (annotation_in(object, disable_auto_import_annotation) == nullptr)
-    changed |= set_annotation(object, disable_auto_import_annotation, migration.uid);
-  const std::string before{annotation_text(object, klusterlet_config_annotation)};
-  if (before != migration.klusterlet_config()) {
-    if (!before.empty()) set_annotation(object, annotations::klusterlet_config_before, before);
-    set_annotation(object, klusterlet_config_annotation, migration.klusterlet_config());
-    changed = true;
-  }
+  if (!before.empty()) changed |= set_annotation(object, annotations::klusterlet_config_before, before);
+  changed |= set_annotation(object, klusterlet_config_annotation, migration.klusterlet_config(before));
   return changed;
 }
 
@@ -116,8 +129,14 @@ Awaitable<Result<Outcome>> DirectSourceHub::initialize(MigrationRef migration, C
   if (!space) co_return space.error();
   auto secret = co_await put_bootstrap_secret(hub, migration, std::move(bootstrap_kubeconfig));
   if (!secret) co_return secret.error();
-  auto config = co_await put_klusterlet_config(hub, migration);
-  if (!config) co_return config.error();
+  auto uses = co_await klusterlet_configs(migration, clusters);
+  if (!uses) co_return uses.error();
+  std::vector<std::string> configs{""};
+  for (const auto& use : *uses) configs.push_back(use.first);
+  for (const auto& before : configs) {
+    auto config = co_await put_klusterlet_config(hub, migration, before);
+    if (!config) co_return config.error();
+  }
   auto process = [&](std::string cluster, Slot slot) {
     return initialize_one(hub, *kinds, migration, std::move(cluster), std::move(slot));
   };
@@ -126,8 +145,12 @@ Awaitable<Result<Outcome>> DirectSourceHub::initialize(MigrationRef migration, C
 
 Awaitable<Result<>> DirectSourceHub::delete_migration_objects(MigrationRef migration) {
   auto& hub = *hub_;
-  auto config = co_await delete_own_object(hub, migration, ocm::klusterlet_configs, config_key(migration));
-  if (!config) co_return config.error();
+  auto configs = co_await list(hub, ocm::klusterlet_configs, {}, ours_selector(migration));
+  if (!configs) co_return configs.error();
+  for (const auto& config : *configs) {
+    auto deleted = co_await delete_object(hub, ocm::klusterlet_configs, config);
+    if (!deleted) co_return deleted.error();
+  }
   auto secret = co_await delete_own_object(hub, migration, secrets, secret_key(migration));
   if (!secret) co_return secret.error();
   co_return co_await release_namespace(hub, migration, engine_namespace);

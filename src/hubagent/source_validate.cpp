@@ -1,5 +1,6 @@
 #include <set>
 
+#include "hubagent/annotations.hpp"
 #include "hubagent/direct_hubs.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -47,6 +48,14 @@ std::optional<Error> find_problem(const Hub& hub, const MigrationRef& migration,
   return std::nullopt;
 }
 
+/// Empty: none. While the migration has claimed the cluster, the annotation names a config of the migration.
+std::string users_klusterlet_config(const ManagedCluster& cluster, const MigrationRef& migration) {
+  const bool claimed = cluster.annotation(ocm::names::migrating_annotation) == migration.uid;
+  const auto name =
+      cluster.annotation(claimed ? annotations::klusterlet_config_before : ocm::names::klusterlet_config_annotation);
+  return std::string{name.value_or(std::string_view{})};
+}
+
 }  // namespace
 
 Awaitable<Result<ClusterNames>> DirectSourceHub::resolve_placement(std::string placement) {
@@ -79,6 +88,19 @@ Awaitable<Result<Outcome>> DirectSourceHub::validate(MigrationRef migration, Clu
       outcome.done.push_back(name);
   }
   co_return outcome;
+}
+
+Awaitable<Result<KlusterletConfigUses>> DirectSourceHub::klusterlet_configs(MigrationRef migration,
+                                                                            ClusterNames clusters) {
+  auto synced = co_await wait_for_cluster_cache(*hub_);
+  if (!synced) co_return synced.error();
+  KlusterletConfigUses uses;
+  for (const auto& name : clusters) {
+    const auto cluster = hub_->clusters().get(cluster_scoped(name));
+    if (cluster == nullptr) continue;
+    if (auto config = users_klusterlet_config(*cluster, migration); !config.empty()) uses[config].push_back(name);
+  }
+  co_return uses;
 }
 
 }  // namespace hubferry::hubagent

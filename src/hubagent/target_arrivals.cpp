@@ -2,6 +2,7 @@
 
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
+#include "hubagent/registration_approval.hpp"
 #include "hubferry/async/task_scope.hpp"
 
 namespace hubferry::hubagent {
@@ -14,7 +15,8 @@ struct Wait {
   MigrationRef migration;
   async::WallTime since;
   TargetHub::OnArrival on_arrival;
-  WorkRule rule = WorkRule::none;
+  WorkRule rule;
+  Heartbeats heartbeats;
   std::optional<Error> error;
 };
 
@@ -38,21 +40,43 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
     if (!alive) co_return alive.error();
     // An expired lease makes the hub set Available to Unknown, and a renewal sets it back: a watch event will come.
     if (!*alive) continue;
+    auto enabled = co_await enable_import(wait.hub, wait.migration, cluster);
+    if (!enabled) co_return enabled.error();
     if (wait.rule != WorkRule::none) {
-      auto wanted = [rule = wait.rule](const Object* work) { return satisfies(rule, work); };
+      bool at_once = true;
+      auto wanted = [&](const Object* work) { return satisfies(wait.rule, work) || (at_once = false); };
       auto applied = co_await wait_for_klusterlet_work(wait.hub, cluster, wanted);
       if (!applied) co_return applied.error();
+      // It was applied just now: the agent restarts with it, and must come back.
+      if (!at_once) co_await wait.heartbeats.wait_for_renewal(cluster);
     }
     wait.on_arrival(cluster);
     co_return Result<>{};
   }
 }
 
-Awaitable<> run_one(Wait& wait, std::string cluster, async::TaskScope& scope) {
-  auto result = co_await wait_for_arrival(wait, std::move(cluster));
-  if (result) co_return;
+void record(Wait& wait, const Result<>& result, async::TaskScope& scope) {
+  if (result) return;
   if (!wait.error) wait.error = result.error();
   scope.stop();
+}
+
+Awaitable<> run_one(Wait& wait, std::string cluster, async::TaskScope& scope) {
+  auto result = co_await wait_for_arrival(wait, std::move(cluster));
+  record(wait, result, scope);
+}
+
+Awaitable<> run_approval(Wait& wait, std::set<std::string> clusters, async::TaskScope& scope) {
+  auto result = co_await approve_registrations(wait.hub, wait.migration, std::move(clusters));
+  record(wait, result, scope);
+}
+
+Awaitable<> wait_for_all(Wait& wait, const std::set<std::string>& clusters) {
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    for (const auto& cluster : clusters) scope.spawn(run_one(wait, cluster, scope));
+    co_return;
+  };
+  co_await async::with_scope(std::move(body));
 }
 
 }  // namespace
@@ -63,11 +87,13 @@ Awaitable<Result<>> DirectTargetHub::await_arrivals(MigrationRef migration, Clus
   if (!synced) co_return synced.error();
   auto rule = co_await work_rule(*hub_);
   if (!rule) co_return rule.error();
-  Wait wait{*hub_, std::move(migration), since, std::move(on_arrival), *rule, std::nullopt};
+  Wait wait{*hub_, std::move(migration), since, std::move(on_arrival), *rule, Heartbeats{*hub_}, std::nullopt};
   const std::set<std::string> once{clusters.begin(), clusters.end()};
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
-    for (const auto& cluster : once) scope.spawn(run_one(wait, cluster, scope));
-    co_return;
+    scope.spawn(run_approval(wait, once, scope));
+    if (*rule != WorkRule::none) scope.spawn(wait.heartbeats.run());
+    co_await wait_for_all(wait, once);
+    scope.stop();
   };
   co_await async::with_scope(std::move(body));
   if (wait.error) co_return *wait.error;

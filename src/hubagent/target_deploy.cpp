@@ -196,6 +196,24 @@ Awaitable<Result<Outcome>> DirectTargetHub::validate(MigrationRef migration, Clu
   co_return co_await for_each_cluster(hub, std::move(clusters), process);
 }
 
+Awaitable<Result<Outcome>> DirectTargetHub::check_klusterlet_configs(KlusterletConfigUses uses) {
+  Outcome outcome;
+  for (const auto& [name, clusters] : uses) {
+    auto found = co_await get_if_exists(*hub_, ocm::klusterlet_configs, cluster_scoped(name));
+    if (!found) co_return found.error();
+    for (const auto& cluster : clusters) {
+      if (*found)
+        outcome.done.push_back(cluster);
+      else
+        outcome.failed.push_back({cluster, FailureReason::klusterlet_config_missing,
+                                  "cluster " + cluster + " refers to KlusterletConfig " + name + ", which hub " +
+                                      hub_->name() +
+                                      " does not have: create it there, or remove the annotation from the cluster"});
+    }
+  }
+  co_return outcome;
+}
+
 Awaitable<Result<Outcome>> DirectTargetHub::deploy(MigrationRef migration, Bundle bundle) {
   co_return co_await for_each_in(bundle, *hub_, std::move(migration), deploy_one);
 }

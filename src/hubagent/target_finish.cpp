@@ -52,6 +52,7 @@ Awaitable<Result<Object>> deny(const Hub& hub, MigrationRef migration, Object cl
     auto& accepts = kube::object_in(object, "spec")["hubAcceptsClient"];
     if (!is_ours(migration, object) || accepts == false) return false;
     accepts = false;
+    keep_denied(object, migration);
     return true;
   };
   co_return co_await edit(hub, ocm::managed_clusters, std::move(cluster), set_denied);

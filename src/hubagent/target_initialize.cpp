@@ -1,5 +1,6 @@
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/own_objects.hpp"
+#include "hubagent/registration_approval.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {
@@ -30,10 +31,6 @@ kube::Request token_request(const Key& account) {
 
 std::string review_name(const MigrationRef& migration) {
   return "global-hub-migration-" + migration.name + "-sar";
-}
-
-std::string registration_name(const MigrationRef& migration) {
-  return "global-hub-migration-" + migration.name + "-registration";
 }
 
 /// The agent reviews its own access before it selects a hub.
@@ -121,13 +118,11 @@ Awaitable<Result<>> DirectTargetHub::initialize(MigrationRef migration, Bootstra
   if (!may_review) co_return may_review.error();
   auto may_register = co_await put_binding(hub, migration, registration_name(migration), *role, identity);
   if (!may_register) co_return may_register.error();
-  co_return co_await enable_auto_approval(hub, identity.user());
+  co_return Result<>{};
 }
 
 Awaitable<Result<>> DirectTargetHub::delete_migration_objects(MigrationRef migration, BootstrapIdentity identity) {
   auto& hub = *hub_;
-  auto approval = co_await disable_auto_approval(hub, identity.user());
-  if (!approval) co_return approval.error();
   for (const auto& name : {registration_name(migration), review_name(migration)}) {
     auto binding = co_await delete_own_object(hub, migration, cluster_role_bindings, cluster_scoped(name));
     if (!binding) co_return binding.error();

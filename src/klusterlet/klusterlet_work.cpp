@@ -62,6 +62,15 @@ bool is_applied(const kube::Object& work) {
   return generation == nullptr || !generation->is_int64() || generation->get_int64() == work.generation();
 }
 
+/// ReadOnly manifests are only compared, but reported as applied: as the work agent of Open Cluster Management does.
+bool is_read_only(const kube::Object& work) {
+  const auto* configs = work.find({"spec", "manifestConfigs"});
+  if (configs == nullptr || !configs->is_array()) return false;
+  return std::ranges::any_of(configs->get_array(), [](const kube::json::value& config) {
+    return config.is_object() && kube::string_at(config.get_object(), {"updateStrategy", "type"}) == "ReadOnly";
+  });
+}
+
 bool put_applied(object& work, WallTime now) {
   auto& status = work["status"];
   if (!status.is_object()) status = object{};
@@ -129,7 +138,7 @@ Awaitable<> Session::watch_work() {
 
 Awaitable<bool> Session::take_work(kube::Object work) {
   const auto known = agent_.store.bootstraps();
-  const auto sent = read_klusterlet_work(work);
+  const auto sent = is_read_only(work) ? KlusterletWork{} : read_klusterlet_work(work);
   auto merged = merge_bootstraps(known, sent, agent_.selected->bootstrap, agent_.selected->config.server);
   if (merged != known) {
     // The same hub with another credential, or at another position in the list, is no reason to leave it.
@@ -147,6 +156,8 @@ Awaitable<bool> Session::take_work(kube::Object work) {
   kube::EditOptions options;
   options.subresource = "status";
   auto written = co_await kube::edit(*api_, ocm::manifest_works, work.key(), mutate, options);
+  // The hub waits for a sign of life of an agent that has applied it.
+  if (written) beat_changed_.notify();
   co_return written || written.error().kind == kube::ErrorKind::not_found;
 }
 

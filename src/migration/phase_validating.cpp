@@ -29,6 +29,14 @@ class RetriedReads final : public ValidationReads {
     auto validate = [&](hubagent::TargetHub& hub) { return hub.validate(step_.migration.ref(), clusters); };
     co_return co_await on_target(step_, validate);
   }
+  Awaitable<OperationResult<Outcome>> check_klusterlet_configs(ClusterNames clusters) override {
+    auto find = [&](hubagent::SourceHub& hub) { return hub.klusterlet_configs(step_.migration.ref(), clusters); };
+    auto uses = co_await on_source(step_, find);
+    if (!uses) co_return uses.error();
+    if (uses->empty()) co_return Outcome{};
+    auto check = [&](hubagent::TargetHub& hub) { return hub.check_klusterlet_configs(*uses); };
+    co_return co_await on_target(step_, check);
+  }
 
  private:
   Step& step_;
@@ -86,15 +94,19 @@ Awaitable<std::vector<Problem>> check_on_both(Step& step, const ClusterNames& cl
   const auto spec = spec_of(step);
   std::vector<Problem> problems;
   std::vector<Problem> of_target;
+  std::vector<Problem> of_configs;
   auto check_source = [&]() -> Awaitable<> { problems = co_await check_on_source(reads, spec, clusters); };
   auto check_target = [&]() -> Awaitable<> { of_target = co_await check_on_target(reads, spec, clusters); };
+  auto check_configs = [&]() -> Awaitable<> { of_configs = co_await check_klusterlet_configs(reads, spec, clusters); };
   auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(check_configs());
     scope.spawn(check_source());
     scope.spawn(check_target());
     co_return;
   };
   co_await async::with_scope(both);
   std::ranges::move(of_target, std::back_inserter(problems));
+  std::ranges::move(of_configs, std::back_inserter(problems));
   co_return problems;
 }
 

@@ -105,6 +105,12 @@ async::Awaitable<std::vector<Problem>> check_on_target(ValidationReads& reads, c
   co_return problems_of(spec.to, outcome);
 }
 
+async::Awaitable<std::vector<Problem>> check_klusterlet_configs(ValidationReads& reads, const MigrationSpec& spec,
+                                                                hubagent::ClusterNames clusters) {
+  auto outcome = co_await reads.check_klusterlet_configs(std::move(clusters));
+  co_return problems_of(spec.to, outcome);
+}
+
 async::Awaitable<Validation> validate(ValidationReads& reads, MigrationSpec spec) {
   Validation result;
   result.problems = check_spec(spec);
@@ -123,6 +129,8 @@ async::Awaitable<Validation> validate(ValidationReads& reads, MigrationSpec spec
   if (result.clusters.empty()) co_return result;
   if (has_source) append(result.problems, co_await check_on_source(reads, spec, result.clusters));
   if (has_target) append(result.problems, co_await check_on_target(reads, spec, result.clusters));
+  if (has_source && has_target)
+    append(result.problems, co_await check_klusterlet_configs(reads, spec, result.clusters));
   co_return result;
 }
 

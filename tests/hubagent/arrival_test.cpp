@@ -40,6 +40,10 @@ class ArrivalTest : public HubTest {
     lease["spec"] = json::object{{"renewTime", async::format_micro_time(clock_.wall_now())}};
     co_await put(*hub2_, kube::resources::leases, lease);
   }
+  Awaitable<> renew(std::string name) {
+    co_await patch(*hub2_, kube::resources::leases, {name, cluster_lease},
+                   R"({"spec": {"renewTime": ")" + async::format_micro_time(clock_.wall_now()) + R"("}})");
+  }
   Awaitable<> put_work(std::string name, std::string applied) {
     json::object work;
     work["metadata"] = json::object{{"name", name + "-klusterlet"}, {"namespace", name}};
@@ -130,15 +134,71 @@ TEST_F(ArrivalTest, OnAHubWithAcmTheKlusterletWorkMustBeApplied) {
     CO_ASSERT_TRUE(not_yet);
     EXPECT_THAT(*not_yet, IsEmpty());
     auto import = [&]() -> Awaitable<> {
+      co_await beat("c1");
       co_await clock_.sleep_for(100s);
       co_await put_work("c1", "True");
+      co_await clock_.sleep_for(5s);
+      co_await renew("c1");
     };
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {
       scope.spawn(import());
       co_await await_all({"c1"});
     };
     co_await async::with_scope(both);
-    EXPECT_THAT(arrivals_, ElementsAre("c1 after 1m40s"));
+    EXPECT_THAT(arrivals_, ElementsAre("c1 after 1m45s")) << "with a sign of life of the agent that has applied it";
+  });
+}
+
+// MCE 5.x: while auto import is disabled, the works are ReadOnly. The agent reports them as applied and has applied
+// nothing: its bootstrap kubeconfigs are those of the migration, and end with it.
+TEST_F(ArrivalTest, AReadOnlyKlusterletWorkProvesNothing) {
+  run([&]() -> Awaitable<> {
+    co_await deploy("c1");
+    co_await put_work("c1", "True");
+    co_await patch(*hub2_, ocm::manifest_works, {"c1", "c1-klusterlet"},
+                   R"({"spec": {"manifestConfigs": [{"updateStrategy": {"type": "ReadOnly"}}]}})");
+    co_await report("c1", "True", clock_.wall_now());
+    co_await beat("c1");
+    auto not_yet = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
+    CO_ASSERT_TRUE(not_yet);
+    EXPECT_THAT(*not_yet, IsEmpty());
+    auto import = [&]() -> Awaitable<> {
+      auto enabled = [](const ocm::ManagedCluster* seen) {
+        return seen != nullptr && !seen->annotation(disable_auto_import_annotation);
+      };
+      co_await hub2_->hub->clusters().wait_for({{}, "c1"}, enabled, async::never);
+      co_await clock_.sleep_for(10s);
+      co_await patch(*hub2_, ocm::manifest_works, {"c1", "c1-klusterlet"}, R"({"spec": {"manifestConfigs": []}})");
+      co_await clock_.sleep_for(10s);
+      co_await renew("c1");
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(import());
+      co_await await_all({"c1"});
+    };
+    co_await async::with_scope(both);
+    EXPECT_THAT(arrivals_, ElementsAre("c1 after 20s"));
+  });
+}
+
+// Applied, but an older version.
+TEST_F(ArrivalTest, AKlusterletWorkThatHasChangedSinceProvesNothing) {
+  run([&]() -> Awaitable<> {
+    co_await deploy("c1");
+    co_await put_work("c1", "True");
+    co_await patch(*hub2_, ocm::manifest_works, {"c1", "c1-klusterlet"},
+                   R"({"status": {"conditions": [{"type": "Applied", "status": "True", "reason": "Test", "message": "",
+                       "lastTransitionTime": "2029-12-01T00:00:00Z", "observedGeneration": 1}]}})",
+                   "status");
+    co_await report("c1", "True", clock_.wall_now());
+    auto here = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
+    CO_ASSERT_TRUE(here);
+    EXPECT_THAT(*here, ElementsAre("c1"));
+    co_await patch(*hub2_, ocm::manifest_works, {"c1", "c1-klusterlet"},
+                   R"({"spec": {"workload": {"manifests": []}}})");
+    auto not_yet = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
+    CO_ASSERT_TRUE(not_yet);
+    EXPECT_THAT(*not_yet, IsEmpty());
   });
 }
 
@@ -156,13 +216,16 @@ TEST_F(ArrivalTest, AnExistingKlusterletWorkMustBeApplied) {
       body["status"] = json::object{
           {"conditions", json::array{condition("Applied", "True", async::format_time(clock_.wall_now()))}}};
       co_await hub2_->server.api().merge_patch(ocm::manifest_works, {"c1", "c1-klusterlet"}, std::move(body), "status");
+      co_await beat("c1");
+      co_await clock_.sleep_for(5s);
+      co_await renew("c1");
     };
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {
       scope.spawn(apply());
       co_await await_all({"c1"});
     };
     co_await async::with_scope(both);
-    EXPECT_THAT(arrivals_, ElementsAre("c1 after 1m40s"));
+    EXPECT_THAT(arrivals_, ElementsAre("c1 after 1m45s"));
   });
 }
 

@@ -42,19 +42,75 @@ TEST_F(CleanTest, TheSourceDeletesAClusterWithoutDeprovisioningAnything) {
       EXPECT_TRUE(cluster(*hub1_, "c1").is_being_deleted());
       EXPECT_FALSE(ended) << "it is not gone yet";
       co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"}, R"({"metadata": {"finalizers": null}})");
+      co_await clock_.sleep_for(1min);
+      EXPECT_FALSE(ended) << "its Secrets are still in the namespace";
+      co_await patch(*hub1_, ocm::bare_metal_hosts, {"c1", "host"}, R"({"metadata": {"annotations": {"a": "b"}}})");
+      EXPECT_THAT(differences(untouched, content_of(hub1_->server)),
+                  UnorderedElementsAre("-ManagedCluster c1", "-ObservabilityAddon c1/observability-addon",
+                                       "-ClusterDeployment c1/c1", "~BareMetalHost c1/host", "~Secret c1/bmc"));
+      EXPECT_EQ(sorted_text(object(*hub1_, ocm::bare_metal_hosts, {"c1", "host"})->at("metadata").at("finalizers")),
+                "[\"keep.me/this\",]");
+      co_await patch(*hub1_, ocm::bare_metal_hosts, {"c1", "host"}, R"({"metadata": {"finalizers": null}})");
+      co_await hub1_->server.api().remove(kube::resources::namespaces, {{}, "c1"});
     };
     co_await async::with_scope(both);
     EXPECT_TRUE(ended.has_value());
-    EXPECT_THAT(differences(untouched, content_of(hub1_->server)),
-                UnorderedElementsAre("-ManagedCluster c1", "-ObservabilityAddon c1/observability-addon",
-                                     "~BareMetalHost c1/host", "~ClusterDeployment c1/c1", "~Secret c1/bmc"));
-    EXPECT_EQ(sorted_text(object(*hub1_, ocm::bare_metal_hosts, {"c1", "host"})->at("metadata").at("finalizers")),
-              "[\"keep.me/this\",]");
-    EXPECT_EQ(object(*hub1_, ocm::cluster_deployments, {"c1", "c1"}).find({"metadata", "finalizers"}), nullptr);
-    EXPECT_EQ(object(*hub1_, ocm::cluster_deployments, {"c1", "c1"}).annotation(hive_pause_annotation), "true");
     auto again = co_await hub1_->source->clean(migration_, {"c1"});
     CO_ASSERT_TRUE(again);
     EXPECT_THAT(again->done, ElementsAre("c1"));
+  });
+}
+
+// Hive deprovisions a cluster whose ClusterDeployment is deleted, unless it is to be preserved. At no moment is there
+// one that is being deleted and would be deprovisioned.
+TEST_F(CleanTest, ADeploymentIsPreservedAndPausedBeforeItIsDeleted) {
+  std::vector<std::string> deprovisioned;
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    co_await put_machinery(*hub1_, "c1");
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    CO_ASSERT_TRUE(begun);
+    auto hive = [&](const Key& key, const auto&, const auto& now) {
+      if (now == nullptr || !now->is_being_deleted()) return;
+      const auto* preserved = now->find({"spec", "preserveOnDelete"});
+      if (preserved == nullptr || *preserved != true || now->annotation(hive_pause_annotation) != "true")
+        deprovisioned.push_back(key.name);
+    };
+    kube::Cache<Object> deployments{hub1_->server.api(), ocm::cluster_deployments, {}, kube::object_decoder(), env_};
+    auto seen = deployments.subscribe(hive);
+    std::vector<std::string> versions;
+    auto watched = deployments.subscribe([&](const Key&, const auto&, const auto& now) {
+      versions.push_back(now == nullptr ? "gone" : sorted_text(now->json().at("spec")));
+    });
+    auto clean = [&]() -> Awaitable<> { co_await hub1_->source->clean(migration_, {"c1"}); };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(deployments.run());
+      co_await deployments.wait_synced();
+      scope.spawn(clean());
+      co_await clock_.sleep_for(10s);
+      scope.stop();
+    };
+    co_await async::with_scope(both);
+    EXPECT_EQ(versions.back(), "gone");
+    CO_ASSERT_TRUE(versions.size() > 1);
+    EXPECT_THAT(versions[versions.size() - 2], HasSubstr("preserveOnDelete:true"));
+  });
+  EXPECT_THAT(deprovisioned, IsEmpty());
+}
+
+// The copy on the target keeps the user's value: after a crash the source's deployment is compared and sent again.
+TEST_F(CleanTest, APreservedDeploymentIsSentAsTheUserWroteIt) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    co_await put_machinery(*hub1_, "c1");
+    auto sent = co_await collected(*hub1_, {"c1"});
+    co_await patch(*hub1_, ocm::cluster_deployments, {"c1", "c1"},
+                   R"({"spec": {"preserveOnDelete": true},
+                       "metadata": {"annotations": {"hubferry.io/preserve-on-delete-before": "absent"}}})");
+    auto again = co_await collected(*hub1_, {"c1"});
+    CO_ASSERT_EQ(names_in(sent.clusters[0]), names_in(again.clusters[0]));
+    for (std::size_t i = 0; i < sent.clusters[0].objects.size(); ++i)
+      EXPECT_EQ(sorted_text(sent.clusters[0].objects[i].object), sorted_text(again.clusters[0].objects[i].object));
   });
 }
 

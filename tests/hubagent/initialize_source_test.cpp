@@ -28,7 +28,94 @@ TEST_F(InitializeSourceTest, PreparesTheBootstrapAndKeepsExistingValues) {
   EXPECT_EQ(c1.annotation("mine"), "kept");
   EXPECT_EQ(c1.annotation(migrating_annotation), "uid-1");
   EXPECT_EQ(c1.annotation(klusterlet_config_annotation), "migration-move");
-  EXPECT_NE(c1.find({"metadata", "annotations", disable_auto_import_annotation}), nullptr);
+}
+
+// MCE 5.x does not write the works of a cluster with this annotation: its agent would never get the bootstrap
+// kubeconfig. Once the cluster is detached, auto import would bring it back.
+TEST_F(InitializeSourceTest, AutoImportIsDisabledWhenTheClusterIsDetachedAndNotBefore) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    CO_ASSERT_TRUE(begun);
+    EXPECT_EQ(cluster(*hub1_, "c1").find({"metadata", "annotations", disable_auto_import_annotation}), nullptr);
+    auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+    CO_ASSERT_TRUE(detached);
+    EXPECT_EQ(cluster(*hub1_, "c1").annotation(disable_auto_import_annotation), "uid-1");
+    EXPECT_EQ(cluster(*hub1_, "c1")->at("spec").at("hubAcceptsClient"), false);
+  });
+}
+
+// A hub with ManagedClusterAutoApproval would accept the cluster again at once.
+TEST_F(InitializeSourceTest, ADetachedClusterIsKeptFromAutomaticAcceptanceUntilItIsBack) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    CO_ASSERT_TRUE(begun);
+    auto before = co_await collected(*hub1_, {"c1"});
+    auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+    CO_ASSERT_TRUE(detached);
+    EXPECT_EQ(cluster(*hub1_, "c1").annotation(accepted_on_annotation), "uid-1");
+    auto after = co_await collected(*hub1_, {"c1"});
+    EXPECT_EQ(sorted_text(after.clusters[0].objects[0].object), sorted_text(before.clusters[0].objects[0].object));
+    auto back = co_await hub1_->source->roll_back(migration_, Stage::deploying, {"c1"});
+    CO_ASSERT_TRUE(back);
+    EXPECT_EQ(cluster(*hub1_, "c1").annotation(accepted_on_annotation), "");
+  });
+}
+
+// The import controller reads one KlusterletConfig: what the user's says about proxy, registries and nodes must stay in
+// force while ours is used, and the target uses the user's.
+TEST_F(InitializeSourceTest, TheUsersKlusterletConfigStaysInForce) {
+  run([&]() -> Awaitable<> {
+    auto config = parsed(R"({"metadata": {"name": "edge"}, "spec": {"nodePlacement": {"nodeSelector": {"edge": "yes"}},
+                             "hubKubeAPIServerConfig": {"proxyURL": "http://proxy:3128"}}})");
+    co_await put(*hub1_, ocm::klusterlet_configs, config);
+    for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"},
+                   R"({"metadata": {"annotations": {"agent.open-cluster-management.io/klusterlet-config": "edge"}}})");
+    const auto before = content_of(hub1_->server);
+    auto sent_before = co_await collected(*hub1_, {"c1"});
+    for (int times = 0; times < 2; ++times) {
+      auto begun = co_await hub1_->source->initialize(migration_, {"c1", "c2"}, kubeconfig_);
+      CO_ASSERT_TRUE(begun);
+      EXPECT_THAT(begun->failed, IsEmpty());
+    }
+    EXPECT_EQ(cluster(*hub1_, "c1").annotation(klusterlet_config_annotation), "migration-move-edge");
+    EXPECT_EQ(cluster(*hub1_, "c2").annotation(klusterlet_config_annotation), "migration-move");
+    const auto merged = object(*hub1_, ocm::klusterlet_configs, {{}, "migration-move-edge"});
+    EXPECT_EQ(merged.string_at({"spec", "nodePlacement", "nodeSelector", "edge"}), "yes");
+    EXPECT_EQ(merged.string_at({"spec", "hubKubeAPIServerConfig", "proxyURL"}), "http://proxy:3128");
+    EXPECT_EQ(merged.string_at({"spec", "multipleHubsConfig", "genBootstrapKubeConfigStrategy"}), "IncludeCurrentHub");
+    auto sent = co_await collected(*hub1_, {"c1"});
+    EXPECT_EQ(Object{sent.clusters[0].objects.back().object}.annotation(klusterlet_config_annotation), "edge");
+    EXPECT_EQ(sorted_text(sent.clusters[0].objects.back().object),
+              sorted_text(sent_before.clusters[0].objects.back().object));
+    auto back = co_await hub1_->source->roll_back(migration_, Stage::deploying, {"c1", "c2"});
+    CO_ASSERT_TRUE(back);
+    auto removed = co_await hub1_->source->delete_migration_objects(migration_);
+    CO_ASSERT_TRUE(removed);
+    EXPECT_THAT(differences(before, content_of(hub1_->server)), IsEmpty());
+  });
+}
+
+TEST_F(InitializeSourceTest, ATargetWithoutTheUsersKlusterletConfigIsRefused) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"},
+                   R"({"metadata": {"annotations": {"agent.open-cluster-management.io/klusterlet-config": "edge"}}})");
+    co_await clock_.sleep_for(1s);
+    auto uses = co_await hub1_->source->klusterlet_configs(migration_, {"c1", "c2"});
+    CO_ASSERT_TRUE(uses);
+    EXPECT_EQ(*uses, (KlusterletConfigUses{{"edge", {"c1"}}}));
+    auto refused = co_await hub2_->target->check_klusterlet_configs(*uses);
+    CO_ASSERT_TRUE(refused);
+    EXPECT_THAT(reasons_of(*refused), ElementsAre("c1: KlusterletConfigMissing"));
+    EXPECT_THAT(refused->failed[0].message, HasSubstr("KlusterletConfig edge"));
+    co_await put(*hub2_, ocm::klusterlet_configs, parsed(R"({"metadata": {"name": "edge"}, "spec": {}})"));
+    auto allowed = co_await hub2_->target->check_klusterlet_configs(*uses);
+    CO_ASSERT_TRUE(allowed);
+    EXPECT_THAT(allowed->done, ElementsAre("c1"));
+  });
 }
 
 // All hosts of the namespace, not only one that is named like the cluster; and a user's own pause is not ours.

@@ -71,6 +71,21 @@ class InterruptionTest : public HubTest {
     }
   }
 
+  /// A hub that deletes the namespaces of clusters that are gone, until cancelled.
+  Awaitable<> delete_namespaces() {
+    for (;; co_await clock_.sleep_for(1s)) {
+      for (const auto& name : names_) {
+        if (exists(*hub1_, ocm::managed_clusters, {{}, name}) ||
+            !exists(*hub1_, kube::resources::namespaces, {{}, name}))
+          continue;
+        EXPECT_FALSE(exists(*hub1_, ocm::cluster_deployments, {name, name})) << "it would keep the namespace";
+        co_await hub1_->server.api().merge_patch(ocm::bare_metal_hosts, {name, "host"},
+                                                 parsed(R"({"metadata": {"finalizers": null}})"));
+        co_await hub1_->server.api().remove(kube::resources::namespaces, {{}, name});
+      }
+    }
+  }
+
   /// A hub that creates leases, and clusters that renew them.
   Awaitable<> keep_alive() {
     auto& api = hub1_->server.api();
@@ -107,7 +122,13 @@ TEST_F(InterruptionTest, CleaningOnTheSource) {
         co_await hub1_->source->initialize(migration_, names_, kubeconfig_);
       },
       [&]() -> Awaitable<bool> {
-        auto outcome = co_await hub1_->source->clean(migration_, names_);
+        Result<Outcome> outcome{Outcome{}};
+        auto clean = [&](async::TaskScope& scope) -> Awaitable<> {
+          scope.spawn(delete_namespaces());
+          outcome = co_await hub1_->source->clean(migration_, names_);
+          scope.stop();
+        };
+        co_await async::with_scope(clean);
         auto deleted = co_await hub1_->source->delete_migration_objects(migration_);
         co_return all_done(outcome) && deleted.has_value();
       });

@@ -37,7 +37,7 @@ TEST_F(RollBackTest, TheSourceIsRestored) {
       const auto before = content_of(hub1_->server);
       auto begun = co_await hub1_->source->initialize(migration_, {"c1", "c2"}, kubeconfig_);
       CO_ASSERT_TRUE(begun);
-      EXPECT_EQ(cluster(*hub1_, "c2").annotation(klusterlet_config_annotation), "migration-move");
+      EXPECT_EQ(cluster(*hub1_, "c2").annotation(klusterlet_config_annotation), "migration-move-mine");
       auto undone = co_await hub1_->source->roll_back(migration_, stage, {"c1", "c2", "gone"});
       CO_ASSERT_TRUE(undone);
       EXPECT_TRUE(undone->failed.empty()) << "a missing cluster needs no rollback";

@@ -169,8 +169,9 @@ TEST(Rights, NothingThatMakesAnAdministratorIsGrantedInAllNamespaces) {
                                                               {"pods", {"get"}},
                                                               {"serviceaccounts/token", {}},
                                                               {"rolebindings", {"get"}},
-                                                              {"clustermanagers", {"get"}},
-                                                              {"certificatesigningrequests/approval", {}}};
+                                                              {"clustermanagers", {}},
+                                                              {"certificatesigningrequests/approval", {}},
+                                                              {"signers", {}}};
   for (const auto* directory : {"base", "hub-rbac"})
     for (const auto& rule : granted_everywhere(manifests_directory() / directory))
       for (const auto& resource : rule.at("resources").as_array()) {

@@ -165,6 +165,10 @@ class FakeSource final : public hubagent::SourceHub {
                 });
   }
 
+  Awaitable<Result<hubagent::KlusterletConfigUses>> klusterlet_configs(MigrationRef, ClusterNames) override {
+    co_return hubagent::KlusterletConfigUses{};
+  }
+
   Awaitable<Result<Outcome>> initialize(MigrationRef migration, ClusterNames clusters,
                                         obs::Secret kubeconfig) override {
     return each("source.initialize", clusters,
@@ -295,6 +299,8 @@ class FakeTarget final : public hubagent::TargetHub {
     }
     co_return outcome;
   }
+
+  Awaitable<Result<Outcome>> check_klusterlet_configs(hubagent::KlusterletConfigUses) override { co_return Outcome{}; }
 
   Awaitable<Result<obs::Secret>> issue_token(MigrationRef, BootstrapIdentity identity) override {
     auto begun = co_await world_.begin(hub_, "target.issue_token");

@@ -165,6 +165,9 @@ struct FakeReads final : ValidationReads {
   Awaitable<OperationResult<ClusterNames>> resolve_placement(std::string) override { co_return placement; }
   Awaitable<OperationResult<hubagent::Outcome>> validate_on_source(ClusterNames) override { co_return on_source; }
   Awaitable<OperationResult<hubagent::Outcome>> validate_on_target(ClusterNames) override { co_return on_target; }
+  Awaitable<OperationResult<hubagent::Outcome>> check_klusterlet_configs(ClusterNames) override {
+    co_return hubagent::Outcome{};
+  }
 
   std::set<std::string> missing;
   OperationResult<ClusterNames> placement{ClusterNames{}};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,11 @@ struct MigrationRef {
   std::string name;
   std::string uid;
 
-  [[nodiscard]] std::string klusterlet_config() const { return "migration-" + name; }
+  /// The KlusterletConfig that gives clusters the target's bootstrap kubeconfig: one for each that they had before
+  /// (empty: none), whose settings it repeats.
+  [[nodiscard]] std::string klusterlet_config(const std::string& before = {}) const {
+    return "migration-" + name + (before.empty() ? "" : "-" + before);
+  }
   [[nodiscard]] std::string bootstrap_secret() const { return "bootstrap-" + name; }
 };
 
@@ -23,5 +28,8 @@ inline constexpr const char* migration_label = "hubferry.io/migration";
 enum class Stage { initializing, deploying, registering };
 
 using ClusterNames = std::vector<std::string>;
+
+/// The users' KlusterletConfigs by name, with the clusters that refer to each.
+using KlusterletConfigUses = std::map<std::string, ClusterNames>;
 
 }  // namespace hubferry::hubagent

@@ -21,9 +21,10 @@ enum class FailureReason {
   cluster_is_local,       // local-cluster: the hub itself
   cluster_is_hosted,      // imported in hosted mode
   cluster_is_hub,
-  resource_not_allowed,  // the source sent an object that may not be copied
-  resource_invalid,      // the API server rejects the object
-  resource_differs,      // the copy on the target is missing or differs
+  resource_not_allowed,       // the source sent an object that may not be copied
+  resource_invalid,           // the API server rejects the object
+  resource_differs,           // the copy on the target is missing or differs
+  klusterlet_config_missing,  // the target has no KlusterletConfig of the name that the cluster refers to
   placement_not_found,
   placement_empty,
   hub_not_found,

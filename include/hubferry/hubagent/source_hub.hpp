@@ -28,8 +28,13 @@ class SourceHub {
   /// another migration.
   virtual async::Awaitable<Result<Outcome>> validate(MigrationRef migration, ClusterNames clusters) = 0;
 
+  /// The users' own KlusterletConfigs that these clusters refer to.
+  virtual async::Awaitable<Result<KlusterletConfigUses>> klusterlet_configs(MigrationRef migration,
+                                                                            ClusterNames clusters) = 0;
+
   /// Gives the clusters the target's bootstrap kubeconfig (Secret, KlusterletConfig), claims them by annotation, and
-  /// pauses the controllers that act on their machines.
+  /// pauses the controllers that act on their machines. The settings of a KlusterletConfig that a cluster had before
+  /// stay in force.
   virtual async::Awaitable<Result<Outcome>> initialize(MigrationRef migration, ClusterNames clusters,
                                                        obs::Secret bootstrap_kubeconfig) = 0;
 
@@ -40,7 +45,8 @@ class SourceHub {
   /// each cluster is detached only after its agent has applied that work.
   virtual async::Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) = 0;
 
-  /// Deletes clusters that arrived on the target and were verified; nothing is deprovisioned. Ends when they are gone.
+  /// Deletes clusters that arrived on the target and were verified; nothing is deprovisioned. Ends when they are gone,
+  /// with their namespace, or at least all that was copied from it.
   virtual async::Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) = 0;
 
   /// Returns clusters to this hub. From Stage::registering on, ends when each is Available here again.

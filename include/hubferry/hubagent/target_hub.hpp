@@ -29,10 +29,13 @@ class TargetHub {
   /// object that the migration would overwrite.
   virtual async::Awaitable<Result<Outcome>> validate(MigrationRef migration, ClusterNames clusters) = 0;
 
+  /// This hub has the KlusterletConfigs that the clusters refer to.
+  virtual async::Awaitable<Result<Outcome>> check_klusterlet_configs(KlusterletConfigUses uses) = 0;
+
   /// A token for `identity`, whose ServiceAccount is created if missing: for hubs without ManagedServiceAccount.
   virtual async::Awaitable<Result<obs::Secret>> issue_token(MigrationRef migration, BootstrapIdentity identity) = 0;
 
-  /// Lets `identity` register clusters: RBAC, and auto approval where the hub serves it.
+  /// Lets `identity` register clusters, by RBAC. Their certificate requests are approved by await_arrivals().
   virtual async::Awaitable<Result<>> initialize(MigrationRef migration, BootstrapIdentity identity) = 0;
 
   /// Creates the objects of a bundle. An object that exists and is not this migration's is left untouched, and its
@@ -42,8 +45,11 @@ class TargetHub {
   /// Called for each cluster as it arrives.
   using OnArrival = std::function<void(const std::string& cluster)>;
 
-  /// Ends when every cluster has joined and is Available here by a sign of life later than `since`. Woken by watch
-  /// events; a caller that wants a timeout cancels it.
+  /// Ends when every cluster has joined and is Available here by a sign of life later than `since`, and, on a hub with
+  /// an import controller, its agent has this hub's own bootstrap kubeconfig and is alive with it: the cluster would
+  /// come back here if its agent restarted. Approves the certificate requests of the migration's identity for these
+  /// clusters meanwhile, and lets the import controller finish with each that has joined. Woken by watch events; a
+  /// caller that wants a timeout cancels it.
   virtual async::Awaitable<Result<>> await_arrivals(MigrationRef migration, ClusterNames clusters,
                                                     async::WallTime since, OnArrival on_arrival) = 0;
 
@@ -60,8 +66,7 @@ class TargetHub {
   /// Deletes what this migration created for these clusters, and nothing else.
   virtual async::Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) = 0;
 
-  /// Deletes the migration's own objects: the identity's RBAC, its auto approval, and its ServiceAccount if it was
-  /// ours.
+  /// Deletes the migration's own objects: the identity's RBAC, and its ServiceAccount if it was ours.
   virtual async::Awaitable<Result<>> delete_migration_objects(MigrationRef migration, BootstrapIdentity identity) = 0;
 };
 

@@ -26,6 +26,9 @@ class ValidationReads {
   virtual async::Awaitable<OperationResult<hubagent::ClusterNames>> resolve_placement(std::string placement) = 0;
   virtual async::Awaitable<OperationResult<hubagent::Outcome>> validate_on_source(hubagent::ClusterNames clusters) = 0;
   virtual async::Awaitable<OperationResult<hubagent::Outcome>> validate_on_target(hubagent::ClusterNames clusters) = 0;
+  /// The KlusterletConfigs that the clusters refer to on the source are on the target.
+  virtual async::Awaitable<OperationResult<hubagent::Outcome>> check_klusterlet_configs(
+      hubagent::ClusterNames clusters) = 0;
 };
 
 /// The rules, in the order in which the controller's steps apply them. Each returns all problems that it finds; none:
@@ -50,6 +53,10 @@ async::Awaitable<std::vector<Problem>> check_on_source(ValidationReads& reads, c
 /// No cluster, and nothing that it brings, is on the target already.
 async::Awaitable<std::vector<Problem>> check_on_target(ValidationReads& reads, const MigrationSpec& spec,
                                                        hubagent::ClusterNames clusters);
+
+/// The target has the KlusterletConfigs of all clusters: without theirs, they would lose their settings.
+async::Awaitable<std::vector<Problem>> check_klusterlet_configs(ValidationReads& reads, const MigrationSpec& spec,
+                                                                hubagent::ClusterNames clusters);
 
 /// All of it at once, for `plan`: a problem of one hub does not hide those of the other.
 struct Validation {

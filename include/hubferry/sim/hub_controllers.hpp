@@ -25,15 +25,19 @@ inline constexpr const char* cluster_manager = "cluster-manager";
 
 }  // namespace hub_names
 
+/// The import controllers of Advanced Cluster Management differ in what the annotation disable-auto-import does: to the
+/// klusterlet's work of MCE 2.17 nothing; MCE 5.x makes its manifests ReadOnly and does not write its content again.
+enum class ImportController { none, mce_2_17, mce_5_x };
+
 struct HubOptions {
   std::string name = "hub";
-  /// Create the bootstrap role also under its name in Advanced Cluster Management.
-  bool acm = true;
+  /// Besides `none`, the bootstrap role also has its name in Advanced Cluster Management.
+  ImportController import_controller = ImportController::mce_2_17;
   /// New clusters are accepted, and their first certificates approved, automatically (feature gate
   /// ManagedClusterAutoApproval). Used only to create the ClusterManager, whose current spec decides.
   bool auto_approval = true;
-  /// The first bootstrap kubeconfig that the import controller gives to every managed cluster. Empty: no import
-  /// controller.
+  /// The hub's own bootstrap kubeconfig, which the import controller gives to every managed cluster. Empty: the hub has
+  /// no import controller.
   obs::Secret bootstrap_kubeconfig{};
   /// hubConnectionTimeoutSeconds in its Klusterlet, if there is more than one kubeconfig.
   std::chrono::seconds hub_connection_timeout{180};

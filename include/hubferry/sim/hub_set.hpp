@@ -8,6 +8,7 @@
 #include "hubferry/kube/config.hpp"
 #include "hubferry/kube/env.hpp"
 #include "hubferry/obs/secret.hpp"
+#include "hubferry/sim/hub_controllers.hpp"
 
 namespace hubferry::sim {
 
@@ -32,6 +33,8 @@ struct HubSetOptions {
   bool hub_kubeconfigs = true;
   /// Hubs accept new clusters, and approve their certificates, automatically.
   bool auto_approval = true;
+  /// Of every hub but the global one. `none`: no KlusterletConfigs either.
+  ImportController import_controller = ImportController::mce_2_17;
   /// hubConnectionTimeoutSeconds of agents with several hubs.
   std::chrono::seconds hub_connection_timeout{180};
 };

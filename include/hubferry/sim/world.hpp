@@ -33,6 +33,7 @@ struct WorldOptions {
   bool managed_service_accounts = true;
   bool hub_kubeconfigs = true;
   bool auto_approval = true;
+  ImportController import_controller = ImportController::mce_2_17;
   std::chrono::seconds hub_connection_timeout{180};
 
   /// Options of all servers; name and seed are set by the world.

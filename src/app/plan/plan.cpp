@@ -41,6 +41,15 @@ class PlanReads final : public migration::ValidationReads {
     auto validate = [&](hubagent::TargetHub& target) { return target.validate(unknown_migration(), clusters); };
     co_return converted(co_await hubs::on_target(hubs_, spec_.to, validate));
   }
+  async::Awaitable<migration::OperationResult<hubagent::Outcome>> check_klusterlet_configs(
+      hubagent::ClusterNames clusters) override {
+    auto find = [&](hubagent::SourceHub& source) { return source.klusterlet_configs(unknown_migration(), clusters); };
+    auto uses = converted(co_await hubs::on_source(hubs_, spec_.from, find));
+    if (!uses) co_return uses.error();
+    if (uses->empty()) co_return hubagent::Outcome{};
+    auto check = [&](hubagent::TargetHub& target) { return target.check_klusterlet_configs(*uses); };
+    co_return converted(co_await hubs::on_target(hubs_, spec_.to, check));
+  }
 
  private:
   template <typename T>

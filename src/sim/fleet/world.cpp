@@ -25,6 +25,7 @@ HubSetOptions hub_options(const WorldOptions& world) {
   options.managed_service_accounts = world.managed_service_accounts;
   options.hub_kubeconfigs = world.hub_kubeconfigs;
   options.auto_approval = world.auto_approval;
+  options.import_controller = world.import_controller;
   options.hub_connection_timeout = world.hub_connection_timeout;
   return options;
 }

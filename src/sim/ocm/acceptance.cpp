@@ -62,8 +62,8 @@ class Acceptance final : public HubController {
       co_return done;
     }
     // Only once: a cluster that was accepted before and is not now was denied by an administrator.
-    const bool is_new = cluster->annotation(ocm::names::accepted_on_annotation).empty() &&
-                        kube::find_condition(*cluster, ocm::names::accepted) == nullptr;
+    // As the real one: also a cluster that an administrator has denied before.
+    const bool is_new = cluster->annotation(ocm::names::accepted_on_annotation).empty();
     if (is_new && approves_automatically(hub_)) {
       auto done = co_await accept_automatically(*cluster);
       co_return done;

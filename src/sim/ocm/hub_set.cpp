@@ -98,10 +98,13 @@ class HubSet::State {
     auto& api = *entry.site.api;
     CrdSelection kinds;
     if (entry.is_global() && !options_.managed_service_accounts) kinds.without = {"ManagedServiceAccount"};
+    if (!entry.is_global() && options_.import_controller == ImportController::none)
+      kinds.without = {"KlusterletConfig"};
     co_await install_crds(api, kinds, env_);
     HubOptions hub;
     hub.name = entry.site.name;
     hub.auto_approval = options_.auto_approval;
+    hub.import_controller = options_.import_controller;
     hub.hub_connection_timeout = options_.hub_connection_timeout;
     auto installed = co_await install_hub(api, hub);
     if (!installed) fail(entry, installed.error());
@@ -109,7 +112,8 @@ class HubSet::State {
     if (!kubeconfig) fail(entry, kubeconfig.error());
     entry.bootstrap = *kubeconfig;
     // Hubs on the global hub have no agent that could process an import.
-    if (!entry.is_global()) hub.bootstrap_kubeconfig = entry.bootstrap;
+    if (!entry.is_global() && options_.import_controller != ImportController::none)
+      hub.bootstrap_kubeconfig = entry.bootstrap;
     entry.controllers = std::make_unique<HubControllers>(api, hub, env_);
   }
 

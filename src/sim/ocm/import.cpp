@@ -65,11 +65,35 @@ json::object klusterlet_manifest(const std::string& cluster, const std::vector<B
                                 {"registrationConfiguration", std::move(registration)}}}};
 }
 
+/// MCE 5.x: with disable-auto-import the agent must not apply anything. It reports such manifests as applied.
+json::array read_only_configs(const json::array& manifests) {
+  json::array configs;
+  for (const auto& manifest : manifests) {
+    const auto& object = manifest.as_object();
+    const std::string kind{kube::string_at(object, {"kind"})};
+    const auto slash = kube::string_at(object, {"apiVersion"}).find('/');
+    json::object identifier{{"group", slash == std::string_view::npos
+                                          ? std::string{}
+                                          : std::string{kube::string_at(object, {"apiVersion"}).substr(0, slash)}},
+                            {"resource", kind == "Secret" ? "secrets" : ocm::klusterlets.plural},
+                            {"name", kube::string_at(object, {"metadata", "name"})}};
+    if (const auto ns = kube::string_at(object, {"metadata", "namespace"}); !ns.empty()) identifier["namespace"] = ns;
+    configs.push_back(json::object{{"resourceIdentifier", std::move(identifier)},
+                                   {"updateStrategy", json::object{{"type", "ReadOnly"}}}});
+  }
+  return configs;
+}
+
+bool is_import_disabled(const Object& cluster) {
+  return cluster.find({"metadata", "annotations", ocm::names::disable_auto_import_annotation}) != nullptr;
+}
+
 bool is_importable(const Object& cluster) {
   return is_accepted(cluster) && !cluster.is_being_deleted() && kube::is_condition_true(cluster, ocm::names::accepted);
 }
 
-/// Gives every accepted cluster its bootstrap kubeconfigs: this hub's own, then those of its KlusterletConfig.
+/// Gives every accepted cluster its bootstrap kubeconfigs: this hub's own; or, with a KlusterletConfig that names
+/// others, those and then this hub's under another name.
 class Import final : public HubController {
  public:
   explicit Import(HubContext& hub)
@@ -80,7 +104,9 @@ class Import final : public HubController {
     });
     follow(hub.clusters, [this](const Key& key, const auto& old, const auto& now) {
       if (now == nullptr || !is_importable(*now)) return;
-      if (old == nullptr || !is_importable(*old) || config_of(*old) != config_of(*now)) queue_.add(key);
+      if (old == nullptr || !is_importable(*old) || config_of(*old) != config_of(*now) ||
+          is_import_disabled(*old) != is_import_disabled(*now))
+        queue_.add(key);
     });
     follow(hub.klusterlet_configs, [this](const Key& key, const auto&, const auto&) { add_users_of(key.name); });
     follow(hub.engine_secrets, [this](const Key& key, const auto&, const auto&) {
@@ -107,28 +133,46 @@ class Import final : public HubController {
     if (cluster == nullptr || !is_importable(*cluster)) co_return Done{};
     const auto space = hub_.namespaces.get(key);
     if (space == nullptr || space->is_being_deleted()) co_return Done{};  // reconciled again when it is created
-    const auto secrets = secrets_for(*cluster);
-    json::array manifests;
-    for (const auto& secret : secrets) manifests.push_back(secret_manifest(secret));
-    manifests.push_back(klusterlet_manifest(key.name, secrets, hub_.options.hub_connection_timeout));
+    const bool read_only = hub_.options.import_controller == ImportController::mce_5_x && is_import_disabled(*cluster);
+    const auto present = hub_.works.get({key.name, key.name + "-klusterlet"});
+    json::object spec;
+    if (read_only && present != nullptr) {
+      // The content of an existing work is not written any more.
+      const auto* manifests = present->find({"spec", "workload", "manifests"});
+      if (manifests == nullptr || !manifests->is_array()) co_return Done{};
+      spec["manifestConfigs"] = read_only_configs(manifests->get_array());
+    } else {
+      auto secrets = secrets_for(*cluster);
+      if (!secrets) co_return secrets.error();
+      json::array manifests;
+      for (const auto& secret : *secrets) manifests.push_back(secret_manifest(secret));
+      manifests.push_back(klusterlet_manifest(key.name, *secrets, hub_.options.hub_connection_timeout));
+      spec["manifestConfigs"] = read_only ? read_only_configs(manifests) : json::array{};
+      spec["workload"] = json::object{{"manifests", std::move(manifests)}};
+    }
     json::object work{{"metadata", json::object{{"name", key.name + "-klusterlet"}, {"namespace", key.name}}},
-                      {"spec", json::object{{"workload", json::object{{"manifests", std::move(manifests)}}}}}};
+                      {"spec", std::move(spec)}};
     auto written = co_await ensure(hub_.api, ocm::manifest_works, std::move(work));
     if (!written) co_return written.error();
     co_return Done{};
   }
 
-  [[nodiscard]] std::vector<BootstrapSecret> secrets_for(const Object& cluster) const {
-    std::vector<BootstrapSecret> secrets{{ocm::names::bootstrap_secret, own_kubeconfig_}};
+  [[nodiscard]] kube::Result<std::vector<BootstrapSecret>> secrets_for(const Object& cluster) const {
+    const std::vector<BootstrapSecret> own_only{{ocm::names::bootstrap_secret, own_kubeconfig_}};
     const auto config = hub_.klusterlet_configs.get(cluster_key(config_of(cluster)));
-    if (config == nullptr) return secrets;
-    for (const auto& name : secrets_of(*config)) {
-      // A missing one is skipped: reconciled again when it is created.
+    if (config == nullptr) return own_only;
+    const auto names = secrets_of(*config);
+    if (names.empty()) return own_only;
+    std::vector<BootstrapSecret> secrets;
+    for (const auto& name : names) {
       const auto secret = hub_.engine_secrets.get({ocm::names::engine_namespace, name});
-      if (secret == nullptr) continue;
-      std::string kubeconfig{secret->string_at({"data", "kubeconfig"})};
-      if (!kubeconfig.empty() && name != ocm::names::bootstrap_secret) secrets.push_back({name, std::move(kubeconfig)});
+      std::string kubeconfig{secret == nullptr ? "" : secret->string_at({"data", "kubeconfig"})};
+      // As the real one, it does nothing at all until the Secret exists.
+      if (kubeconfig.empty())
+        return kube::Error{kube::ErrorKind::retry_later, 0, {}, "there is no Secret " + name, std::nullopt};
+      secrets.push_back({name, std::move(kubeconfig)});
     }
+    secrets.push_back({std::string{ocm::names::bootstrap_secret} + "-current-hub", own_kubeconfig_});
     return secrets;
   }
 

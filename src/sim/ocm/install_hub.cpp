@@ -64,7 +64,7 @@ kube::Awaitable<kube::Result<>> install_hub(kube::Api& hub, HubOptions options) 
     wanted.emplace_back(resources::namespaces, named(ns));
   wanted.emplace_back(resources::service_accounts, named(hub_names::bootstrap_account, hub_names::bootstrap_namespace));
   std::vector<std::string> roles{ocm::names::ocm_bootstrap_role};
-  if (options.acm) roles.emplace_back(ocm::names::acm_bootstrap_role);
+  if (options.import_controller != ImportController::none) roles.emplace_back(ocm::names::acm_bootstrap_role);
   for (const auto& role : roles) wanted.emplace_back(resources::cluster_roles, agent_permissions::bootstrap_role(role));
   wanted.emplace_back(resources::cluster_role_bindings, bootstrap_binding(roles.front()));
   wanted.emplace_back(resources::cluster_roles, agent_permissions::shared_registration_role());

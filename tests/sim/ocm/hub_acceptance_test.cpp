@@ -181,18 +181,18 @@ TEST_F(Acceptance, DeletingAClusterDeletesItsNamespaceRolesAndLease) {
   EXPECT_THAT(server_.objects(ocm::manifest_works, "c1"), IsEmpty());
 }
 
-TEST_F(Acceptance, ADeletedClusterStaysUntilItsNamespaceIsEmpty) {
+// Recorded with MCE 2.17 and 5.x: delete-with-hive.
+TEST_F(Acceptance, TheNamespaceOfADeletedClusterStaysWhileItHasAClusterDeployment) {
   create_accepted("c1");
-  must(api_.create(ocm::cluster_deployments,
-                   {{"metadata", json::object{{"name", "c1"},
-                                              {"namespace", "c1"},
-                                              {"finalizers", json::array{"hive.openshift.io/deprovision"}}}}}));
+  must(api_.create(ocm::cluster_deployments, {{"metadata", json::object{{"name", "c1"}, {"namespace", "c1"}}}}));
   must(api_.remove(ocm::managed_clusters, {"", "c1"}));
   loop_.run_for(10min);
-  EXPECT_TRUE(cluster("c1").is_being_deleted());
-  must(kube::remove_finalizer(api_, ocm::cluster_deployments, {"c1", "c1"}, "hive.openshift.io/deprovision"));
-  loop_.run_for(10s);
   EXPECT_FALSE(exists(ocm::managed_clusters, {"", "c1"}));
+  EXPECT_TRUE(exists(ocm::cluster_deployments, {"c1", "c1"}));
+  EXPECT_FALSE(server_.object(resources::namespaces, {"", "c1"})->is_being_deleted());
+  must(api_.remove(ocm::cluster_deployments, {"c1", "c1"}));
+  loop_.run_for(10s);
+  EXPECT_FALSE(exists(resources::namespaces, {"", "c1"}));
 }
 
 // The controllers of a hub run concurrently: the deletion looked for the RoleBinding before the acceptance created it.
@@ -267,12 +267,14 @@ TEST_F(AutomaticAcceptance, ANewClusterIsAcceptedOnceAndADenialSticks) {
   EXPECT_FALSE(cluster("c1").find({"spec", "hubAcceptsClient"})->as_bool());
 }
 
-// It came with a migration or a restore: denied by an administrator, though never accepted by this hub.
-TEST_F(AutomaticAcceptance, AClusterThatWasAcceptedByHandIsNotAcceptedAgain) {
+// Recorded with MCE 2.17 and 5.x: denied-and-autoapprove. It looks at its own annotation only.
+TEST_F(AutomaticAcceptance, ADeniedClusterThatItHasNotAcceptedBeforeIsAccepted) {
   create_accepted("c1");
   accept("c1", false);
+  EXPECT_TRUE(cluster("c1").find({"spec", "hubAcceptsClient"})->as_bool());
+  accept("c1", false);
   loop_.run_for(1h);
-  EXPECT_FALSE(cluster("c1").find({"spec", "hubAcceptsClient"})->as_bool());
+  EXPECT_FALSE(cluster("c1").find({"spec", "hubAcceptsClient"})->as_bool()) << "the second denial is kept";
 }
 
 TEST_F(Acceptance, EnablingAutomaticAcceptanceAcceptsPendingClusters) {

@@ -89,9 +89,9 @@ TEST_F(Availability, ADeletedLeaseIsCreatedAgain) {
 TEST_F(Availability, ADeletingClusterWithoutALeaseIsUnknownAtOnce) {
   create_accepted("c1");
   make_available("c1");
-  // A finalizer keeps the cluster after its namespace is deleted.
   must(kube::add_finalizer(api_, ocm::managed_clusters, {"", "c1"}, "example.com/hold"));
   must(api_.remove(ocm::managed_clusters, {"", "c1"}));
+  must(api_.remove(resources::leases, {"c1", "managed-cluster-lease"}));
   loop_.run_for(5s);
   EXPECT_FALSE(exists(resources::leases, {"c1", "managed-cluster-lease"}));
   EXPECT_EQ(available("c1"), "Unknown/ManagedClusterLeaseUpdateStopped");

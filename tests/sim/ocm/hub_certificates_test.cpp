@@ -104,7 +104,7 @@ TEST_F(Certificates, ARequestThatIsNotExactlyOurAgentsIsNeverApproved) {
 }
 
 TEST_F(Certificates, ARenewalIsApprovedForUsersThatMayRenew) {
-  create_accepted("c1");
+  create_cluster("c1");
   const auto agent = agent_of("c1");
   EXPECT_EQ(decision(ask(*agent, {})), approved);
   accept("c1", false);

@@ -81,12 +81,12 @@ TEST_F(Import, AKlusterletConfigAddsItsKubeconfigsInBothShapes) {
   annotate("c1", "migration-a");
   annotate("c2", "migration-b");
   for (const char* name : {"c1", "c2"}) {
-    EXPECT_THAT(secrets(name), ElementsAre("bootstrap-hub-kubeconfig", "bootstrap-hub2")) << name;
-    EXPECT_EQ(decode_base64(manifests(name).at(1).at("data").at("kubeconfig").as_string()), "two");
+    EXPECT_THAT(secrets(name), ElementsAre("bootstrap-hub2", "bootstrap-hub-kubeconfig-current-hub")) << name;
+    EXPECT_EQ(decode_base64(manifests(name).at(0).at("data").at("kubeconfig").as_string()), "two");
     const auto spec = klusterlet(name).at("spec").at("registrationConfiguration").as_object();
     EXPECT_EQ(boost::json::serialize(spec.at("featureGates")), R"([{"feature":"MultipleHubs","mode":"Enable"}])");
     EXPECT_EQ(boost::json::serialize(spec.at("bootstrapKubeConfigs").at("localSecretsConfig").at("kubeConfigSecrets")),
-              R"([{"name":"bootstrap-hub-kubeconfig"},{"name":"bootstrap-hub2"}])");
+              R"([{"name":"bootstrap-hub2"},{"name":"bootstrap-hub-kubeconfig-current-hub"}])");
   }
 }
 
@@ -97,14 +97,66 @@ TEST_F(Import, ChangesOfAnnotationConfigAndSecretReachTheCluster) {
   create_config("later", {{"bootstrapKubeConfigs", local_secrets("bootstrap-hub2")}});
   EXPECT_THAT(secrets("c1"), ElementsAre("bootstrap-hub-kubeconfig")) << "the Secret is missing";
   create_secret("bootstrap-hub2", "two");
-  EXPECT_THAT(secrets("c1"), ElementsAre("bootstrap-hub-kubeconfig", "bootstrap-hub2"));
+  EXPECT_THAT(secrets("c1"), ElementsAre("bootstrap-hub2", "bootstrap-hub-kubeconfig-current-hub"));
   json::object patch{{"data", json::object{{"kubeconfig", encode_base64("three")}}}};
   must(api_.merge_patch(resources::secrets, {"multicluster-engine", "bootstrap-hub2"}, patch));
   settle();
-  EXPECT_EQ(decode_base64(manifests("c1").at(1).at("data").at("kubeconfig").as_string()), "three");
+  EXPECT_EQ(decode_base64(manifests("c1").at(0).at("data").at("kubeconfig").as_string()), "three");
   annotate("c1", nullptr);
   EXPECT_THAT(secrets("c1"), ElementsAre("bootstrap-hub-kubeconfig"));
   EXPECT_FALSE(klusterlet("c1").at("spec").at("registrationConfiguration").as_object().contains("featureGates"));
+}
+
+json::object disabled(bool is_disabled) {
+  json::object annotations{{ocm::names::disable_auto_import_annotation, is_disabled ? json::value("") : json::value()}};
+  return {{"metadata", json::object{{"annotations", std::move(annotations)}}}};
+}
+
+// Recorded: switch-by-klusterletconfig-disable-auto-import.mce-2.17.
+TEST_F(Import, DisableAutoImportDoesNotKeepTheWorkFromBeingWritten) {
+  create_accepted("c1");
+  create_secret("bootstrap-hub2", "two");
+  create_config("later", {{"bootstrapKubeConfigs", local_secrets("bootstrap-hub2")}});
+  patch_cluster("c1", disabled(true));
+  annotate("c1", "later");
+  EXPECT_THAT(secrets("c1"), ElementsAre("bootstrap-hub2", "bootstrap-hub-kubeconfig-current-hub"));
+}
+
+class ImportOf5x : public Import {
+ protected:
+  void SetUp() override {
+    hub_options_.import_controller = ImportController::mce_5_x;
+    Import::SetUp();
+  }
+  std::size_t read_only() const {
+    const auto work = server_.object(ocm::manifest_works, {"c1", "c1-klusterlet"});
+    const auto* configs = work ? work->find({"spec", "manifestConfigs"}) : nullptr;
+    return configs == nullptr ? 0 : configs->as_array().size();
+  }
+};
+
+// Recorded: switch-by-klusterletconfig-disable-auto-import.mce-5.x.
+TEST_F(ImportOf5x, WithDisableAutoImportTheWorkIsReadOnlyAndItsContentStays) {
+  create_accepted("c1");
+  create_secret("bootstrap-hub2", "two");
+  create_config("later", {{"bootstrapKubeConfigs", local_secrets("bootstrap-hub2")}});
+  EXPECT_EQ(read_only(), 0U);
+  patch_cluster("c1", disabled(true));
+  annotate("c1", "later");
+  loop_.run_for(1min);
+  EXPECT_THAT(secrets("c1"), ElementsAre("bootstrap-hub-kubeconfig"));
+  EXPECT_EQ(read_only(), 2U);
+  patch_cluster("c1", disabled(false));
+  EXPECT_THAT(secrets("c1"), ElementsAre("bootstrap-hub2", "bootstrap-hub-kubeconfig-current-hub"));
+  EXPECT_EQ(read_only(), 0U);
+}
+
+// Recorded: switch-target-disable-auto-import.mce-5.x.
+TEST_F(ImportOf5x, AWorkCreatedWithDisableAutoImportIsReadOnlyFromTheStart) {
+  create_cluster("c1", {{"hubAcceptsClient", true}},
+                 {{"annotations", json::object{{ocm::names::disable_auto_import_annotation, ""}}}});
+  EXPECT_THAT(secrets("c1"), ElementsAre("bootstrap-hub-kubeconfig"));
+  EXPECT_EQ(read_only(), 2U);
 }
 
 TEST_F(Import, ADeletedWorkIsCreatedAgainAndStatusStays) {

@@ -1,0 +1,133 @@
+#include "hubagent/registration_approval.hpp"
+
+#include "hubagent/annotations.hpp"
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/kube/cache.hpp"
+#include "hubferry/ocm/agent_request.hpp"
+#include "hubferry/ocm/resources.hpp"
+
+namespace hubferry::hubagent {
+
+namespace {
+
+using kube::resources::certificate_signing_requests;
+
+/// One run of approve_registrations().
+struct Approval {
+  Hub& hub;
+  MigrationRef migration;
+  std::set<std::string> clusters;
+  std::string user;  // the only one whose requests are approved
+  kube::Cache<Object> requests;
+  std::optional<Error> error;
+};
+
+kube::CacheOptions requests_of_clusters() {
+  kube::CacheOptions options;
+  options.label_selector = ocm::names::cluster_name_label;
+  return options;
+}
+
+/// The user of the migration's bootstrap identity; empty once its permission has been withdrawn.
+Awaitable<Result<std::string>> registering_user(const Hub& hub, MigrationRef migration) {
+  const Key key = cluster_scoped(registration_name(migration));
+  auto binding = co_await get_if_exists(hub, kube::resources::cluster_role_bindings, key);
+  if (!binding) co_return binding.error();
+  if (!*binding || !is_ours(migration, **binding)) co_return std::string{};
+  const auto* subjects = (*binding)->find({"subjects"});
+  if (subjects == nullptr || !subjects->is_array() || subjects->get_array().size() != 1) co_return std::string{};
+  const auto& subject = subjects->get_array()[0].as_object();
+  if (kube::string_at(subject, {"kind"}) != "ServiceAccount") co_return std::string{};
+  co_return "system:serviceaccount:" + std::string{kube::string_at(subject, {"namespace"})} + ":" +
+      std::string{kube::string_at(subject, {"name"})};
+}
+
+/// Why the request is not approved; nullopt: it is one of ours.
+std::optional<std::string> find_objection(const Approval& approval, const Object& request) {
+  const auto asked = ocm::read_agent_request(request);
+  if (!asked) return "it does not ask for exactly the client certificate of its cluster's agent";
+  const auto copy = approval.hub.clusters().get(cluster_scoped(asked->cluster));
+  if (copy == nullptr || copy->label(migration_label) != approval.migration.uid)
+    return "the ManagedCluster is not the migration's own";
+  if (copy->is_being_deleted() || !copy->hub_accepts_client()) return "the ManagedCluster is not accepted";
+  return std::nullopt;
+}
+
+Awaitable<> approve_one(Approval& approval, Object request, async::TaskScope& scope) {
+  auto& hub = approval.hub;
+  const auto& log = hub.env().log;
+  const std::string cluster{request.label(ocm::names::cluster_name_label)};
+  if (const auto objection = find_objection(approval, request)) {
+    log.warn("certificate request not approved",
+             {{"cluster", cluster}, {"request", std::string{request.name()}}, {"reason", *objection}});
+    co_return;
+  }
+  auto slot = co_await hub.slot();
+  auto approve = [now = hub.env().clock.wall_now()](json::object& object) {
+    if (ocm::is_decided(Object{object})) return false;
+    auto& conditions = kube::array_in(kube::object_in(object, "status"), "conditions");
+    conditions.push_back(ocm::approval_condition(
+        "ApprovedByHubferry", "the cluster is being moved to this hub by a ManagedClusterMigration", now));
+    return true;
+  };
+  kube::EditOptions options;
+  options.subresource = "approval";
+  auto attempt = [&] { return kube::edit(hub.api(), certificate_signing_requests, request, approve, options); };
+  auto approved = co_await with_retry(hub, attempt);
+  slot.release();
+  if (approved) {
+    log.info("certificate request approved", {{"cluster", cluster}, {"request", std::string{request.name()}}});
+    co_return;
+  }
+  if (approved.error().kind == ErrorKind::not_found) co_return;
+  Error error = Error{approved.error()}.in_context("cannot approve the certificate request of cluster " + cluster +
+                                                   " on hub " + hub.name());
+  log.warn("certificate request not approved", {{"cluster", cluster}, {"error", error.describe()}});
+  // One request that fails by itself must not keep the others waiting; a missing permission concerns all of them.
+  if (!concerns_hub(error) && !error.is(ErrorKind::forbidden)) co_return;
+  if (!approval.error) approval.error = std::move(error);
+  scope.stop();
+}
+
+}  // namespace
+
+std::string registration_name(const MigrationRef& migration) {
+  return "global-hub-migration-" + migration.name + "-registration";
+}
+
+Awaitable<Result<>> approve_registrations(Hub& hub, MigrationRef migration, std::set<std::string> clusters) {
+  auto user = co_await registering_user(hub, migration);
+  if (!user) co_return user.error();
+  // A cache does not report why it is not synced: a live request does.
+  kube::ListOptions one;
+  one.limit = 1;
+  one.label_selector = ocm::names::cluster_name_label;
+  auto attempt = [&] { return hub.api().list(certificate_signing_requests, one, kube::object_decoder()); };
+  auto page = co_await with_retry(hub, attempt);
+  if (!page) co_return Error{page.error()}.in_context("cannot list certificate requests on hub " + hub.name());
+  if (user->empty()) {
+    // No permission, no registration: the caller waits for clusters that have registered before.
+    co_await hub.env().clock.sleep_until(async::never);
+  }
+  Approval approval{
+      hub,
+      std::move(migration),
+      std::move(clusters),
+      *user,
+      {hub.api(), certificate_signing_requests, requests_of_clusters(), kube::object_decoder(), hub.env()},
+      std::nullopt};
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    auto subscription = approval.requests.subscribe([&](const Key&, const auto& old, const auto& now) {
+      if (old != nullptr || now == nullptr || ocm::is_decided(*now)) return;
+      if (now->string_at({"spec", "username"}) != approval.user) return;
+      if (!approval.clusters.contains(std::string{now->label(ocm::names::cluster_name_label)})) return;
+      scope.spawn(approve_one(approval, *now, scope));
+    });
+    co_await approval.requests.run();
+  };
+  co_await async::with_scope(std::move(body));
+  if (approval.error) co_return *approval.error;
+  co_return Result<>{};
+}
+
+}  // namespace hubferry::hubagent

@@ -1,0 +1,158 @@
+#include "hub_test.hpp"
+#include "hubferry/kube/base64.hpp"
+#include "sim/ocm/request_pem.hpp"
+
+namespace hubferry::hubagent {
+namespace {
+
+const auto& requests = kube::resources::certificate_signing_requests;
+
+/// The attributes of a certificate request; the defaults are those of c1's agent with the migration's identity.
+struct AskedFor {
+  std::string user = "system:serviceaccount:open-cluster-management-agent-addon:move";
+  std::string label = "c1";
+  std::string signer = "kubernetes.io/kube-apiserver-client";
+  std::string common_name = "system:open-cluster-management:c1:agent1";
+  std::vector<std::string> groups = {"system:open-cluster-management:c1",
+                                     "system:open-cluster-management:managed-clusters"};
+  json::array usages = {"digital signature", "key encipherment", "client auth"};
+};
+
+class ApprovalTest : public HubTest {
+ protected:
+  Awaitable<> deploy_copy(std::string name, bool ours = true, bool accepted = true) {
+    auto object = managed_cluster(name, "Unknown");
+    if (ours) object["metadata"].as_object()["labels"] = json::object{{migration_label, migration_.uid}};
+    object["spec"].as_object()["hubAcceptsClient"] = accepted;
+    co_await put(*hub2_, ocm::managed_clusters, object);
+  }
+  Awaitable<std::string> ask(AskedFor asked) {
+    const auto pem = sim::make_request_pem(asked.common_name, asked.groups).request;
+    json::object request{
+        {"metadata", json::object{{"generateName", "c1-"},
+                                  {"labels", json::object{{ocm::names::cluster_name_label, asked.label}}}}},
+        {"spec",
+         json::object{{"request", kube::encode_base64(pem)}, {"signerName", asked.signer}, {"usages", asked.usages}}}};
+    const auto as = hub2_->server.api_as({asked.user, {"system:masters"}, {}});
+    auto made = co_await as->create(requests, std::move(request));
+    EXPECT_TRUE(made) << made.error();
+    co_return made ? std::string{made->name()} : std::string{};
+  }
+  /// "Approved ApprovedByHubferry", or "" while undecided.
+  std::string decision(const std::string& name) {
+    const auto request = object(*hub2_, requests, {{}, name});
+    const auto* conditions = request.find({"status", "conditions"});
+    if (conditions == nullptr || conditions->as_array().empty()) return {};
+    const auto& first = conditions->as_array()[0].as_object();
+    return std::string{first.at("type").as_string()} + " " + std::string{first.at("reason").as_string()};
+  }
+  /// Runs `body` while the target waits for c1.
+  template <typename Body>
+  void while_waiting(Body body) {
+    run([&]() -> Awaitable<> {
+      auto begun = co_await hub2_->target->initialize(migration_, identity_);
+      CO_ASSERT_TRUE(begun);
+      auto wait = [&]() -> Awaitable<> {
+        auto waited = co_await hub2_->target->await_arrivals(migration_, {"c1"}, clock_.wall_now(), [](const auto&) {});
+        EXPECT_TRUE(waited) << waited.error();
+      };
+      auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+        scope.spawn(wait());
+        co_await clock_.sleep_for(1s);
+        co_await body();
+        scope.stop();
+      };
+      co_await async::with_scope(both);
+    });
+  }
+};
+
+TEST_F(ApprovalTest, AnArrivingClustersRequestIsApproved) {
+  while_waiting([&]() -> Awaitable<> {
+    co_await deploy_copy("c1");
+    auto name = co_await ask({});
+    co_await clock_.sleep_for(1s);
+    EXPECT_EQ(decision(name), "Approved ApprovedByHubferry");
+  });
+}
+
+TEST_F(ApprovalTest, ARequestFromBeforeTheWaitIsApprovedToo) {
+  std::string name;
+  run([&]() -> Awaitable<> {
+    co_await deploy_copy("c1");
+    name = co_await ask({});
+  });
+  while_waiting([&]() -> Awaitable<> {
+    EXPECT_EQ(decision(name), "Approved ApprovedByHubferry");
+    co_return;
+  });
+}
+
+// Each would be a certificate that the migration has no right to give away.
+TEST_F(ApprovalTest, NoOtherRequestIsApproved) {
+  std::vector<std::pair<std::string, AskedFor>> cases;
+  const auto add = [&](const char* what, auto change) {
+    AskedFor asked;
+    change(asked);
+    cases.emplace_back(what, asked);
+  };
+  add("another user", [](auto& asked) { asked.user = "system:serviceaccount:default:stranger"; });
+  add("another cluster's label", [](auto& asked) { asked.label = "c2"; });
+  add("another cluster, in all fields", [](auto& asked) {
+    asked.label = "c2";
+    asked.common_name = "system:open-cluster-management:c2:agent1";
+    asked.groups[0] = "system:open-cluster-management:c2";
+  });
+  add("another cluster's name", [](auto& asked) { asked.common_name = "system:open-cluster-management:c2:agent1"; });
+  add("another cluster's group", [](auto& asked) { asked.groups[0] = "system:open-cluster-management:c2"; });
+  add("a group more", [](auto& asked) { asked.groups.emplace_back("system:masters"); });
+  add("another signer", [](auto& asked) { asked.signer = "kubernetes.io/kubelet-serving"; });
+  add("a server's certificate", [](auto& asked) { asked.usages.emplace_back("server auth"); });
+  add("no client's certificate", [](auto& asked) { asked.usages = {"digital signature"}; });
+  while_waiting([&]() -> Awaitable<> {
+    co_await deploy_copy("c1");
+    co_await deploy_copy("c2");
+    for (const auto& [what, asked] : cases) {
+      auto name = co_await ask(asked);
+      co_await clock_.sleep_for(1s);
+      EXPECT_EQ(decision(name), "") << what;
+    }
+  });
+}
+
+TEST_F(ApprovalTest, ACopyThatIsDeniedOrNotOursGetsNoCertificate) {
+  while_waiting([&]() -> Awaitable<> {
+    co_await deploy_copy("c1", true, false);
+    auto denied = co_await ask({});
+    co_await clock_.sleep_for(1s);
+    EXPECT_EQ(decision(denied), "");
+    auto& api = hub2_->server.api();
+    co_await api.remove(ocm::managed_clusters, {{}, "c1"});
+    co_await deploy_copy("c1", false, true);
+    auto foreign = co_await ask({});
+    co_await clock_.sleep_for(1s);
+    EXPECT_EQ(decision(foreign), "");
+  });
+}
+
+// Whoever withdraws the identity's permission ends the approvals with it.
+TEST_F(ApprovalTest, WithoutTheMigrationsOwnBindingNothingIsApproved) {
+  run([&]() -> Awaitable<> {
+    co_await deploy_copy("c1");
+    auto wait = [&]() -> Awaitable<> {
+      auto waited = co_await hub2_->target->await_arrivals(migration_, {"c1"}, clock_.wall_now(), [](const auto&) {});
+      EXPECT_TRUE(waited);
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(wait());
+      auto name = co_await ask({});
+      co_await clock_.sleep_for(10s);
+      EXPECT_EQ(decision(name), "");
+      scope.stop();
+    };
+    co_await async::with_scope(both);
+  });
+}
+
+}  // namespace
+}  // namespace hubferry::hubagent
