@@ -218,21 +218,27 @@ ControllerCore::ControllerCore(kube::Api& api, kube::Resource kind, kube::Env en
 
 ControllerCore::~ControllerCore() = default;
 
-void ControllerCore::owns(kube::Resource kind) {
+const kube::Cache<kube::Object>& ControllerCore::owns(kube::Resource kind) {
+  return owns(std::move(kind), {});
+}
+
+const kube::Cache<kube::Object>& ControllerCore::owns(kube::Resource kind, std::string label_selector) {
   const auto owners = [this](const kube::Object& object) { return owners_of(object, state_->kind); };
-  watches(std::move(kind), owners);
+  return watches(std::move(kind), owners, std::move(label_selector));
 }
 
-void ControllerCore::watches(kube::Resource kind, Mapping keys_of) {
-  watches(std::move(kind), std::move(keys_of), {});
+const kube::Cache<kube::Object>& ControllerCore::watches(kube::Resource kind, Mapping keys_of) {
+  return watches(std::move(kind), std::move(keys_of), {});
 }
 
-void ControllerCore::watches(kube::Resource kind, Mapping keys_of, std::string label_selector) {
+const kube::Cache<kube::Object>& ControllerCore::watches(kube::Resource kind, Mapping keys_of,
+                                                         std::string label_selector) {
   auto cache = std::make_unique<ObjectCache>(state_->api, kind,
                                              cache_options(state_->options.watch_namespace, std::move(label_selector)),
                                              kube::object_decoder(), state_->env);
   state_->kinds.push_back(
       std::make_unique<MappedKind>(MappedKind{std::move(kind), std::move(keys_of), std::move(cache)}));
+  return *state_->kinds.back()->cache;
 }
 
 void ControllerCore::add_task(std::function<Awaitable<>()> task) {

@@ -10,6 +10,11 @@
 #include "hubferry/phase/kube_store.hpp"
 #include "hubferry/phase/machine.hpp"
 
+namespace hubferry::kube {
+template <typename T>
+class Cache;
+}
+
 namespace hubferry::phase {
 
 /// What happens to a machine whose resource is being deleted.
@@ -46,10 +51,12 @@ class ControllerCore {
   // To be called before build().
 
   /// Reconciles the owner when an object of this kind changes that one of our resources owns (ownerReferences).
-  void owns(kube::Resource kind);
+  /// Returns the cache of that kind, for handlers to read: it may be behind, and is synced before the first machine.
+  const kube::Cache<kube::Object>& owns(kube::Resource kind);
+  const kube::Cache<kube::Object>& owns(kube::Resource kind, std::string label_selector);
   /// Reconciles the resources that `keys_of` names when an object of this kind changes.
-  void watches(kube::Resource kind, Mapping keys_of);
-  void watches(kube::Resource kind, Mapping keys_of, std::string label_selector);
+  const kube::Cache<kube::Object>& watches(kube::Resource kind, Mapping keys_of);
+  const kube::Cache<kube::Object>& watches(kube::Resource kind, Mapping keys_of, std::string label_selector);
   /// Runs beside the controller, from its start to its end.
   void add_task(std::function<Awaitable<>()> task);
   /// Runs when the caches are synced, before the first machine: restores what a predecessor left.

@@ -7,6 +7,7 @@
 #include "hubferry/hubs/hub_directory.hpp"
 #include "hubferry/kube/http_api.hpp"
 #include "hubferry/migration/controller.hpp"
+#include "hubferry/mysql/controller.hpp"
 #include "hubferry/obs/build_info.hpp"
 #include "hubferry/phase/render.hpp"
 
@@ -45,11 +46,23 @@ async::Awaitable<> run_migrations(const ControllerSurroundings& around, hubs::Hu
   co_await controller.run();
 }
 
+async::Awaitable<> run_mysql(const ControllerSurroundings& around, hubs::Hubs&, obs::CheckState& readiness) {
+  const auto connector = sql::make_connector(around.env.clock);
+  const auto exporter = mysql::make_http_exporter(around.env.clock);
+  mysql::ControllerOptions options;
+  options.watch_namespace = around.options.watch_namespace;
+  options.instance = host_name();
+  options.readiness = &readiness;
+  mysql::Controller controller{around.global, *connector, *exporter, std::move(options), around.env};
+  co_await controller.run();
+}
+
 }  // namespace
 
 const std::vector<ControllerEntry>& controller_registry() {
   static const std::vector<ControllerEntry> registry{
-      {"migration", migration::phase_definition, run_migrations},
+      {"migration", {migration::phase_definition}, run_migrations},
+      {"mysql", {mysql::cluster_definition, mysql::backup_definition}, run_mysql, false},
   };
   return registry;
 }
@@ -61,6 +74,13 @@ const std::vector<std::string>& controller_names() {
     return names;
   }();
   return all;
+}
+
+std::vector<std::string> default_controllers() {
+  std::vector<std::string> names;
+  for (const auto& entry : controller_registry())
+    if (entry.by_default) names.push_back(entry.name);
+  return names;
 }
 
 Controllers::Controllers(const ManagerOptions& options, obs::Health& health) {
@@ -95,7 +115,8 @@ std::string render_phases(const ManagerOptions& options, const std::string& form
   std::string text;
   for (const auto& entry : controller_registry())
     if (is_wanted(options, entry.name))
-      text += format == "dot" ? phase::render_dot(entry.definition()) : phase::render_mermaid(entry.definition());
+      for (const auto& definition : entry.definitions)
+        text += format == "dot" ? phase::render_dot(definition()) : phase::render_mermaid(definition());
   return text;
 }
 

@@ -31,10 +31,12 @@ struct ControllerSurroundings {
 /// One controller of the manager. To add one, add a row to the registry in manager_controllers.cpp.
 struct ControllerEntry {
   std::string name;  // in --controllers, and the label `machine` of its metrics
-  /// Its phases, for --print-phases.
-  const phase::DefinitionBase& (*definition)();
+  /// Its phases, for --print-phases: one machine for each kind.
+  std::vector<const phase::DefinitionBase& (*)()> definitions;
   /// Runs it until cancelled. It reports to `readiness` why it cannot work yet.
   std::function<async::Awaitable<>(const ControllerSurroundings&, hubs::Hubs&, obs::CheckState& readiness)> run;
+  /// False: it has CRDs and rights of its own, and runs only if --controllers names it.
+  bool by_default = true;
 };
 const std::vector<ControllerEntry>& controller_registry();
 

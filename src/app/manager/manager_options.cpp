@@ -28,7 +28,7 @@ Flag controllers_flag(std::vector<std::string>& target) {
   };
   return {.name = "controllers",
           .placeholder = "LIST",
-          .help = "Comma-separated list of controllers to run.",
+          .help = "Comma-separated list of controllers to run: " + join_choices(controller_names()) + ".",
           .default_text = all,
           .apply = apply,
           .short_name = ""};

@@ -11,6 +11,8 @@ namespace hubferry::app {
 
 /// All controllers, by their names in --controllers.
 const std::vector<std::string>& controller_names();
+/// Those that run unless --controllers says otherwise.
+std::vector<std::string> default_controllers();
 
 /// Options of `hubferry manager`.
 struct ManagerOptions {
@@ -23,7 +25,7 @@ struct ManagerOptions {
   async::Duration retry_period = std::chrono::seconds(2);
   std::string lease_name = "hubferry-manager";
   std::string lease_namespace;  // empty: that of effective_namespace()
-  std::vector<std::string> controllers = controller_names();
+  std::vector<std::string> controllers = default_controllers();
   std::string print_phases;  // the format; empty: run
   int max_concurrent_migrations = 10;
   int clusters_in_flight_per_hub = 50;

@@ -161,6 +161,17 @@ std::vector<Kind> Kinds::built_in() {
   deployment.status = true;
   deployment.counts_generations = true;
   deployment.columns = {{"Replicas", "integer", {"spec", "replicas"}, 0}};
+  auto& set = all.emplace_back(kind_of({"apps", "v1", "statefulsets", "StatefulSet", true}, "statefulset", {"sts"}));
+  set.status = true;
+  set.counts_generations = true;
+  set.columns = {{"Replicas", "integer", {"spec", "replicas"}, 0}};
+  auto& claim = all.emplace_back(
+      kind_of({"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true}, "persistentvolumeclaim", {"pvc"}));
+  claim.status = true;
+  auto& job = all.emplace_back(kind_of({"batch", "v1", "jobs", "Job", true}, "job"));
+  job.status = true;
+  job.counts_generations = true;
+  all.push_back(kind_of({"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true}, "endpointslice"));
   auto& new_events = all.emplace_back(kind_of(events, "event", {"ev"}));
   new_events.fields = {"reason", "type", "reportingController"};
   new_events.columns = {

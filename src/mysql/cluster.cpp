@@ -1,0 +1,26 @@
+#include "mysql/cluster.hpp"
+
+namespace hubferry::mysql {
+
+std::optional<FailoverRecord> Cluster::failover() const {
+  const auto* value = status.if_contains("failover");
+  if (value == nullptr || !value->is_object()) return std::nullopt;
+  const auto& from = value->get_object();
+  FailoverRecord record;
+  record.from = kube::string_at(from, {"from"});
+  record.to = kube::string_at(from, {"to"});
+  record.wanted = kube::string_at(from, {"wanted"});
+  record.started = kube::string_at(from, {"startTime"});
+  const auto* planned = from.if_contains("planned");
+  record.planned = planned != nullptr && planned->is_bool() && planned->get_bool();
+  return record;
+}
+
+void Cluster::set_failover(const FailoverRecord& record) {
+  json::object value{{"from", record.from}, {"planned", record.planned}, {"startTime", record.started}};
+  if (!record.to.empty()) value["to"] = record.to;
+  if (!record.wanted.empty()) value["wanted"] = record.wanted;
+  status["failover"] = std::move(value);
+}
+
+}  // namespace hubferry::mysql

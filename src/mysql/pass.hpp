@@ -1,0 +1,115 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mysql/candidate.hpp"
+#include "mysql/children.hpp"
+#include "mysql/cluster.hpp"
+#include "mysql/server.hpp"
+
+namespace hubferry::mysql {
+
+/// One server of the cluster as this pass sees it: its pod, and what the prober says.
+struct ServerView {
+  std::string name;
+  std::size_t ordinal = 0;
+  bool exists = false;
+  std::string uid;
+  std::string address;
+  bool ready = false;
+  bool is_being_deleted = false;
+  std::string revision;
+  std::string waiting;  // why a container does not start, such as ErrImagePull
+  Health health;
+};
+
+/// A server with an open session.
+struct Reached {
+  const ServerView* server = nullptr;
+  std::optional<Session> session;
+  Facts facts;
+};
+
+/// One pass of the reconcile loop over one cluster. It compares the spec with what is there, and never concludes from
+/// what happened before: it may be repeated at any time. Errors: PassError.
+class Pass {
+ public:
+  Pass(ClusterContext& context, Cluster& cluster);
+
+  Awaitable<ReconcileState> run();
+
+ private:
+  // pass.cpp: the order of the steps, and the status.
+  Awaitable<ReconcileState> steps();
+  Awaitable<> remove_annotation(const char* annotation);
+  void observe();
+  void report();
+  void report_backups();
+  [[nodiscard]] ReconcileState next_phase();
+  [[nodiscard]] bool all_ready() const;
+  [[nodiscard]] bool all_replicating() const;
+  void set(const char* condition, ConditionStatus status, const char* reason, std::string_view message);
+  void warn(std::string_view reason, std::string_view note);
+
+  // pass_objects.cpp: Secrets, Services, StatefulSet.
+  Awaitable<kube::Object> ensure(const kube::Resource& kind, json::object wanted, const ObjectCache* cache);
+  Awaitable<> ensure_secrets();
+  Awaitable<> ensure_root_secret();
+  Awaitable<> change_root_password(kube::Object secret, obs::Secret wanted);
+  Awaitable<> ensure_services();
+  Awaitable<> ensure_stateful_set();
+  Awaitable<> grow_storage(const kube::Object& set);
+  Awaitable<> ensure_endpoints(const std::string& service, std::vector<const ServerView*> servers);
+  Awaitable<> ensure_all_endpoints();
+
+  // pass_rolling.cpp: scale, upgrade, restarts.
+  Awaitable<std::optional<ReconcileState>> restart_outdated();
+  Awaitable<std::optional<ReconcileState>> prepare_scale_down();
+  Awaitable<> remove_claims();
+  [[nodiscard]] bool is_outdated(const ServerView& server) const;
+
+  // pass_topology.cpp: which server is the primary, and the others as its replicas.
+  Awaitable<sql::Result<Reached>> reach(const ServerView& server);
+  Awaitable<std::vector<Reached>> reach_all(std::vector<const ServerView*> servers);
+  Awaitable<ReconcileState> elect();
+  Awaitable<> maintain();
+  Awaitable<bool> maintain_primary(const ServerView& primary);
+  Awaitable<> join(Reached& server, const Facts& primary);
+  [[nodiscard]] bool needs_attention(const ServerView& server) const;
+  [[nodiscard]] SemiSync semi_sync() const;
+  [[nodiscard]] const ServerView* find(const std::string& pod) const;
+  [[nodiscard]] std::vector<const ServerView*> others(const std::string& pod) const;
+
+  // pass_failover.cpp
+  Awaitable<std::optional<ReconcileState>> replication();
+  Awaitable<bool> wants_failover();
+  ReconcileState begin(FailoverRecord record);
+  Awaitable<ReconcileState> proceed(FailoverRecord record);
+  Awaitable<bool> fence(const FailoverRecord& record, std::string& position);
+  Awaitable<std::optional<std::string>> choose(const FailoverRecord& record, const std::string& position);
+  Awaitable<ReconcileState> promote(FailoverRecord record);
+  ReconcileState abort(const FailoverRecord& record, const std::string& why);
+  ReconcileState wait_in_failover(const FailoverRecord& record, const std::string& why);
+
+  ClusterContext& context_;
+  Cluster& cluster_;
+  Services& services_;
+  ClusterSpec spec_;
+  Owner owner_;
+  std::string phase_;
+  std::string root_secret_;
+  obs::Secret root_password_;
+  obs::Secret replication_password_;
+  obs::Secret exporter_password_;
+  std::optional<kube::Object> set_;  // the StatefulSet
+  std::size_t set_replicas_ = 0;
+  std::vector<ServerView> servers_;
+  std::map<std::string, std::string> unhealthy_;  // pod -> why it does not replicate
+  bool errant_ = false;
+  bool password_denied_ = false;
+};
+
+}  // namespace hubferry::mysql

@@ -1,0 +1,274 @@
+// Failover and switchover, in the order: record, fence, choose, drain, promote, move the endpoint, repoint, verify.
+// Each step may be repeated: a successor continues from what the record and the servers say.
+#include <algorithm>
+
+#include "hubferry/kube/api.hpp"
+#include "mysql/pass.hpp"
+
+namespace hubferry::mysql {
+
+namespace {
+
+// How long a planned switchover may wait for its old primary before it is given up.
+constexpr Duration switchover_timeout = std::chrono::seconds{60};
+constexpr Duration failover_poll = std::chrono::seconds{1};
+
+async::WallTime time_of(const std::string& text, async::WallTime otherwise) {
+  try {
+    return text.empty() ? otherwise : async::parse_time(text);
+  } catch (const std::invalid_argument&) {
+    return otherwise;
+  }
+}
+
+}  // namespace
+
+/// Nothing: the rest of the pass may continue.
+Awaitable<std::optional<ReconcileState>> Pass::replication() {
+  const auto status_of_failover = cluster_.failover();
+  if (set_replicas_ == 0) {
+    if (status_of_failover) cluster_.clear_failover();
+    set(conditions::failover_in_progress, ConditionStatus::no, reasons::no_failover, "scaled to zero");
+    set(conditions::primary_healthy, ConditionStatus::no, reasons::no_primary, "scaled to zero");
+    co_return std::nullopt;
+  }
+  // While this is recorded no other path changes read_only or attaches servers.
+  if (status_of_failover) co_return co_await proceed(*status_of_failover);
+  if (cluster_.primary().empty()) co_return co_await elect();
+  if (!kube::find_condition_in_status(cluster_.status, conditions::failover_in_progress))
+    set(conditions::failover_in_progress, ConditionStatus::no, reasons::no_failover, "no failover so far");
+  if (const std::string wanted{cluster_.object.annotation(names::switchover_annotation)}; !wanted.empty()) {
+    co_await remove_annotation(names::switchover_annotation);
+    const bool is_pod = wanted != "any";
+    if (is_pod && (find(wanted) == nullptr || wanted == cluster_.primary())) {
+      warn("SwitchoverRefused", "pod " + wanted + " is not a replica of this cluster");
+    } else {
+      co_return begin({cluster_.primary(), {}, is_pod ? wanted : std::string{}, {}, true});
+    }
+  }
+  if (co_await wants_failover()) {
+    FailoverRecord record;
+    record.from = cluster_.primary();
+    const auto* old = find(record.from);
+    const auto ago = old == nullptr ? Duration::zero() : services_.env.clock.now() - old->health.last_strike_at;
+    record.started =
+        async::format_micro_time(services_.env.clock.wall_now() - std::min<Duration>(ago, std::chrono::minutes{1}));
+    co_return begin(std::move(record));
+  }
+  co_await maintain();
+  co_return std::nullopt;
+}
+
+/// Also sets PrimaryHealthy: why there is no failover is what an operator wants to know.
+Awaitable<bool> Pass::wants_failover() {
+  const auto* primary = find(cluster_.primary());
+  if (primary == nullptr) co_return false;  // its pod is not one of this StatefulSet any more
+  const auto& health = primary->health;
+  const auto unhealthy = [&](const char* reason, const std::string& message) {
+    set(conditions::primary_healthy, ConditionStatus::no, reason, message);
+    return false;
+  };
+  if (health.verdict == Verdict::writable || (spec_.read_only && health.verdict == Verdict::read_only)) {
+    set(conditions::primary_healthy, ConditionStatus::yes, reasons::heartbeat_ok, "primary " + cluster_.primary());
+    co_return false;
+  }
+  if (health.strikes < services_.prober.options().strikes || phase_ == phases::creating) co_return false;
+  const auto* reason = health.verdict == Verdict::read_only ? reasons::primary_read_only : reasons::primary_unreachable;
+  if (spec_.read_only) co_return unhealthy(reason, "the cluster is read-only by its spec: no failover");
+  if (set_replicas_ < 2) co_return unhealthy(reasons::no_primary, "no replica to promote");
+  // The exporter may lack a grant, or be down alone: the servers themselves are asked.
+  auto reached = co_await reach_all(others(cluster_.primary()));
+  unhealthy_.clear();
+  if (reached.empty())
+    co_return unhealthy(reasons::probe_unknown, "no server can be reached: the operator may be cut off");
+  std::size_t connected = 0;
+  for (const auto& replica : reached)
+    if (replica.facts.replication && replica.facts.replication->io_running == "Yes") ++connected;
+  if (health.verdict == Verdict::read_only) {
+    // Making it writable again is cheaper, unless a replica has what it lost.
+    auto itself = co_await reach(*primary);
+    const bool is_behind = itself && std::ranges::any_of(reached, [&](const Reached& replica) {
+                             return has_more(replica.facts.has(), itself->facts.applied);
+                           });
+    if (itself && !is_behind) co_return unhealthy(reason, "making the primary writable again");
+  } else if (connected * 2 > reached.size()) {
+    co_return unhealthy(reason, "its replicas are still connected to it: only the operator or the exporter is cut off");
+  }
+  const auto now = services_.env.clock.wall_now();
+  const auto last =
+      time_of(std::string{kube::string_at(cluster_.status, {"lastFailover", "endTime"})}, now - spec_.cool_down);
+  if (now - last < spec_.cool_down) co_return unhealthy(reason, "the last failover was less than the cool-down ago");
+  set(conditions::primary_healthy, ConditionStatus::no, reason, "failing over");
+  co_return true;
+}
+
+ReconcileState Pass::begin(FailoverRecord record) {
+  if (record.started.empty()) record.started = async::format_micro_time(services_.env.clock.wall_now());
+  context_.log().warn("failover started", {{"from", record.from}, {"planned", record.planned}});
+  cluster_.set_failover(record);
+  set(conditions::failover_in_progress, ConditionStatus::yes, reasons::promote_replica,
+      "replacing the primary " + record.from);
+  return phase::not_done(phase::least_requeue_delay);
+}
+
+Awaitable<ReconcileState> Pass::proceed(FailoverRecord record) {
+  if (!record.to.empty()) co_return co_await promote(std::move(record));
+  std::string position;
+  if (!co_await fence(record, position)) {
+    const auto age = services_.env.clock.wall_now() - time_of(record.started, services_.env.clock.wall_now());
+    if (record.planned && age > switchover_timeout) co_return abort(record, "the primary could not be made read-only");
+    co_return wait_in_failover(record, "waiting until pod " + record.from + " is really gone");
+  }
+  auto chosen = co_await choose(record, position);
+  if (!chosen) co_return abort(record, "no replica can be promoted without losing transactions");
+  record.to = *chosen;
+  cluster_.set_failover(record);
+  context_.log().info("replica chosen", {{"from", record.from}, {"to", record.to}});
+  co_return phase::not_done(phase::least_requeue_delay);
+}
+
+/// True: the old primary accepts no writes any more, whatever it is doing. `position`: its last transaction, if known.
+Awaitable<bool> Pass::fence(const FailoverRecord& record, std::string& position) {
+  // Nobody new gets there; connections that are open survive this.
+  co_await ensure_endpoints(write_service_name(owner_.name), {});
+  const kube::Key key{owner_.ns, record.from};
+  auto pod = co_await services_.api.get(kinds::pods, key);
+  if (!pod && pod.error().kind == kube::ErrorKind::not_found) co_return true;
+  const auto uid = std::string{take(std::move(pod), "Pod " + key.name).uid()};
+  const auto* server = find(record.from);
+  // A pod that was made since then started read-only.
+  for (int attempt = 0; attempt < 2 && server != nullptr && server->uid == uid; ++attempt) {
+    auto reached = co_await reach(*server);
+    if (!reached) break;
+    // It waits for commits that are running: clients that hold it up lose their connection, then it is repeated.
+    auto fenced = co_await reached->session->set_read_only(true);
+    if (!fenced) context_.log().warn("making the old primary read-only failed", {{"error", fenced.error().describe()}});
+    auto fresh = co_await reach(*server);
+    if (!fresh) break;
+    auto killed = co_await fresh->session->kill_clients();
+    if (!killed || !fresh->facts.read_only) continue;
+    position = fresh->facts.binlog_text;
+    co_return true;
+  }
+  if (record.planned) co_return false;
+  kube::Request removal;
+  removal.verb = kube::Verb::remove;
+  removal.resource = kinds::pods;
+  removal.key = key;
+  removal.precondition_uid = uid;
+  auto removed = co_await services_.api.call(std::move(removal));
+  if (!removed && removed.error().kind != kube::ErrorKind::not_found &&
+      removed.error().kind != kube::ErrorKind::conflict)
+    take(std::move(removed), "deleting Pod " + key.name);
+  auto again = co_await services_.api.get(kinds::pods, key);
+  // On a lost node it stays until somebody confirms that the node is gone: until then it may be alive.
+  co_return !again ? again.error().kind == kube::ErrorKind::not_found : again->uid() != uid;
+}
+
+/// The replica with everything that was received, applied. Nothing: there is none.
+Awaitable<std::optional<std::string>> Pass::choose(const FailoverRecord& record, const std::string& position) {
+  auto reached = co_await reach_all(others(record.from));
+  unhealthy_.clear();
+  std::vector<Candidate> candidates;
+  for (auto& replica : reached) {
+    // Receiving ends everywhere first: what is compared must not change any more.
+    if (replica.facts.replication && !record.planned) {
+      auto stopped = co_await replica.session->stop_receiving();
+      if (!stopped) continue;
+      auto facts = co_await replica.session->facts();
+      if (!facts) continue;
+      replica.facts = std::move(*facts);
+    }
+    const auto& facts = replica.facts;
+    Candidate candidate;
+    candidate.pod = replica.server->name;
+    candidate.ordinal = replica.server->ordinal;
+    candidate.applied = facts.applied;
+    candidate.received = facts.has();
+    candidate.replicated = facts.replication.has_value();
+    if (facts.replication) candidate.sql_error = facts.replication->sql_error;
+    candidate.lag = replica.server->health.last_lag;
+    // With a planned switchover everybody gets everything, below.
+    if (record.planned) candidate.received = {};
+    const bool leaves = phase_ == phases::scaling && candidate.ordinal >= std::max<std::size_t>(1, spec_.replicas);
+    const bool is_wanted = record.wanted.empty() || record.wanted == candidate.pod;
+    if (is_wanted && !leaves) candidates.push_back(std::move(candidate));
+  }
+  for (const auto& candidate : ranked(std::move(candidates), spec_.lag_limit)) {
+    const auto found = std::ranges::find(reached, candidate.pod, [](const Reached& one) { return one.server->name; });
+    auto drained = record.planned ? co_await found->session->wait_for(position, spec_.drain_timeout)
+                                  : co_await found->session->drain(*found->facts.replication, spec_.drain_timeout);
+    if (drained && *drained) co_return candidate.pod;
+    context_.log().warn("replica did not apply all it received", {{"pod", candidate.pod}});
+    if (!record.planned) break;
+  }
+  co_return std::nullopt;
+}
+
+Awaitable<ReconcileState> Pass::promote(FailoverRecord record) {
+  const auto* server = find(record.to);
+  auto reached = server == nullptr ? sql::Result<Reached>{sql::Error{sql::ErrorKind::unreachable, 0, "no such pod"}}
+                                   : co_await reach(*server);
+  if (!reached) {
+    const bool is_down = server == nullptr || (server->health.verdict == Verdict::unreachable &&
+                                               server->health.strikes >= services_.prober.options().strikes);
+    if (!is_down) co_return wait_in_failover(record, "waiting for " + record.to + ": " + reached.error().describe());
+    // It may have become writable before it went: it is fenced as the old primary was.
+    record.from = std::exchange(record.to, {});
+    cluster_.set_failover(record);
+    co_return phase::not_done(phase::least_requeue_delay);
+  }
+  if (reached->facts.replication) {
+    // A predecessor has drained it, but the relay log is about to be deleted.
+    auto drained = co_await reached->session->drain(*reached->facts.replication, spec_.drain_timeout);
+    if (!take(std::move(drained), "draining " + record.to))
+      co_return abort(record, record.to + " did not apply all it received");
+    auto left = co_await reached->session->leave_replication();
+    take(std::move(left), "promoting " + record.to);
+  }
+  if (reached->facts.read_only) {
+    auto promoted = co_await reached->session->make_writable(semi_sync());
+    take(std::move(promoted), "promoting " + record.to);
+  }
+  co_await ensure_endpoints(write_service_name(owner_.name), {server});
+  const auto now = services_.env.clock.wall_now();
+  // The others follow; those that cannot be reached now do so later.
+  cluster_.status["primary"] = record.to;
+  auto source = co_await reach(*server);
+  take(sql::Result<>{source ? sql::Result<>{} : sql::Result<>{source.error()}}, "checking " + record.to);
+  for (auto& other : co_await reach_all(others(record.to))) {
+    const bool is_old = other.server->name == record.from;
+    if (is_old && !record.planned) continue;  // it may be back already; it joins as any server that returns
+    co_await join(other, source->facts);
+  }
+  unhealthy_.clear();
+  const auto seconds = std::chrono::duration<double>(now - time_of(record.started, now)).count();
+  cluster_.status["lastFailover"] = json::object{{"from", record.from},
+                                                 {"to", record.to},
+                                                 {"endTime", async::format_time(now)},
+                                                 {"planned", record.planned},
+                                                 {"seconds", record.planned ? 0.0 : std::max(seconds, 0.001)}};
+  cluster_.clear_failover();
+  set(conditions::failover_in_progress, ConditionStatus::no, reasons::failover_complete,
+      record.to + " promoted in place of " + record.from);
+  context_.log().warn("failover complete", {{"from", record.from}, {"to", record.to}, {"seconds", seconds}});
+  services_.prober.poke(cluster_.object.key());
+  co_return phase::not_done(std::chrono::seconds{1});
+}
+
+/// Gives up. A switchover leaves the primary as it was; after a failure nothing is writable, and a person decides.
+ReconcileState Pass::abort(const FailoverRecord& record, const std::string& why) {
+  cluster_.clear_failover();
+  set(conditions::failover_in_progress, ConditionStatus::no, reasons::failover_aborted, why);
+  context_.log().error("failover aborted", {{"from", record.from}, {"reason", why}});
+  if (record.planned) return phase::not_done(std::chrono::seconds{1});
+  throw PassError(PassError::Kind::fatal, why);
+}
+
+ReconcileState Pass::wait_in_failover(const FailoverRecord& record, const std::string& why) {
+  set(conditions::failover_in_progress, ConditionStatus::yes, reasons::promote_replica,
+      "replacing the primary " + record.from + ": " + why);
+  return phase::not_done(failover_poll);
+}
+
+}  // namespace hubferry::mysql

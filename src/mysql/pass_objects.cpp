@@ -1,0 +1,248 @@
+#include "hubferry/kube/base64.hpp"
+#include "hubferry/kube/edit.hpp"
+#include "mysql/pass.hpp"
+
+namespace hubferry::mysql {
+
+namespace {
+
+constexpr std::size_t password_length = 16;
+
+std::optional<obs::Secret> secret_value(const kube::Object& secret, const std::string& key) {
+  const auto decoded = kube::decode_base64(secret.string_at({"data", key}));
+  if (!decoded || decoded->empty()) return std::nullopt;
+  return obs::Secret{*decoded};
+}
+
+std::int64_t replicas_of(const kube::Object& set) {
+  const auto* value = set.find({"spec", "replicas"});
+  return value != nullptr && value->is_number() ? value->to_number<std::int64_t>() : 1;
+}
+
+/// The image of the container `mysql`.
+std::string image_of(const kube::Object& set) {
+  const auto* containers = set.find({"spec", "template", "spec", "containers"});
+  if (containers == nullptr || !containers->is_array()) return {};
+  for (const auto& container : containers->get_array())
+    if (container.is_object() && kube::string_at(container.get_object(), {"name"}) == "mysql")
+      return std::string{kube::string_at(container.get_object(), {"image"})};
+  return {};
+}
+
+std::string storage_of(const kube::Object& claim) {
+  return std::string{claim.string_at({"spec", "resources", "requests", "storage"})};
+}
+
+std::string template_storage(const kube::Object& set) {
+  const auto* templates = set.find({"spec", "volumeClaimTemplates"});
+  if (templates == nullptr || !templates->is_array() || templates->get_array().empty()) return {};
+  const auto* size = kube::find(templates->get_array().front(), {"spec", "resources", "requests", "storage"});
+  return size != nullptr && size->is_string() ? std::string{size->get_string()} : std::string{};
+}
+
+bool is_larger(const std::string& one, const std::string& other) {
+  return parse_quantity(one).value_or(0) > parse_quantity(other).value_or(0);
+}
+
+}  // namespace
+
+/// Creates or corrects an object of the cluster. What the cache shows as it is wanted is not read again.
+Awaitable<kube::Object> Pass::ensure(const kube::Resource& kind, json::object wanted, const ObjectCache* cache) {
+  const kube::Key key{owner_.ns, std::string{kube::string_at(wanted, {"metadata", "name"})}};
+  if (cache != nullptr)
+    if (const auto cached = cache->get(key); cached != nullptr && kube::is_owned_by(*cached, cluster_.object.uid()) &&
+                                             kube::contains_fields(cached->json(), wanted))
+      co_return *cached;
+  bool is_foreign = false;
+  kube::Mutation mutate = [&](json::object& object) {
+    const kube::Object present{object};
+    is_foreign = !present.uid().empty() && !kube::is_owned_by(present, cluster_.object.uid());
+    if (is_foreign) return false;
+    const bool changed = overlay(object, wanted);
+    auto owned = kube::set_owner(object, mysql_clusters, cluster_.object);
+    return changed || (owned && *owned);
+  };
+  auto written = co_await kube::create_or_patch(services_.api, kind, key, std::move(mutate));
+  if (is_foreign)
+    throw PassError(PassError::Kind::retry, kind.kind + " " + key.name + " exists and does not belong to this cluster");
+  co_return take(std::move(written), kind.kind + " " + key.name).object;
+}
+
+Awaitable<> Pass::ensure_secrets() {
+  const kube::Key internal{owner_.ns, internal_secret_name(owner_.name)};
+  auto found = co_await services_.api.get(kube::resources::secrets, internal);
+  if (!found && found.error().kind != kube::ErrorKind::not_found) take(std::move(found), "Secret " + internal.name);
+  if (!found) {
+    auto made = co_await ensure(kube::resources::secrets,
+                                wanted_secret(owner_, internal.name,
+                                              {{"replication", generate_password(password_length)},
+                                               {"exporter", generate_password(password_length)}}),
+                                nullptr);
+    found = made;
+  }
+  replication_password_ = secret_value(*found, "replication").value_or(obs::Secret{});
+  exporter_password_ = secret_value(*found, "exporter").value_or(obs::Secret{});
+  if (replication_password_.empty() || exporter_password_.empty())
+    throw PassError(PassError::Kind::retry, "Secret " + internal.name + " lacks a key");
+  co_await ensure_root_secret();
+}
+
+Awaitable<> Pass::ensure_root_secret() {
+  const auto reference = referenced_secret(spec_.root_password, owner_.ns);
+  root_secret_ = reference.value_or(root_secret_name(owner_.name));
+  const kube::Key key{owner_.ns, root_secret_};
+  auto found = co_await services_.api.get(kube::resources::secrets, key);
+  if (!found && found.error().kind != kube::ErrorKind::not_found) take(std::move(found), "Secret " + key.name);
+  if (!found && reference)
+    throw PassError(PassError::Kind::fatal,
+                    "spec.rootPassword refers to Secret " + key.name + ", which does not exist");
+  if (!found) {
+    const bool generated = spec_.root_password.empty();
+    const auto password = generated ? generate_password(password_length) : obs::Secret{spec_.root_password};
+    auto wanted = wanted_secret(owner_, key.name, {{names::password_key, password}});
+    // With the cluster's volumes its password is kept too: the data is worth nothing without it.
+    if (spec_.when_deleted == VolumePolicy::remove)
+      if (auto owned = kube::set_owner(wanted, mysql_clusters, cluster_.object); !owned)
+        throw PassError(PassError::Kind::retry, owned.error().describe());
+    auto made = co_await services_.api.create(kube::resources::secrets, std::move(wanted));
+    root_password_ = password;
+    take(std::move(made), "Secret " + key.name);
+    if (!generated) co_return;
+    set(conditions::root_password_generated, ConditionStatus::yes, "SecretGenerated", "generated Secret " + key.name);
+    services_.reporter.event(mysql_clusters, cluster_.object, kube::EventType::normal, "SecretGenerated", "Reconcile",
+                             "Generated new root password Secret/" + key.name);
+    co_return;
+  }
+  const auto present = secret_value(*found, names::password_key);
+  if (!present) throw PassError(PassError::Kind::fatal, "Secret " + key.name + " has no key 'password'");
+  root_password_ = *present;
+  // Also if a predecessor died before it could say so.
+  if (spec_.root_password.empty() && found->label(names::cluster_label) == owner_.name)
+    set(conditions::root_password_generated, ConditionStatus::yes, "SecretGenerated", "generated Secret " + key.name);
+  const bool is_plain = !spec_.root_password.empty() && !reference;
+  const obs::Secret wanted{spec_.root_password};
+  if (is_plain && !(wanted == *present)) co_await change_root_password(*found, wanted);
+}
+
+/// In the server first: images read the Secret only when they initialize an empty data directory.
+Awaitable<> Pass::change_root_password(kube::Object secret, obs::Secret wanted) {
+  const auto primary = services_.pods->get({owner_.ns, cluster_.primary()});
+  if (primary != nullptr && !primary->string_at({"status", "podIP"}).empty()) {
+    ServerView server;
+    server.name = primary->name();
+    server.address = primary->string_at({"status", "podIP"});
+    auto reached = co_await reach(server);
+    if (reached) {
+      auto changed = co_await reached->session->set_root_password(wanted);
+      take(std::move(changed), "changing the root password on " + server.name);
+    } else {
+      // Denied with the old password and accepted with the new: a predecessor has changed it, but not the Secret.
+      if (reached.error().kind == sql::ErrorKind::denied) root_password_ = wanted;
+      auto accepted = co_await reach(server);
+      take(std::move(accepted), "changing the root password on " + server.name);
+    }
+  }
+  const auto encoded = kube::encode_base64(wanted.reveal());
+  kube::Mutation mutate = [&](json::object& object) {
+    kube::object_in(object, "data")[names::password_key] = encoded;
+    return true;
+  };
+  kube::EditOptions options;
+  auto written =
+      co_await kube::edit(services_.api, kube::resources::secrets, std::move(secret), std::move(mutate), options);
+  take(std::move(written), "Secret " + root_secret_);
+  root_password_ = wanted;
+}
+
+Awaitable<> Pass::ensure_services() {
+  co_await ensure(kube::resources::config_maps, wanted_config(owner_, spec_), services_.config_maps);
+  co_await ensure(kinds::services, wanted_headless_service(owner_), services_.services);
+  for (const auto& name : {write_service_name(owner_.name), read_service_name(owner_.name)})
+    co_await ensure(kinds::services, wanted_service(owner_, name, spec_), services_.services);
+}
+
+Awaitable<> Pass::ensure_stateful_set() {
+  const kube::Key key{owner_.ns, owner_.name};
+  StatefulSetInputs inputs;
+  inputs.root_secret = root_secret_;
+  inputs.exporter_image = spec_.exporter_image.empty() ? services_.options.exporter_image : spec_.exporter_image;
+  inputs.content_hash = content_hash(replication_password_, spec_, root_password_);
+  auto present = co_await services_.api.get(kinds::stateful_sets, key);
+  if (!present && present.error().kind != kube::ErrorKind::not_found)
+    take(std::move(present), "StatefulSet " + key.name);
+  auto effective = spec_;
+  if (present) {
+    // One thing at a time, each in its phase.
+    if (phase_ != phases::creating) effective.replicas = static_cast<std::size_t>(replicas_of(*present));
+    if (phase_ == phases::scaling) {
+      const auto last = ordinal_of(owner_.name, cluster_.primary()).value_or(0);
+      const bool primary_stays = last < std::max<std::size_t>(1, spec_.replicas);
+      if (spec_.replicas > effective.replicas || primary_stays) effective.replicas = spec_.replicas;
+    }
+    if (phase_ != phases::creating && phase_ != phases::upgrading) {
+      effective.version =
+          present->string_at({"spec", "template", "metadata", "annotations", names::version_annotation});
+      effective.image = image_of(*present);
+    }
+    co_await grow_storage(*present);
+    present = co_await services_.api.get(kinds::stateful_sets, key);
+  }
+  auto wanted = wanted_stateful_set(owner_, effective, inputs);
+  // Immutable, but for what grow_storage() does.
+  if (present) wanted["spec"].as_object().erase("volumeClaimTemplates");
+  set_ = co_await ensure(kinds::stateful_sets, std::move(wanted), services_.stateful_sets);
+  set_replicas_ = static_cast<std::size_t>(replicas_of(*set_));
+}
+
+/// Kubernetes refuses a changed volumeClaimTemplate: the claims are patched, and the StatefulSet is deleted without its
+/// pods and made again.
+Awaitable<> Pass::grow_storage(const kube::Object& set) {
+  const auto& wanted = spec_.storage_size;
+  if (is_larger(template_storage(set), wanted)) {
+    warn("StorageShrinkRefused", "spec.storage.size " + wanted + " is smaller than what the volumes have: ignored");
+    co_return;
+  }
+  if (!is_larger(wanted, template_storage(set))) co_return;
+  for (std::size_t ordinal = 0;; ++ordinal) {
+    const kube::Key key{owner_.ns, claim_name(owner_.name, ordinal)};
+    auto claim = co_await services_.api.get(kinds::persistent_volume_claims, key);
+    if (!claim && claim.error().kind == kube::ErrorKind::not_found) break;
+    const auto size = storage_of(take(std::move(claim), "PersistentVolumeClaim " + key.name));
+    if (!is_larger(wanted, size)) continue;
+    json::object request{{"requests", json::object{{"storage", wanted}}}};
+    json::object patch{{"spec", json::object{{"resources", std::move(request)}}}};
+    auto patched = co_await services_.api.merge_patch(kinds::persistent_volume_claims, key, std::move(patch));
+    take(std::move(patched), "PersistentVolumeClaim " + key.name);
+  }
+  auto removed = co_await services_.api.remove(kinds::stateful_sets, set.key(), kube::Propagation::orphan);
+  if (!removed && removed.error().kind != kube::ErrorKind::not_found)
+    take(std::move(removed), "replacing StatefulSet " + owner_.name);
+  throw PassError(PassError::Kind::retry, "StatefulSet " + owner_.name + " is replaced by one with larger volumes");
+}
+
+Awaitable<> Pass::ensure_endpoints(const std::string& service, std::vector<const ServerView*> servers) {
+  std::vector<Endpoint> endpoints;
+  for (const auto* server : servers)
+    if (!server->address.empty()) endpoints.push_back({server->address, server->name, server->uid});
+  co_await ensure(kinds::endpoint_slices, wanted_endpoints(owner_, service, endpoints), services_.endpoint_slices);
+}
+
+/// Writes to the primary; reads from the replicas that keep up, or from the primary if there is none.
+Awaitable<> Pass::ensure_all_endpoints() {
+  const auto* primary = find(cluster_.primary());
+  std::vector<const ServerView*> writers;
+  std::vector<const ServerView*> readers;
+  if (primary != nullptr && primary->health.strikes < services_.prober.options().strikes) writers.push_back(primary);
+  const auto limit = std::chrono::duration<double>(spec_.lag_limit).count();
+  for (const auto& server : servers_) {
+    const auto& sample = server.health.sample;
+    if (&server == primary || !server.ready || server.health.verdict != Verdict::read_only) continue;
+    if (sample.io_running == true && sample.sql_running == true && sample.lag && *sample.lag <= limit)
+      readers.push_back(&server);
+  }
+  if (readers.empty()) readers = writers;
+  co_await ensure_endpoints(write_service_name(owner_.name), std::move(writers));
+  co_await ensure_endpoints(read_service_name(owner_.name), std::move(readers));
+}
+
+}  // namespace hubferry::mysql

@@ -1,0 +1,87 @@
+// Restarts one pod after the other, the primary last; and what scaling needs.
+#include <algorithm>
+
+#include "mysql/pass.hpp"
+
+namespace hubferry::mysql {
+
+bool Pass::is_outdated(const ServerView& server) const {
+  const auto wanted = set_->string_at({"status", "updateRevision"});
+  return server.exists && !wanted.empty() && !server.revision.empty() && server.revision != wanted;
+}
+
+/// Deletes one pod whose template is out of date, if all servers are well: its successor has the new one. The primary
+/// hands over first.
+Awaitable<std::optional<ReconcileState>> Pass::restart_outdated() {
+  const auto* observed = set_->find({"status", "observedGeneration"});
+  const bool is_current =
+      observed != nullptr && observed->is_number() && observed->to_number<std::int64_t>() == set_->generation();
+  if (!is_current || phase_ == phases::creating) co_return std::nullopt;
+  const ServerView* next = nullptr;
+  const auto primary = cluster_.primary();
+  for (const auto& server : servers_)
+    if (is_outdated(server) && (server.name != primary || next == nullptr)) next = &server;
+  if (next != nullptr && next->name == primary)
+    for (const auto& server : servers_)
+      if (is_outdated(server) && server.name != primary) next = &server;
+  if (next == nullptr) co_return std::nullopt;
+  // A pod that does not start may be cured by the new template; nothing else is restarted meanwhile.
+  const bool is_stuck = !next->ready && !next->waiting.empty() && next->name != primary;
+  if (!is_stuck && (!all_ready() || !all_replicating())) co_return std::nullopt;
+  if (next->name == primary && servers_.size() > 1) co_return begin({primary, {}, {}, {}, true});
+  // With a Secret that was changed behind our back the new pod would not let us in: that is reported, not rolled out.
+  if (!is_stuck) {
+    auto reached = co_await reach(*next);
+    if (!reached) {
+      unhealthy_[next->name] = reached.error().describe();
+      password_denied_ = password_denied_ || reached.error().kind == sql::ErrorKind::denied;
+      co_return std::nullopt;
+    }
+  }
+  kube::Request removal;
+  removal.verb = kube::Verb::remove;
+  removal.resource = kinds::pods;
+  removal.key = {owner_.ns, next->name};
+  removal.precondition_uid = next->uid;
+  auto removed = co_await services_.api.call(std::move(removal));
+  if (!removed && removed.error().kind != kube::ErrorKind::not_found)
+    take(std::move(removed), "restarting " + next->name);
+  context_.log().info("pod restarted with the current template", {{"pod", next->name}});
+  co_return phase::not_done(std::chrono::seconds{5});
+}
+
+/// A primary among the pods that go hands over first; and the last server does not wait for replicas.
+Awaitable<std::optional<ReconcileState>> Pass::prepare_scale_down() {
+  if (spec_.replicas >= set_replicas_) {
+    if (spec_.replicas > 1 || set_replicas_ != 1) co_return std::nullopt;
+    const auto* last = find(cluster_.primary());
+    if (last == nullptr) co_return std::nullopt;
+    auto reached = co_await reach(*last);
+    if (reached) {
+      auto set_off = co_await reached->session->set_semi_sync(semi_sync());
+      take(std::move(set_off), "semi-synchronous replication of " + last->name);
+    }
+    co_return std::nullopt;
+  }
+  const auto ordinal = ordinal_of(owner_.name, cluster_.primary()).value_or(0);
+  if (ordinal < std::max<std::size_t>(1, spec_.replicas)) co_return std::nullopt;
+  if (!all_ready() || !all_replicating()) co_return std::nullopt;
+  co_return begin({cluster_.primary(), {}, {}, {}, true});
+}
+
+/// The claims of pods that are gone for good, never that of ordinal 0: it has all data.
+Awaitable<> Pass::remove_claims() {
+  if (spec_.when_scaled != VolumePolicy::remove || set_replicas_ != spec_.replicas) co_return;
+  for (std::size_t ordinal = std::max<std::size_t>(1, spec_.replicas);; ++ordinal) {
+    const kube::Key key{owner_.ns, claim_name(owner_.name, ordinal)};
+    const auto claim = services_.claims->get(key);
+    if (claim == nullptr) break;
+    const bool is_used = services_.pods->get({owner_.ns, pod_name(owner_.name, ordinal)}) != nullptr;
+    if (is_used || claim->is_being_deleted() || claim->label(names::cluster_label) != owner_.name) continue;
+    auto removed = co_await services_.api.remove(kinds::persistent_volume_claims, key);
+    if (!removed && removed.error().kind != kube::ErrorKind::not_found)
+      take(std::move(removed), "PersistentVolumeClaim " + key.name);
+  }
+}
+
+}  // namespace hubferry::mysql

@@ -1,0 +1,214 @@
+// Which server is the primary, and the others as its replicas.
+#include <algorithm>
+
+#include "hubferry/async/task_scope.hpp"
+#include "mysql/pass.hpp"
+
+namespace hubferry::mysql {
+
+namespace {
+
+constexpr Duration connect_timeout = std::chrono::seconds{3};
+constexpr std::uint32_t first_server_id = 100;
+// The position that the replica asks for is not in the primary's binary log: purged, or never written there.
+constexpr std::uint32_t position_not_found = 1236;
+
+std::string names_of(const std::vector<const Reached*>& servers) {
+  std::string text;
+  for (const auto* one : servers) text += (text.empty() ? "" : ", ") + one->server->name;
+  return text;
+}
+
+}  // namespace
+
+const ServerView* Pass::find(const std::string& pod) const {
+  const auto found = std::ranges::find(servers_, pod, &ServerView::name);
+  return found == servers_.end() ? nullptr : &*found;
+}
+
+std::vector<const ServerView*> Pass::others(const std::string& pod) const {
+  std::vector<const ServerView*> list;
+  for (const auto& server : servers_)
+    if (server.name != pod) list.push_back(&server);
+  return list;
+}
+
+SemiSync Pass::semi_sync() const {
+  return {spec_.semi_sync && spec_.replicas > 1, spec_.semi_sync_timeout};
+}
+
+Awaitable<sql::Result<Reached>> Pass::reach(const ServerView& server) {
+  if (server.address.empty()) co_return sql::Error{sql::ErrorKind::unreachable, 0, "the pod has no address"};
+  const auto deadline = async::later(services_.env.clock.now(), connect_timeout);
+  sql::Credentials credentials{"root", root_password_};
+  auto connection = co_await services_.connector.connect({server.address, mysql_port}, credentials, deadline);
+  if (!connection) co_return connection.error();
+  Reached reached;
+  reached.server = &server;
+  reached.session.emplace(std::move(*connection), services_.env.clock);
+  auto facts = co_await reached.session->facts();
+  if (!facts) co_return facts.error();
+  reached.facts = std::move(*facts);
+  co_return reached;
+}
+
+/// Those that answer, in their order. A wrong password is remembered: it is nothing that passes by itself.
+Awaitable<std::vector<Reached>> Pass::reach_all(std::vector<const ServerView*> servers) {
+  std::vector<std::optional<Reached>> answers(servers.size());
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    const auto ask = [this](const ServerView* server, std::optional<Reached>& answer) -> Awaitable<> {
+      auto reached = co_await reach(*server);
+      if (reached) {
+        answer.emplace(std::move(*reached));
+      } else {
+        unhealthy_[server->name] = reached.error().describe();
+        password_denied_ = password_denied_ || reached.error().kind == sql::ErrorKind::denied;
+      }
+    };
+    for (std::size_t at = 0; at < servers.size(); ++at) scope.spawn(ask(servers[at], answers[at]));
+    co_return;
+  };
+  co_await async::with_scope(body);
+  std::vector<Reached> reached;
+  for (auto& answer : answers)
+    if (answer) reached.push_back(std::move(*answer));
+  co_return reached;
+}
+
+/// The first primary, or after its name was lost. Only what cannot be mistaken counts: everything else is left
+/// read-only for a person to decide.
+Awaitable<ReconcileState> Pass::elect() {
+  auto reached = co_await reach_all(others(""));
+  if (reached.size() < set_replicas_) {
+    set(conditions::primary_healthy, ConditionStatus::no, reasons::no_primary, "waiting for all servers to answer");
+    co_return phase::not_done(std::chrono::seconds{5});
+  }
+  std::vector<const Reached*> writable;
+  std::vector<const Reached*> free;  // of any replication
+  for (const auto& one : reached) {
+    if (!one.facts.read_only) writable.push_back(&one);
+    if (!one.facts.replication) free.push_back(&one);
+  }
+  const Reached* chosen = writable.size() == 1 ? writable.front() : nullptr;
+  if (writable.size() > 1) {
+    for (auto& one : reached) {
+      if (one.facts.read_only) continue;
+      auto fenced = co_await one.session->set_read_only(true);
+      take(std::move(fenced), "making " + one.server->name + " read-only");
+    }
+    set(conditions::primary_healthy, ConditionStatus::no, reasons::no_primary, "more than one server was writable");
+    throw PassError(PassError::Kind::fatal,
+                    "more than one server was writable, all are read-only now: " + names_of(writable));
+  }
+  if (chosen == nullptr) {
+    for (const auto* one : free)
+      if (chosen == nullptr || has_more(one->facts.has(), chosen->facts.has())) chosen = one;
+    const bool is_behind = chosen != nullptr && std::ranges::any_of(reached, [&](const Reached& other) {
+                             return has_more(other.facts.has(), chosen->facts.has());
+                           });
+    if (chosen == nullptr || is_behind) {
+      set(conditions::primary_healthy, ConditionStatus::no, reasons::no_primary, "no server has all transactions");
+      throw PassError(PassError::Kind::fatal, chosen == nullptr ? "no primary: every server is the replica of another"
+                                                                : "no primary: no server has all transactions");
+    }
+  }
+  context_.log().info("primary elected", {{"pod", chosen->server->name}});
+  // Written before it becomes writable.
+  cluster_.status["primary"] = chosen->server->name;
+  services_.prober.poke(cluster_.object.key());
+  co_return phase::not_done(phase::least_requeue_delay);
+}
+
+bool Pass::needs_attention(const ServerView& server) const {
+  const auto& sample = server.health.sample;
+  if (server.health.verdict != Verdict::read_only) return true;
+  const auto primary = ordinal_of(owner_.name, cluster_.primary()).value_or(0);
+  return sample.io_running != true || sample.sql_running != true ||
+         sample.master_server_id != first_server_id + static_cast<std::uint32_t>(primary);
+}
+
+/// Corrects by SQL what the probes show as wrong.
+Awaitable<> Pass::maintain() {
+  const auto primary_name = cluster_.primary();
+  const auto* primary = find(primary_name);
+  if (primary == nullptr) co_return;
+  if (!co_await maintain_primary(*primary)) co_return;
+  std::vector<const ServerView*> suspects;
+  for (const auto* server : others(primary_name))
+    if (phase_ == phases::creating || needs_attention(*server)) suspects.push_back(server);
+  if (suspects.empty()) co_return;
+  auto source = co_await reach(*primary);
+  if (!source) {
+    password_denied_ = password_denied_ || source.error().kind == sql::ErrorKind::denied;
+    unhealthy_[primary->name] = source.error().describe();
+    co_return;
+  }
+  auto reached = co_await reach_all(suspects);
+  for (auto& server : reached) {
+    auto users = co_await server.session->ensure_users(replication_password_, exporter_password_);
+    if (!users) unhealthy_[server.server->name] = users.error().describe();
+    if (users) co_await join(server, source->facts);
+  }
+}
+
+/// False: there is nothing that replicas could follow.
+Awaitable<bool> Pass::maintain_primary(const ServerView& primary) {
+  const auto& health = primary.health;
+  const bool is_known_bad =
+      health.verdict == Verdict::read_only && health.strikes >= services_.prober.options().strikes;
+  const bool is_wrong = spec_.read_only ? health.verdict == Verdict::writable : is_known_bad;
+  if (phase_ != phases::creating && !is_wrong) co_return true;
+  auto reached = co_await reach(primary);
+  if (!reached) {
+    password_denied_ = password_denied_ || reached.error().kind == sql::ErrorKind::denied;
+    unhealthy_[primary.name] = reached.error().describe();
+    co_return false;
+  }
+  auto users = co_await reached->session->ensure_users(replication_password_, exporter_password_);
+  take(std::move(users), "users on " + primary.name);
+  if (reached->facts.read_only == spec_.read_only) co_return true;
+  const auto young = std::chrono::duration<double>(services_.options.young).count();
+  if (phase_ != phases::creating && reached->facts.uptime < young) co_return false;
+  auto changed = spec_.read_only ? co_await reached->session->set_read_only(true)
+                                 : co_await reached->session->make_writable(semi_sync());
+  take(std::move(changed), "changing read_only of " + primary.name);
+  context_.log().info("primary's read_only corrected", {{"pod", primary.name}, {"read_only", spec_.read_only}});
+  services_.prober.poke(cluster_.object.key());
+  co_return true;
+}
+
+/// Makes a server a replica of the primary, unless it has transactions that the primary has not.
+Awaitable<> Pass::join(Reached& server, const Facts& primary) {
+  const auto& name = server.server->name;
+  const auto* source = find(cluster_.primary());
+  auto& facts = server.facts;
+  if (!facts.read_only) {
+    auto fenced = co_await server.session->set_read_only(true);
+    if (fenced) fenced = co_await server.session->kill_clients();
+    take(std::move(fenced), "making " + name + " read-only");
+  }
+  if (facts.replication && facts.replication->host == source->address) {
+    const auto& replication = *facts.replication;
+    if (replication.sql_error != 0 || replication.io_error == position_not_found) {
+      unhealthy_[name] = replication.error_text;
+      errant_ = errant_ || has_more(facts.applied, primary.applied);
+      co_return;
+    }
+    if (replication.runs()) co_return;
+    auto started = co_await server.session->start_replication();
+    if (!started) unhealthy_[name] = started.error().describe();
+    co_return;
+  }
+  if (has_more(facts.applied, primary.applied)) {
+    // Its data is not touched: a person decides, or rebuilds it from a backup.
+    errant_ = true;
+    unhealthy_[name] = "has transactions that the primary " + source->name + " has not: not attached";
+    co_return;
+  }
+  auto attached =
+      co_await server.session->replicate_from(source->address, replication_password_, facts.replication.has_value());
+  if (!attached) unhealthy_[name] = attached.error().describe();
+  services_.prober.poke(cluster_.object.key());
+}
+
+}  // namespace hubferry::mysql

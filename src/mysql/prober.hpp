@@ -1,0 +1,87 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hubferry/async/event.hpp"
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/kube/env.hpp"
+#include "hubferry/kube/object.hpp"
+#include "hubferry/mysql/exporter.hpp"
+
+namespace hubferry::mysql {
+
+struct ProberOptions {
+  async::Duration interval = std::chrono::seconds{10};
+  async::Duration timeout = std::chrono::seconds{5};  // of one probe; below the interval
+  unsigned strikes = 3;                               // bad probes in a row that count as a failure
+};
+
+/// The level of one server: what the last probes say, not what happened.
+struct Health {
+  Verdict verdict = Verdict::unknown;
+  unsigned strikes = 0;  // unreachable or read-only this many times in a row; `unknown` neither counts nor resets
+  Sample sample;         // of the last answer
+  /// The last lag that the server reported, and when: it is missing exactly when the primary is gone.
+  std::optional<double> last_lag;
+  async::TimePoint last_lag_at{};
+  async::TimePoint first_strike_at{};
+  async::TimePoint last_strike_at{};
+};
+
+struct ProbeTarget {
+  std::string pod;
+  std::string address;  // empty: it has none, which counts as no answer
+};
+
+/// Probes the exporters of all clusters, each on its own timer, and publishes levels for the reconcile loop to read.
+/// After a restart the counts begin at zero: a failover comes later then, never wrongly.
+/// Executor: one loop. Lifetime: outlives run().
+class Prober {
+ public:
+  Prober(Exporter& exporter, ProberOptions options, kube::Env env, std::function<void(const kube::Key&)> changed);
+
+  /// Probes these servers from now on. A primary other than before begins without strikes, and is probed at once.
+  void watch(const kube::Key& cluster, std::vector<ProbeTarget> targets, const std::string& primary,
+             async::Duration lag_limit);
+  void forget(const kube::Key& cluster);
+  /// Probes soon: something was changed that the next probe will show.
+  void poke(const kube::Key& cluster);
+
+  /// What is known of a server; a Health without a verdict if nothing is.
+  [[nodiscard]] Health health(const kube::Key& cluster, const std::string& pod) const;
+  [[nodiscard]] const ProberOptions& options() const { return options_; }
+  [[nodiscard]] std::size_t clusters() const { return clusters_.size(); }
+
+  async::Awaitable<> run();
+
+ private:
+  struct Watched {
+    std::vector<ProbeTarget> targets;
+    std::string primary;
+    async::Duration lag_limit{};
+    std::map<std::string, Health> health;
+    async::Notify wake;
+    bool forgotten = false;
+  };
+  using Pointer = std::shared_ptr<Watched>;
+
+  async::Awaitable<> follow(kube::Key cluster, Pointer watched);
+  async::Awaitable<> probe_all(kube::Key cluster, Pointer watched);
+  async::Awaitable<> probe(ProbeTarget target, Pointer watched, async::TimePoint deadline, bool& changed);
+
+  Exporter& exporter_;
+  ProberOptions options_;
+  kube::Env env_;
+  std::function<void(const kube::Key&)> changed_;
+  std::map<kube::Key, Pointer> clusters_;
+  std::vector<kube::Key> unstarted_;
+  async::Notify started_;
+  obs::Family<obs::Counter>& probes_;
+  obs::Histogram& lateness_;
+};
+
+}  // namespace hubferry::mysql

@@ -1,0 +1,198 @@
+#include "mysql/server.hpp"
+
+#include <charconv>
+
+#include "hubferry/mysql/resource.hpp"
+
+namespace hubferry::mysql {
+
+namespace {
+
+using sql::quoted;
+using sql::text_of;
+
+constexpr Duration statement_timeout = std::chrono::seconds{5};
+// SET GLOBAL read_only=1 waits for running commits: those that take longer lose their connection.
+constexpr Duration read_only_timeout = std::chrono::seconds{3};
+
+double number_of(const sql::Row& row, std::string_view column) {
+  const auto text = text_of(row, column);
+  double number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+Replication read_replication(const sql::Row& row) {
+  Replication replication;
+  replication.host = text_of(row, "Master_Host");
+  replication.io_running = text_of(row, "Slave_IO_Running");
+  replication.sql_running = text_of(row, "Slave_SQL_Running") == "Yes";
+  replication.io_error = static_cast<std::uint32_t>(number_of(row, "Last_IO_Errno"));
+  replication.sql_error = static_cast<std::uint32_t>(number_of(row, "Last_SQL_Errno"));
+  replication.error_text = text_of(row, "Last_SQL_Error");
+  if (replication.error_text.empty()) replication.error_text = text_of(row, "Last_IO_Error");
+  replication.received_text = text_of(row, "Gtid_IO_Pos");
+  replication.received = parse_gtid(replication.received_text);
+  if (!text_of(row, "Seconds_Behind_Master").empty()) replication.lag = number_of(row, "Seconds_Behind_Master");
+  return replication;
+}
+
+std::string create_user(const std::string& user, const obs::Secret& password) {
+  return "CREATE OR REPLACE USER " + quoted(user) + "@'%' IDENTIFIED BY " + quoted(password.reveal());
+}
+
+}  // namespace
+
+Awaitable<sql::Result<sql::Rows>> Session::query(std::string statement, Duration limit) {
+  return connection_->query(std::move(statement), async::later(clock_.now(), limit));
+}
+
+Awaitable<sql::Result<sql::Rows>> Session::query(std::string statement) {
+  return query(std::move(statement), statement_timeout);
+}
+
+Awaitable<sql::Result<>> Session::run_all(std::vector<std::string> statements) {
+  for (auto& statement : statements) {
+    const bool holds_password =
+        statement.find("IDENTIFIED BY") != std::string::npos || statement.find("MASTER_PASSWORD") != std::string::npos;
+    auto answer = co_await query(std::move(statement));
+    if (answer) continue;
+    // The server may quote the statement.
+    if (holds_password) answer.error().message = "a statement with a password failed";
+    co_return answer.error();
+  }
+  co_return sql::Result<>{};
+}
+
+Awaitable<sql::Result<Facts>> Session::facts() {
+  auto rows = co_await query(
+      "SELECT @@global.read_only AS read_only, @@global.server_id AS server_id, @@global.gtid_binlog_pos AS "
+      "binlog_pos, "
+      "@@global.gtid_slave_pos AS slave_pos, VERSION() AS version, (SELECT VARIABLE_VALUE FROM "
+      "information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'UPTIME') AS uptime");
+  if (!rows) co_return rows.error();
+  if (rows->empty()) co_return sql::Error{sql::ErrorKind::refused, 0, "the server described itself with no row"};
+  const auto& row = rows->front();
+  Facts facts;
+  facts.read_only = text_of(row, "read_only") != "0";
+  facts.server_id = static_cast<std::uint32_t>(number_of(row, "server_id"));
+  facts.uptime = number_of(row, "uptime");
+  facts.version = text_of(row, "version");
+  facts.binlog_text = text_of(row, "binlog_pos");
+  facts.written = parse_gtid(facts.binlog_text);
+  facts.applied = merged(facts.written, parse_gtid(text_of(row, "slave_pos")));
+  auto replicas = co_await query("SHOW ALL SLAVES STATUS");
+  if (!replicas) co_return replicas.error();
+  for (const auto& replica : *replicas)
+    if (text_of(replica, "Connection_name").empty()) facts.replication = read_replication(replica);
+  co_return facts;
+}
+
+Awaitable<sql::Result<>> Session::set_read_only(bool read_only) {
+  auto answer = co_await query(read_only ? "SET GLOBAL read_only=1" : "SET GLOBAL read_only=0", read_only_timeout);
+  if (!answer) co_return answer.error();
+  co_return sql::Result<>{};
+}
+
+Awaitable<sql::Result<>> Session::kill_clients() {
+  auto rows = co_await query(
+      "SELECT ID FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND COMMAND NOT LIKE 'Binlog Dump%' "
+      "AND "
+      "COMMAND NOT LIKE 'Slave%' AND COMMAND <> 'Daemon' AND USER NOT IN ('system user', 'event_scheduler', " +
+      quoted(names::exporter_user) + ", " + quoted(names::replication_user) + ")");
+  if (!rows) co_return rows.error();
+  for (const auto& row : *rows) {
+    auto killed = co_await query("KILL HARD CONNECTION " + text_of(row, "ID"));
+    // 1094: it has ended by itself meanwhile.
+    if (!killed && killed.error().code != 1094) co_return killed.error();
+  }
+  co_return sql::Result<>{};
+}
+
+Awaitable<sql::Result<>> Session::stop_receiving() {
+  std::vector<std::string> statements{"STOP SLAVE IO_THREAD"};
+  return run_all(std::move(statements));
+}
+
+Awaitable<sql::Result<bool>> Session::drain(const Replication& replication, Duration limit) {
+  if (!replication.sql_running) {
+    auto started = co_await query("START SLAVE SQL_THREAD");
+    if (!started) co_return started.error();
+  }
+  co_return co_await wait_for(replication.received_text, limit);
+}
+
+Awaitable<sql::Result<bool>> Session::wait_for(const std::string& position, Duration limit) {
+  if (position.empty()) co_return true;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit).count();
+  auto rows =
+      co_await query("SELECT MASTER_GTID_WAIT(" + quoted(position) + ", " + std::to_string(seconds) + ") AS reached",
+                     limit + statement_timeout);
+  if (!rows) co_return rows.error();
+  co_return !rows->empty() && text_of(rows->front(), "reached") == "0";
+}
+
+Awaitable<sql::Result<>> Session::leave_replication() {
+  std::vector<std::string> statements{"STOP SLAVE", "RESET SLAVE ALL"};
+  return run_all(std::move(statements));
+}
+
+Awaitable<sql::Result<>> Session::make_writable(const SemiSync& semi_sync) {
+  auto set = co_await set_semi_sync(semi_sync);
+  if (!set) co_return set.error();
+  co_return co_await set_read_only(false);
+}
+
+Awaitable<sql::Result<>> Session::set_semi_sync(const SemiSync& semi_sync) {
+  const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(semi_sync.timeout).count();
+  std::vector<std::string> statements{
+      "SET GLOBAL rpl_semi_sync_master_timeout=" + std::to_string(timeout),
+      std::string{"SET GLOBAL rpl_semi_sync_master_enabled="} + (semi_sync.enabled ? "ON" : "OFF")};
+  return run_all(std::move(statements));
+}
+
+Awaitable<sql::Result<>> Session::replicate_from(const std::string& host, const obs::Secret& password,
+                                                 bool was_replica) {
+  // Short times: a primary that hangs must be noticed before the operator asks the replicas whether they see it.
+  std::string change = "CHANGE MASTER TO MASTER_HOST=" + quoted(host) + ", MASTER_PORT=" + std::to_string(mysql_port) +
+                       ", MASTER_USER=" + quoted(names::replication_user) +
+                       ", MASTER_PASSWORD=" + quoted(password.reveal()) +
+                       ", MASTER_CONNECT_RETRY=2, MASTER_HEARTBEAT_PERIOD=2, MASTER_USE_GTID=slave_pos";
+  if (!was_replica) change += ", MASTER_DEMOTE_TO_SLAVE=1";
+  std::vector<std::string> statements{"STOP SLAVE", std::move(change), "START SLAVE"};
+  return run_all(std::move(statements));
+}
+
+Awaitable<sql::Result<>> Session::start_replication() {
+  std::vector<std::string> statements{"START SLAVE"};
+  return run_all(std::move(statements));
+}
+
+Awaitable<sql::Result<>> Session::stop_replication() {
+  std::vector<std::string> statements{"STOP SLAVE"};
+  return run_all(std::move(statements));
+}
+
+Awaitable<sql::Result<>> Session::ensure_users(const obs::Secret& replication, const obs::Secret& exporter) {
+  auto rows = co_await query("SELECT COUNT(DISTINCT User) AS users FROM mysql.user WHERE User IN (" +
+                             quoted(names::replication_user) + ", " + quoted(names::exporter_user) + ")");
+  if (!rows) co_return rows.error();
+  if (!rows->empty() && text_of(rows->front(), "users") == "2") co_return sql::Result<>{};
+  std::vector<std::string> statements{
+      "SET SESSION sql_log_bin=0",
+      create_user(names::replication_user, replication),
+      "GRANT REPLICATION SLAVE ON *.* TO " + quoted(names::replication_user) + "@'%'",
+      create_user(names::exporter_user, exporter),
+      "GRANT PROCESS, REPLICATION CLIENT, SLAVE MONITOR, SELECT ON *.* TO " + quoted(names::exporter_user) + "@'%'",
+      "SET SESSION sql_log_bin=1"};
+  co_return co_await run_all(std::move(statements));
+}
+
+Awaitable<sql::Result<>> Session::set_root_password(const obs::Secret& password) {
+  std::vector<std::string> statements{
+      "ALTER USER IF EXISTS 'root'@'%' IDENTIFIED BY " + quoted(password.reveal()),
+      "ALTER USER IF EXISTS 'root'@'localhost' IDENTIFIED BY " + quoted(password.reveal())};
+  return run_all(std::move(statements));
+}
+
+}  // namespace hubferry::mysql

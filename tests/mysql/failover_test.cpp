@@ -1,0 +1,322 @@
+#include "mysql_test.hpp"
+
+namespace hubferry::mysql::test {
+namespace {
+
+using testing::AnyOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class FailoverTest : public MysqlTest {
+ protected:
+  void kill_primary() { mysql.at(primary()).runs = false; }
+  /// The kubelet deletes a pod at the operator's wish, and the StatefulSet makes it again: its server comes back.
+  void expect_one_primary_with_replicas() {
+    const auto name = primary();
+    EXPECT_THAT(mysql.writable(), ElementsAre(name)) << status_text();
+    EXPECT_THAT(writers(), ElementsAre(name));
+    EXPECT_FALSE(mysql.at(name).replica) << "a primary replicates from nobody";
+    for (const auto& [pod, one] : mysql.servers()) {
+      if (pod == name) continue;
+      ASSERT_TRUE(one.replica) << pod << status_text();
+      EXPECT_EQ(one.replica->host, mysql.at(name).address) << pod;
+      EXPECT_TRUE(one.replica->io && one.replica->sql) << pod;
+    }
+  }
+  [[nodiscard]] double failovers() {
+    return static_cast<double>(
+        metrics
+            .histogram("mysqlcluster_failover_seconds",
+                       "Duration of failovers, from the third failed probe until writes go to the new primary.",
+                       obs::exponential_buckets(0.25, 2, 12))
+            .count());
+  }
+};
+
+TEST_F(FailoverTest, ADeadPrimaryIsReplacedAndComesBackAsAReplica) {
+  given_running();
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  kill_primary();
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1");
+  expect_one_primary_with_replicas();
+  EXPECT_EQ(condition("FailoverInProgress"), "False FailoverComplete");
+  EXPECT_EQ(condition("PrimaryHealthy"), "True HeartbeatOK");
+  EXPECT_EQ(events("FailoverSuccess"), 1U);
+  EXPECT_EQ(failovers(), 1);
+  EXPECT_EQ(phase(), "Running") << "a failover does not change the phase";
+  EXPECT_EQ(mysql.at("demo-1").log.size(), 5U);
+}
+
+TEST_F(FailoverTest, TwoBadProbesAndAGoodOneAreNoReason) {
+  given_running();
+  mysql.at("demo-0").exporter_runs = false;
+  for (auto* pod : {"demo-1", "demo-2"}) mysql.at(pod).replica->io = false;  // nobody vouches for it
+  run_for(19s);
+  mysql.at("demo-0").exporter_runs = true;
+  run_for(5min);
+  EXPECT_EQ(primary(), "demo-0");
+}
+
+TEST_F(FailoverTest, AHangingPrimaryIsReplacedAfterItsPodIsGone) {
+  given_running();
+  const auto uid = std::string{server.object(kinds::pods, {"db", "demo-0"})->uid()};
+  mysql.at("demo-0").hangs = true;
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  EXPECT_NE(server.object(kinds::pods, {"db", "demo-0"})->uid(), uid);
+  expect_one_primary_with_replicas();
+}
+
+TEST_F(FailoverTest, WhileReplicasAreConnectedThePrimaryLives) {
+  given_running();
+  mysql.at("demo-0").exporter_runs = false;
+  run_for(5min);
+  EXPECT_EQ(primary(), "demo-0");
+  EXPECT_EQ(condition("PrimaryHealthy"), "False PrimaryUnreachable");
+  EXPECT_THAT(condition_message("PrimaryHealthy"), HasSubstr("replicas are still connected"));
+}
+
+TEST_F(FailoverTest, AnOperatorThatIsCutOffDoesNothing) {
+  given_running();
+  for (const auto& [pod, one] : mysql.servers()) mysql.cut_off.insert(one.address);
+  run_for(5min);
+  EXPECT_EQ(primary(), "demo-0");
+  EXPECT_EQ(condition("PrimaryHealthy"), "False ProbeUnknown");
+  EXPECT_EQ(condition("FailoverInProgress"), "False NoFailover");
+}
+
+TEST_F(FailoverTest, APrimaryThatBecameReadOnlyIsMadeWritableAgain) {
+  given_running();
+  mysql.at("demo-0").read_only = true;
+  run_for(15s);
+  EXPECT_TRUE(mysql.at("demo-0").read_only) << "three probes";
+  run_for(30s);
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0")) << status_text();
+  EXPECT_EQ(failovers(), 0);
+}
+
+TEST_F(FailoverTest, ARestartedPrimaryStaysPrimaryAndAYoungServerIsLeftAlone) {
+  given_running();
+  mysql.at("demo-0").runs = false;
+  run_for(12s);
+  mysql.restart("demo-0");
+  async::TimePoint made_writable{};
+  mysql.on_statement = [&](const std::string&, const std::string& statement) {
+    if (statement == "SET GLOBAL read_only=0") made_writable = loop.clock().now();
+  };
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-0") << status_text();
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0"));
+  EXPECT_GE(made_writable - mysql.at("demo-0").started, 15s);
+}
+
+TEST_F(FailoverTest, ARestartedPrimaryThatLostTransactionsIsReplaced) {
+  given_running();
+  for (int i = 0; i < 3; ++i) mysql.write(mysql.at("demo-0").address);
+  mysql.at("demo-0").log.pop_back();
+  mysql.restart("demo-0");
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  EXPECT_EQ(mysql.at("demo-1").log.size(), 3U);
+}
+
+TEST_F(FailoverTest, ADeliberatelyReadOnlyClusterDoesNotFailOver) {
+  given_running();
+  patch(R"({"spec": {"readOnly": true}})");
+  run_for(1min);
+  EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  EXPECT_EQ(condition("PrimaryHealthy"), "True HeartbeatOK");
+  mysql.at("demo-0").runs = false;
+  run_for(5min);
+  EXPECT_EQ(primary(), "demo-0");
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+}
+
+TEST_F(FailoverTest, ASingleServerHasNothingToFailOverTo) {
+  given_running(R"({"replicas": 1})");
+  kill_primary();
+  run_for(5min);
+  EXPECT_EQ(primary(), "demo-0");
+  EXPECT_EQ(condition("PrimaryHealthy"), "False NoPrimary");
+}
+
+TEST_F(FailoverTest, TheReplicaThatReceivedMostIsPromotedWhateverItsLag) {
+  given_running();
+  mysql.write(mysql.at("demo-0").address);
+  mysql.at("demo-1").replica->io = false;
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  kill_primary();
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+}
+
+TEST_F(FailoverTest, WhatWasReceivedIsAppliedBeforeTheRelayLogIsDeleted) {
+  given_running(R"({"replicas": 2})");
+  mysql.at("demo-1").replica->sql = false;
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  ASSERT_EQ(mysql.at("demo-1").replica->relay.size(), 1U);
+  kill_primary();
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  EXPECT_EQ(mysql.at("demo-1").log.size(), 1U);
+}
+
+TEST_F(FailoverTest, AReplicaThatDoesNotApplyInTimeIsNotPromotedAndKeepsItsRelayLog) {
+  given_running(R"({"replicas": 2})");
+  mysql.at("demo-1").delay = 5;
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  kill_primary();
+  run_for(3min);
+  EXPECT_EQ(phase(), "Failed") << status_text();
+  EXPECT_EQ(condition("FailoverInProgress"), "False FailoverAborted");
+  EXPECT_EQ(events("FailoverFailed"), 1U);
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+  EXPECT_EQ(mysql.at("demo-1").replica->relay.size(), 1U);
+}
+
+TEST_F(FailoverTest, AReplicaWithAnSqlErrorIsNotEligible) {
+  given_running();
+  mysql.at("demo-1").replica->sql_error = 1062;
+  mysql.at("demo-1").replica->sql = false;
+  kill_primary();
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(condition("ReplicasHealthy"), "False NotReplicating");
+}
+
+TEST_F(FailoverTest, WithoutAnEligibleReplicaTheClusterFailsAndNobodyIsWritable) {
+  given_running();
+  for (auto* pod : {"demo-1", "demo-2"}) mysql.at(pod).replica->sql_error = 1062;
+  kill_primary();
+  run_for(2min);
+  EXPECT_EQ(phase(), "Failed") << status_text();
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+}
+
+TEST_F(FailoverTest, AnOldPrimaryWithAnExtraTransactionIsReportedAndNotAttached) {
+  given_running();
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  // Committed there, received by nobody.
+  for (auto* pod : {"demo-1", "demo-2"}) mysql.at(pod).replica->io = false;
+  EXPECT_FALSE(mysql.write(mysql.at("demo-0").address)) << "semi-synchronous: not acknowledged";
+  kill_primary();
+  run_for(3min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  EXPECT_EQ(condition("ReplicasHealthy"), "False ErrantTransactions");
+  EXPECT_THAT(condition_message("ReplicasHealthy"), HasSubstr("demo-0"));
+  EXPECT_FALSE(mysql.at("demo-0").replica);
+  EXPECT_TRUE(mysql.at("demo-0").read_only);
+  EXPECT_EQ(mysql.at("demo-0").log.size(), 2U) << "its data is not touched";
+  EXPECT_TRUE(exists(kinds::persistent_volume_claims, "data-demo-0"));
+}
+
+TEST_F(FailoverTest, ASecondFailureWaitsForTheCoolDown) {
+  given_running();
+  kill_primary();
+  run_for(90s);
+  ASSERT_EQ(primary(), "demo-1") << status_text();
+  kill_primary();
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1");
+  EXPECT_THAT(condition_message("PrimaryHealthy"), HasSubstr("cool-down"));
+  run_for(5min);
+  EXPECT_NE(primary(), "demo-1") << status_text();
+  expect_one_primary_with_replicas();
+}
+
+TEST_F(FailoverTest, TheEndpointIsEmptyBeforeItNamesTheNewPrimary) {
+  given_running();
+  std::vector<std::vector<std::string>> seen;
+  kill_primary();
+  for (int i = 0; i < 12000; ++i) {
+    run_for(10ms);
+    if (seen.empty() || seen.back() != writers()) seen.push_back(writers());
+  }
+  EXPECT_THAT(seen, ElementsAre(ElementsAre("demo-0"), IsEmpty(), ElementsAre("demo-1")));
+}
+
+TEST_F(FailoverTest, WithoutTheGrantForReplicationTheServersThemselvesAreAsked) {
+  given_running();
+  for (auto& [pod, one] : mysql.servers()) one.exporter_may_see_replication = false;
+  run_for(1min);
+  EXPECT_EQ(phase(), "Running");
+  EXPECT_EQ(condition("ReplicasHealthy"), "True Replicating") << status_text();
+  kill_primary();
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  expect_one_primary_with_replicas();
+}
+
+TEST_F(FailoverTest, AReplicaThatDoesNotReplicateLeavesTheReadServiceAndIsStartedAgain) {
+  given_running();
+  mysql.at("demo-2").replica->sql = false;
+  run_for(11s);
+  EXPECT_THAT(readers(), ElementsAre("demo-1"));
+  run_for(1min);
+  EXPECT_THAT(readers(), ElementsAre("demo-1", "demo-2")) << status_text();
+  mysql.at("demo-2").delay = 100;
+  run_for(1min);
+  EXPECT_THAT(readers(), ElementsAre("demo-1"));
+}
+
+TEST_F(FailoverTest, AStrayWritableServerIsMadeReadOnly) {
+  given_running();
+  mysql.at("demo-2").read_only = false;
+  run_for(20s);
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0")) << status_text();
+}
+
+TEST_F(FailoverTest, ASwitchoverLosesNothingAndTheOldPrimaryFollowsAtOnce) {
+  given_running();
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  patch(R"({"metadata": {"annotations": {"mysql.hubferry.io/switchover": "demo-2"}}})");
+  run_for(20s);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  expect_one_primary_with_replicas();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 5U);
+  EXPECT_EQ(failovers(), 0) << "a planned one is no failure to be measured";
+}
+
+// The operator dies after each statement of a failover: the end is always the same.
+TEST_F(FailoverTest, WhereverTheOperatorDiesItsSuccessorFinishesTheFailover) {
+  given_running(R"({"failoverCoolDownSeconds": 0})");
+  std::size_t survived = 0;
+  for (std::size_t last = 1; last < 100; ++last) {
+    const auto old = primary();
+    const auto before = events("FailoverSuccess");
+    std::size_t count = 0;
+    bool died = false;
+    bool is_failing_over = false;
+    mysql.on_statement = [&](const std::string&, const std::string&) {
+      is_failing_over = is_failing_over || condition("FailoverInProgress").starts_with("True");
+      if (!is_failing_over || ++count != last) return;
+      died = true;
+      working->stop();
+    };
+    EXPECT_TRUE(mysql.write(mysql.at(old).address));
+    const auto written = mysql.at(old).log.size();
+    kill_primary();
+    for (int i = 0; i < 240 && !died; ++i) run_for(500ms);
+    mysql.on_statement = {};
+    if (died) {
+      stop_operator();
+      start_operator();
+    }
+    run_for(3min);
+    ASSERT_NE(primary(), old) << "died after statement " << last << status_text();
+    expect_one_primary_with_replicas();
+    ASSERT_EQ(condition("FailoverInProgress"), "False FailoverComplete") << last;
+    ASSERT_GE(mysql.at(primary()).log.size(), written) << last;
+    ASSERT_EQ(phase(), "Running");
+    ASSERT_LE(events("FailoverSuccess"), before + 1);
+    ++survived;
+    if (!died) break;
+  }
+  EXPECT_GT(survived, 10U);
+}
+
+}  // namespace
+}  // namespace hubferry::mysql::test

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "hubferry/mysql/exporter.hpp"
+#include "hubferry/sim/server.hpp"
+#include "hubferry/sql/sql.hpp"
+
+namespace hubferry::mysql::test {
+
+using async::Awaitable;
+
+/// One transaction: who wrote it, and its number.
+struct Transaction {
+  std::uint32_t server = 0;
+  std::uint64_t sequence = 0;
+  bool operator==(const Transaction&) const = default;
+};
+
+/// The replication of one server from another.
+struct FakeReplication {
+  std::string host;
+  bool io = false;
+  bool sql = false;
+  std::uint32_t io_error = 0;
+  std::uint32_t sql_error = 0;
+  std::vector<Transaction> relay;  // received, not applied
+};
+
+/// A MariaDB server in memory, as far as the operator's statements can see it. Its data survives its pod.
+struct FakeServer {
+  std::uint32_t id = 0;
+  std::string address;  // of the pod that runs it
+  bool runs = true;     // false: killed, while its pod and exporter live
+  bool hangs = false;
+  bool exporter_runs = true;
+  bool exporter_may_see_replication = true;  // has SLAVE MONITOR
+  bool read_only = true;
+  bool semi_sync = false;
+  async::TimePoint started{};
+  std::string root_password;
+  bool has_users = false;
+  std::string version = "10.11.6-MariaDB";
+  std::vector<Transaction> log;
+  std::optional<FakeReplication> replica;
+  std::optional<double> delay;  // reported as its lag
+
+  [[nodiscard]] std::string position() const;
+};
+
+/// All servers of a simulated Kubernetes cluster: made when their pods start, reached by their pods' addresses.
+class FakeMysql final : public sql::Connector, public Exporter {
+ public:
+  FakeMysql(sim::Server& server, async::Clock& clock) : kube_(server), clock_(clock) {}
+
+  /// For StatefulSetOptions::address: the pod starts, and its server with it, read-only and without replication.
+  std::string start_pod(const kube::Object& pod);
+  FakeServer& at(const std::string& pod) { return servers_.at(pod); }
+  std::map<std::string, FakeServer>& servers() { return servers_; }
+  /// The server process starts again in the same pod.
+  void restart(const std::string& pod);
+  /// A client writes through that address. True: acknowledged.
+  bool write(const std::string& address);
+  [[nodiscard]] std::vector<std::string> writable() const;
+  void replicate();
+
+  Awaitable<sql::Result<std::unique_ptr<sql::Connection>>> connect(sql::Address address, sql::Credentials credentials,
+                                                                   async::TimePoint deadline) override;
+  Awaitable<std::optional<std::string>> scrape(std::string host, std::uint16_t port,
+                                               async::TimePoint deadline) override;
+
+  /// Sees each statement before it is executed.
+  std::function<void(const std::string& pod, const std::string& statement)> on_statement = {};
+  /// Addresses that the operator cannot reach, though others can.
+  std::set<std::string> cut_off = {};
+
+ private:
+  friend class FakeConnection;
+  FakeServer* find(const std::string& address, std::string* pod = nullptr);
+  Awaitable<sql::Result<sql::Rows>> execute(std::string address, std::string statement, async::TimePoint deadline);
+
+  sim::Server& kube_;
+  async::Clock& clock_;
+  std::map<std::string, FakeServer> servers_;  // by pod
+  unsigned addresses_ = 0;
+};
+
+}  // namespace hubferry::mysql::test

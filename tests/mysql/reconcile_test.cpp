@@ -1,0 +1,304 @@
+#include "hubferry/kube/base64.hpp"
+#include "mysql_test.hpp"
+
+namespace hubferry::mysql::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ReconcileTest : public MysqlTest {};
+
+TEST_F(ReconcileTest, ANewClusterGetsItsObjectsAndIsCounted) {
+  given_cluster();
+  run_for(1s);
+  EXPECT_EQ(phase(), "Creating");
+  for (const auto* name : {"demo-root", "demo-internal"}) EXPECT_TRUE(exists(kube::resources::secrets, name));
+  for (const auto* name : {"demo", "demo-mysql-write", "demo-mysql-read"}) EXPECT_TRUE(exists(kinds::services, name));
+  EXPECT_TRUE(exists(kube::resources::config_maps, "demo-config"));
+  EXPECT_TRUE(exists(kinds::stateful_sets, "demo"));
+  EXPECT_EQ(metrics.counter_family("mysqlcluster_phase_total", "Phases entered by MySQL clusters.", {"phase"})
+                .with({"Creating"})
+                .value(),
+            1);
+}
+
+TEST_F(ReconcileTest, ItRunsWithOneWritableServerAndTheOthersAsReplicas) {
+  given_running();
+  EXPECT_EQ(condition("PrimaryHealthy"), "True HeartbeatOK");
+  EXPECT_EQ(condition("ReplicasHealthy"), "True Replicating");
+  EXPECT_THAT(writers(), ElementsAre("demo-0"));
+  EXPECT_THAT(readers(), ElementsAre("demo-1", "demo-2"));
+  EXPECT_EQ(cluster().find({"status", "replicas"})->to_number<int>(), 3);
+  EXPECT_TRUE(mysql.at("demo-0").semi_sync);
+  for (const auto* pod : {"demo-1", "demo-2"}) {
+    EXPECT_EQ(mysql.at(pod).replica->host, mysql.at("demo-0").address);
+    EXPECT_TRUE(mysql.at(pod).read_only);
+  }
+}
+
+TEST_F(ReconcileTest, WithoutAChangeThereIsNoWrite) {
+  given_running();
+  run_for(1min);
+  server.forget_requests();
+  run_for(10min);
+  EXPECT_THAT(writes_since_forgotten(), IsEmpty());
+}
+
+TEST_F(ReconcileTest, AChildDeletedByHandIsMadeAgain) {
+  given_running();
+  const auto before = server.object(kinds::services, {"db", "demo-mysql-write"})->find({"spec"})->as_object();
+  for (const auto* name : {"demo-mysql-write", "demo-mysql-read", "demo"})
+    EXPECT_TRUE(loop.run(server.api().remove(kinds::services, {"db", name})));
+  EXPECT_TRUE(loop.run(server.api().remove(kinds::endpoint_slices, {"db", "demo-mysql-write"})));
+  run_for(35s);
+  EXPECT_EQ(server.object(kinds::services, {"db", "demo-mysql-write"})->find({"spec"})->as_object(), before);
+  EXPECT_TRUE(exists(kinds::services, "demo"));
+  EXPECT_THAT(writers(), ElementsAre("demo-0"));
+}
+
+TEST_F(ReconcileTest, AnObjectOfSomebodyElseIsNotTouched) {
+  create(kinds::services,
+         R"({"metadata": {"name": "demo-mysql-write", "namespace": "db"}, "spec": {"type": "ClusterIP"}})");
+  given_cluster();
+  run_for(1min);
+  EXPECT_EQ(server.object(kinds::services, {"db", "demo-mysql-write"})->string_at({"spec", "type"}), "ClusterIP");
+  EXPECT_THAT(std::string{cluster().string_at({"status", "message"})}, HasSubstr("does not belong to this cluster"));
+}
+
+TEST_F(ReconcileTest, TwoWritableServersAtTheStartAreBothMadeReadOnlyAndAPersonDecides) {
+  stop_operator();
+  given_running_servers_without_operator();
+  mysql.at("demo-0").read_only = mysql.at("demo-1").read_only = false;
+  start_operator();
+  run_for(1min);
+  EXPECT_EQ(phase(), "Failed") << status_text();
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+  EXPECT_THAT(std::string{cluster().string_at({"status", "message"})}, HasSubstr("demo-0, demo-1"));
+}
+
+TEST_F(ReconcileTest, FailedPassesAreCountedAndAGoodOneResetsTheCount) {
+  given_running();
+  server.faults().on({"get", "statefulsets"}).times(5).fail(500);
+  run_for(3min);
+  EXPECT_TRUE(log.contains("retries=5")) << status_text();
+  EXPECT_FALSE(log.contains("retries=6"));
+  EXPECT_EQ(cluster().find({"status", "retryCount"}), nullptr);
+}
+
+TEST_F(ReconcileTest, DeletionBeforeTheFirstPodStartedLeavesNothingButVolumesAndPassword) {
+  given_cluster();
+  run_for(1s);
+  EXPECT_TRUE(loop.run(server.api().remove(mysql_clusters, {"db", "demo"})));
+  run_for(1min);
+  EXPECT_FALSE(exists(mysql_clusters, "demo"));
+  EXPECT_FALSE(exists(kinds::stateful_sets, "demo"));
+  EXPECT_FALSE(exists(kinds::services, "demo"));
+  EXPECT_FALSE(exists(kube::resources::secrets, "demo-internal"));
+  EXPECT_TRUE(exists(kube::resources::secrets, "demo-root"));
+  EXPECT_TRUE(exists(kinds::persistent_volume_claims, "data-demo-0"));
+}
+
+TEST_F(ReconcileTest, AClusterThatWentDownWhileNoOperatorRanIsHandledWithoutAnEvent) {
+  given_running();
+  stop_operator();
+  mysql.at("demo-0").runs = false;
+  start_operator();
+  run_for(2min);
+  EXPECT_NE(primary(), "demo-0") << status_text();
+  EXPECT_THAT(mysql.writable(), ElementsAre(primary()));
+}
+
+// Scale.
+
+TEST_F(ReconcileTest, ScalingUpAddsReplicas) {
+  given_running(R"({"replicas": 1})");
+  patch(R"({"spec": {"replicas": 3}})");
+  run_for(3min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_THAT(readers(), ElementsAre("demo-1", "demo-2"));
+}
+
+TEST_F(ReconcileTest, ScalingDownRemovesTheVolumeButNeverThatOfTheFirst) {
+  given_running(R"({"replicas": 2})");
+  patch(R"({"spec": {"replicas": 1}})");
+  run_for(2min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_FALSE(exists(kinds::persistent_volume_claims, "data-demo-1"));
+  EXPECT_FALSE(mysql.at("demo-0").semi_sync) << "there is no replica left to wait for";
+  patch(R"({"spec": {"replicas": 0}})");
+  run_for(2min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_TRUE(exists(kinds::persistent_volume_claims, "data-demo-0"));
+  EXPECT_EQ(condition("FailoverInProgress"), "False NoFailover");
+  patch(R"({"spec": {"replicas": 1}})");
+  run_for(2min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0"));
+}
+
+TEST_F(ReconcileTest, APrimaryThatIsScaledAwayHandsOverFirst) {
+  given_running();
+  patch(R"({"metadata": {"annotations": {"mysql.hubferry.io/switchover": "demo-2"}}})");
+  run_for(1min);
+  ASSERT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(cluster().annotation("mysql.hubferry.io/switchover"), "");
+  patch(R"({"spec": {"replicas": 2}})");
+  run_for(3min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_THAT(primary(), testing::AnyOf("demo-0", "demo-1"));
+  EXPECT_FALSE(exists(kinds::pods, "demo-2"));
+  EXPECT_THAT(mysql.writable(), ElementsAre(primary()));
+}
+
+// Upgrade and restarts.
+
+TEST_F(ReconcileTest, AnUpgradeRestartsReplicasFirstAndThePrimaryLast) {
+  given_running();
+  std::vector<std::string> restarted;
+  server.forget_requests();
+  patch(R"({"spec": {"mysqlVersion": "11.4"}})");
+  run_for(5s);
+  EXPECT_EQ(phase(), "Upgrading") << status_text();
+  run_for(10min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  for (const auto& request : server.requests())
+    if (request.resource == "pods" && request.verb == "delete") restarted.push_back(request.key.name);
+  EXPECT_THAT(restarted, ElementsAre("demo-2", "demo-1", "demo-0"));
+  EXPECT_NE(primary(), "demo-0");
+  for (const auto& [name, one] : mysql.servers()) EXPECT_EQ(one.version, "11.4.6-MariaDB") << name;
+}
+
+TEST_F(ReconcileTest, ChangedConfigurationRollsTheServersAndAChangedVersionOfASecretDoesNot) {
+  given_running();
+  const auto hash = [&] {
+    return std::string{server.object(kinds::stateful_sets, {"db", "demo"})
+                           ->string_at({"spec", "template", "metadata", "annotations", names::content_annotation})};
+  };
+  const auto before = hash();
+  patch(R"({"metadata": {"labels": {"touched": "yes"}}})", kube::resources::secrets, "demo-root");
+  run_for(1min);
+  EXPECT_EQ(hash(), before);
+  patch(R"({"spec": {"config": "max_connections=50"}})");
+  run_for(10min);
+  EXPECT_NE(hash(), before);
+  EXPECT_EQ(phase(), "Running");
+  for (const auto& [name, one] : mysql.servers()) EXPECT_GT(one.started, async::TimePoint{1min}) << name;
+}
+
+// Storage.
+
+TEST_F(ReconcileTest, GrownStoragePatchesTheClaimsAndReplacesTheStatefulSetWithoutItsPods) {
+  given_running();
+  const auto pod = std::string{server.object(kinds::pods, {"db", "demo-0"})->uid()};
+  patch(R"({"spec": {"storage": {"size": "20Gi"}}})");
+  run_for(2min);
+  for (const auto* name : {"data-demo-0", "data-demo-1", "data-demo-2"})
+    EXPECT_EQ(server.object(kinds::persistent_volume_claims, {"db", name})
+                  ->string_at({"spec", "resources", "requests", "storage"}),
+              "20Gi");
+  const auto set = server.object(kinds::stateful_sets, {"db", "demo"});
+  ASSERT_TRUE(set) << status_text();
+  EXPECT_EQ(set->find({"spec", "volumeClaimTemplates"})
+                ->at(0)
+                .at("spec")
+                .at("resources")
+                .at("requests")
+                .at("storage")
+                .as_string(),
+            "20Gi");
+  EXPECT_EQ(server.object(kinds::pods, {"db", "demo-0"})->uid(), pod);
+  EXPECT_EQ(phase(), "Running");
+}
+
+TEST_F(ReconcileTest, ShrunkStorageIsIgnoredWithAnEvent) {
+  given_running();
+  patch(R"({"spec": {"storage": {"size": "1Gi"}}})");
+  run_for(1min);
+  EXPECT_EQ(phase(), "Running");
+  EXPECT_EQ(events("StorageShrinkRefused"), 1U);
+  EXPECT_EQ(server.object(kinds::persistent_volume_claims, {"db", "data-demo-0"})
+                ->string_at({"spec", "resources", "requests", "storage"}),
+            "10Gi");
+}
+
+// Passwords.
+
+std::string password_of(const sim::Server& server, const std::string& name) {
+  return kube::decode_base64(server.object(kube::resources::secrets, {"db", name})->string_at({"data", "password"}))
+      .value_or("");
+}
+
+TEST_F(ReconcileTest, AnEmptyPasswordIsGeneratedOnce) {
+  given_running();
+  const auto password = password_of(server, "demo-root");
+  EXPECT_EQ(password.size(), 16U);
+  EXPECT_EQ(condition("RootPasswordGenerated"), "True SecretGenerated");
+  EXPECT_EQ(events("SecretGenerated"), 1U);
+  run_for(2min);
+  EXPECT_EQ(password_of(server, "demo-root"), password);
+  EXPECT_FALSE(log.contains(password));
+}
+
+TEST_F(ReconcileTest, ASecretThatIsThereIsKept) {
+  create(kube::resources::secrets,
+         R"({"metadata": {"name": "demo-root", "namespace": "db"}, "data": {"password": "b2xk"}})");
+  given_running();
+  EXPECT_EQ(password_of(server, "demo-root"), "old");
+  EXPECT_EQ(events("SecretGenerated"), 0U);
+  EXPECT_EQ(condition("RootPasswordGenerated"), "");
+}
+
+TEST_F(ReconcileTest, ANewPlainPasswordIsSetInTheServerBeforeTheSecretAndThePods) {
+  given_running(R"({"rootPassword": "first"})");
+  EXPECT_EQ(password_of(server, "demo-root"), "first");
+  bool secret_was_old = false;
+  mysql.on_statement = [&](const std::string&, const std::string& statement) {
+    if (statement.starts_with("ALTER USER")) secret_was_old = password_of(server, "demo-root") == "first";
+  };
+  patch(R"({"spec": {"rootPassword": "second"}})");
+  run_for(10min);
+  EXPECT_TRUE(secret_was_old);
+  EXPECT_EQ(password_of(server, "demo-root"), "second");
+  for (const auto& [name, one] : mysql.servers()) {
+    EXPECT_EQ(one.root_password, "second") << name;
+    EXPECT_GT(one.started, async::TimePoint{1min}) << name << " was not restarted";
+  }
+  EXPECT_EQ(phase(), "Running") << status_text();
+}
+
+TEST_F(ReconcileTest, AMissingReferencedSecretFailsUntilItIsThereAndAPersonSaysSo) {
+  given_cluster(R"({"rootPassword": "ref://chosen"})");
+  run_for(10s);
+  EXPECT_EQ(phase(), "Failed");
+  create(kube::resources::secrets,
+         R"({"metadata": {"name": "chosen", "namespace": "db"}, "data": {"password": "b2xk"}})");
+  run_for(5min);
+  EXPECT_EQ(phase(), "Failed");
+  patch(R"({"metadata": {"annotations": {"mysql.hubferry.io/reconcile": "now"}}})");
+  run_for(1min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_EQ(cluster().annotation("mysql.hubferry.io/reconcile"), "");
+}
+
+TEST_F(ReconcileTest, AReferenceToAnotherNamespaceIsRefused) {
+  given_cluster(R"({"rootPassword": "ref://kube-system/admin"})");
+  run_for(10s);
+  EXPECT_EQ(phase(), "Failed");
+  patch(R"({"spec": {"rootPassword": ""}})");
+  run_for(1min);
+  EXPECT_EQ(phase(), "Running") << "a repaired spec needs no annotation: " << status_text();
+}
+
+TEST_F(ReconcileTest, ASecretChangedBehindTheOperatorIsReportedAndNothingIsRestarted) {
+  given_running();
+  patch(R"({"data": {"password": "b3RoZXI="}})", kube::resources::secrets, "demo-root");
+  run_for(10min);
+  EXPECT_EQ(condition("ReplicasHealthy"), "False PasswordMismatch") << status_text();
+  for (const auto& [name, one] : mysql.servers()) EXPECT_LT(one.started, async::TimePoint{1min}) << name;
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0"));
+}
+
+}  // namespace
+}  // namespace hubferry::mysql::test
