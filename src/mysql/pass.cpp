@@ -163,6 +163,11 @@ void Pass::report() {
   cluster_.status["replicas"] = ready;
   cluster_.status["servers"] = std::move(list);
   report_backups();
+  for (const auto& server : servers_) {
+    const bool is_known = server.health.verdict != Verdict::unknown && !server.health.sample.replica_unknown;
+    if (set_replicas_ > 0 && server.name != primary && is_known && needs_attention(server))
+      unhealthy_.try_emplace(server.name, "not replicating from " + primary);
+  }
   std::string missing;
   for (const auto& [pod, why] : unhealthy_) missing += (missing.empty() ? "" : "; ") + pod + ": " + why;
   const char* reason = password_denied_ ? reasons::password_mismatch

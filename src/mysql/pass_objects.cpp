@@ -20,8 +20,7 @@ std::int64_t replicas_of(const kube::Object& set) {
 }
 
 /// The image of the container `mysql`.
-std::string image_of(const kube::Object& set) {
-  const auto* containers = set.find({"spec", "template", "spec", "containers"});
+std::string image_of(const json::value* containers) {
   if (containers == nullptr || !containers->is_array()) return {};
   for (const auto& container : containers->get_array())
     if (container.is_object() && kube::string_at(container.get_object(), {"name"}) == "mysql")
@@ -182,10 +181,18 @@ Awaitable<> Pass::ensure_stateful_set() {
     if (phase_ != phases::creating && phase_ != phases::upgrading) {
       effective.version =
           present->string_at({"spec", "template", "metadata", "annotations", names::version_annotation});
-      effective.image = image_of(*present);
+      effective.image = image_of(present->find({"spec", "template", "spec", "containers"}));
     }
     co_await grow_storage(*present);
-    present = co_await services_.api.get(kinds::stateful_sets, key);
+  } else if (phase_ != phases::creating) {
+    // Deleted by grow_storage(), or by somebody: its pods say what it was, all else is changed in its phase.
+    std::size_t pods = 0;
+    while (services_.pods->get({owner_.ns, pod_name(owner_.name, pods)}) != nullptr) ++pods;
+    if (const auto pod = services_.pods->get({owner_.ns, pod_name(owner_.name, 0)}); pod != nullptr) {
+      effective.replicas = pods;
+      effective.version = pod->annotation(names::version_annotation);
+      effective.image = image_of(pod->find({"spec", "containers"}));
+    }
   }
   auto wanted = wanted_stateful_set(owner_, effective, inputs);
   // Immutable, but for what grow_storage() does.

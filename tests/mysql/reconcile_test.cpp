@@ -212,6 +212,19 @@ TEST_F(ReconcileTest, GrownStoragePatchesTheClaimsAndReplacesTheStatefulSetWitho
   EXPECT_EQ(phase(), "Running");
 }
 
+// The replaced StatefulSet is what it was: the scale has its own phase, with what belongs to it.
+TEST_F(ReconcileTest, StorageAndScaleChangedTogetherAreBothDoneInOrder) {
+  given_running();
+  patch(R"({"spec": {"storage": {"size": "20Gi"}, "replicas": 2}})");
+  run_for(3min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_TRUE(log.contains("to=Scaling"));
+  EXPECT_FALSE(exists(kinds::persistent_volume_claims, "data-demo-2"));
+  EXPECT_EQ(server.object(kinds::persistent_volume_claims, {"db", "data-demo-1"})
+                ->string_at({"spec", "resources", "requests", "storage"}),
+            "20Gi");
+}
+
 TEST_F(ReconcileTest, ShrunkStorageIsIgnoredWithAnEvent) {
   given_running();
   patch(R"({"spec": {"storage": {"size": "1Gi"}}})");

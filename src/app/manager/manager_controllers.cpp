@@ -62,7 +62,7 @@ async::Awaitable<> run_mysql(const ControllerSurroundings& around, hubs::Hubs&, 
 const std::vector<ControllerEntry>& controller_registry() {
   static const std::vector<ControllerEntry> registry{
       {"migration", {migration::phase_definition}, run_migrations},
-      {"mysql", {mysql::cluster_definition, mysql::backup_definition}, run_mysql, false},
+      {"mysql", {mysql::cluster_definition, mysql::backup_definition}, run_mysql, false, false},
   };
   return registry;
 }
@@ -100,7 +100,8 @@ async::Awaitable<> Controllers::run(ControllerSurroundings around) {
   hubs::HubDirectory hubs{around.global, connecting(around), directory_options(around), around.env};
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
     // The controllers end before the hubs: their last operations need them.
-    scope.spawn(hubs.run());
+    if (std::ranges::any_of(selected_, [](const Selected& selected) { return selected.entry.uses_hubs; }))
+      scope.spawn(hubs.run());
     auto working = [&](async::TaskScope& workers) -> async::Awaitable<> {
       for (const auto& [entry, readiness] : selected_) workers.spawn(entry.run(around, hubs, *readiness));
       co_return;

@@ -37,6 +37,8 @@ struct ControllerEntry {
   std::function<async::Awaitable<>(const ControllerSurroundings&, hubs::Hubs&, obs::CheckState& readiness)> run;
   /// False: it has CRDs and rights of its own, and runs only if --controllers names it.
   bool by_default = true;
+  /// False: it gets a registry of hubs that is empty. The rights for hubs are not needed then.
+  bool uses_hubs = true;
 };
 const std::vector<ControllerEntry>& controller_registry();
 

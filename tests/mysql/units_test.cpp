@@ -1,0 +1,115 @@
+#include <gmock/gmock.h>
+
+#include "hubferry/mysql/controller.hpp"
+#include "hubferry/mysql/exporter.hpp"
+#include "hubferry/mysql/resource.hpp"
+#include "hubferry/sql/sql.hpp"
+#include "mysql/candidate.hpp"
+#include "mysql/children.hpp"
+#include "mysql/gtid.hpp"
+
+namespace hubferry::mysql {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Gtid, APositionHasMoreIfOneDomainIsAheadOrDiverged) {
+  const auto one = parse_gtid("0-100-5,1-100-7");
+  EXPECT_FALSE(has_more(one, one));
+  EXPECT_TRUE(has_more(parse_gtid("0-100-6"), one));
+  EXPECT_TRUE(has_more(parse_gtid("2-1-1"), one));
+  EXPECT_TRUE(has_more(parse_gtid("0-101-5"), one)) << "the same number, written by another server";
+  EXPECT_FALSE(has_more(parse_gtid("0-101-4"), one));
+  EXPECT_FALSE(has_more(parse_gtid(""), one));
+  EXPECT_EQ(parse_gtid("nonsense,,0-x"), GtidPosition{});
+}
+
+Candidate candidate(std::string pod, std::size_t ordinal, const char* received, std::optional<double> lag) {
+  Candidate made;
+  made.pod = std::move(pod);
+  made.ordinal = ordinal;
+  made.received = made.applied = parse_gtid(received);
+  made.replicated = true;
+  made.lag = lag;
+  return made;
+}
+
+TEST(Candidates, OfEqualPositionTheLeastLagIsFirstAndUnknownLagLast) {
+  const auto order = ranked(
+      {candidate("a", 0, "0-1-5", std::nullopt), candidate("b", 1, "0-1-5", 20.0), candidate("c", 2, "0-1-5", 5.0)},
+      30s);
+  ASSERT_EQ(order.size(), 3U);
+  EXPECT_EQ(order[0].pod, "c");
+  EXPECT_EQ(order[1].pod, "b");
+  EXPECT_EQ(order[2].pod, "a");
+}
+
+TEST(Candidates, WhoReceivedLessIsNotEligibleWhateverItsLag) {
+  const auto order = ranked({candidate("a", 0, "0-1-4", 0.0), candidate("b", 1, "0-1-5", 29.0)}, 30s);
+  ASSERT_EQ(order.size(), 1U);
+  EXPECT_EQ(order[0].pod, "b");
+}
+
+TEST(Candidates, LaggardsThoseWithAnErrorAndThoseThatNeverReplicatedAreNotEligible) {
+  auto failed = candidate("a", 0, "0-1-5", 0.0);
+  failed.sql_error = 1062;
+  auto fresh = candidate("b", 1, "", 0.0);
+  fresh.replicated = false;
+  EXPECT_TRUE(ranked({failed, fresh, candidate("c", 2, "0-1-5", 31.0)}, 30s).empty());
+}
+
+TEST(Exporter, MissingSeriesAreUnknownAndAnExporterWithoutItsServerIsUnreachable) {
+  EXPECT_EQ(verdict_of(std::nullopt), Verdict::unreachable);
+  EXPECT_EQ(verdict_of(parse_metrics("mysql_up 0\n")), Verdict::unreachable);
+  EXPECT_EQ(verdict_of(parse_metrics("mysql_up 1\n")), Verdict::unknown);
+  EXPECT_EQ(verdict_of(parse_metrics("mysql_up 1\nmysql_global_variables_read_only 1\n")), Verdict::read_only);
+  const auto sample = parse_metrics(
+      "# HELP mysql_up x\nmysql_up 1\nmysql_global_variables_read_only 0\n"
+      "mysql_version_info{innodb_version=\"a\",version=\"10.11.19-MariaDB\"} 1\n"
+      "mysql_slave_status_seconds_behind_master{connection_name=\"\",master_host=\"h\"} 3\n"
+      "mysql_slave_status_slave_io_running{connection_name=\"other\"} 1\n");
+  EXPECT_EQ(verdict_of(sample), Verdict::writable);
+  EXPECT_EQ(sample.version, "10.11.19-MariaDB");
+  EXPECT_EQ(sample.lag, 3.0);
+  EXPECT_EQ(sample.io_running, std::nullopt) << "a named connection is not the cluster's replication";
+}
+
+TEST(Exporter, ACollectorThatFailedIsNotTakenForAServerWithoutReplication) {
+  const auto sample =
+      parse_metrics("mysql_up 1\nmysql_exporter_scrape_errors_total{collector=\"collect.slave_status\"} 4\n");
+  EXPECT_TRUE(sample.replica_unknown);
+}
+
+TEST(ClusterSpec, MalformedReferencesVersionsAndSizesAreNamed) {
+  ClusterSpec spec;
+  EXPECT_EQ(problem_of(spec, "db"), std::nullopt);
+  for (const auto* reference : {"ref://", "ref://a/b/c", "ref://other/a", "ref://UPPER", "ref://db/"}) {
+    spec.root_password = reference;
+    EXPECT_NE(problem_of(spec, "db"), std::nullopt) << reference;
+  }
+  spec.root_password = "ref://db/mine";
+  EXPECT_EQ(problem_of(spec, "db"), std::nullopt);
+  for (const auto* version : {"latest", "10", "10.", ".1", "10..1", "10.11-beta"}) {
+    spec.version = version;
+    EXPECT_NE(problem_of(spec, "db"), std::nullopt) << version;
+  }
+  spec.version = "10.11.6";
+  for (const auto* size : {"", "ten", "-1Gi", "10Gb", "1e"}) {
+    spec.storage_size = size;
+    EXPECT_NE(problem_of(spec, "db"), std::nullopt) << size;
+  }
+}
+
+TEST(Passwords, AreSixteenHarmlessCharactersAndDiffer) {
+  const auto one = generate_password(16);
+  EXPECT_THAT(one.reveal(), testing::MatchesRegex("[A-Za-z0-9]{16}"));
+  EXPECT_FALSE(one == generate_password(16));
+}
+
+TEST(Sql, LiteralsCannotEndEarly) {
+  EXPECT_EQ(sql::quoted("it's"), "'it\\'s'");
+  EXPECT_EQ(sql::quoted("\\' OR 1"), "'\\\\\\' OR 1'");
+}
+
+}  // namespace
+}  // namespace hubferry::mysql

@@ -1,0 +1,210 @@
+#include "pod_runner.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <fstream>
+#include <sstream>
+
+#include "hubferry/kube/base64.hpp"
+#include "hubferry/kube/conditions.hpp"
+#include "hubferry/kube/edit.hpp"
+#include "hubferry/mysql/resource.hpp"
+#include "hubferry/sql/sql.hpp"
+
+namespace hubferry::mysql::test {
+
+namespace {
+
+namespace fs = std::filesystem;
+namespace asio = async::asio;
+using hubferry::test::Process;
+using namespace std::chrono_literals;
+
+kube::CacheOptions labelled() {
+  kube::CacheOptions options;
+  options.label_selector = names::cluster_label;
+  return options;
+}
+
+int open_log(const std::string& path) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+/// An empty data directory, made once: initializing takes seconds.
+const std::string& data_template() {
+  static hubferry::test::TemporaryDirectory directory;
+  static const std::string path = [] {
+    auto made = directory.file("template");
+    Process install{{"mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal",
+                     "--skip-test-db", "--user=root", "--datadir=" + made}};
+    if (install.wait() != 0) throw std::runtime_error("mariadb-install-db: " + install.out() + install.err());
+    return made;
+  }();
+  return path;
+}
+
+std::string cluster_of(const kube::Object& pod) {
+  return std::string{pod.label(names::cluster_label)};
+}
+
+}  // namespace
+
+PodRunner::PodRunner(kube::Api& api, kube::Env env)
+    : api_(api), env_(std::move(env)), pods_(api, kinds::pods, labelled(), kube::object_decoder(), env_) {
+  // Every process has a network of its own: two runs at once do not meet.
+  const auto number = static_cast<unsigned>(getpid()) % 60000;
+  network_ = "127." + std::to_string(10 + number / 250) + "." + std::to_string(1 + number % 250) + ".";
+}
+
+Awaitable<> PodRunner::run() {
+  auto body = [this](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(pods_.run());
+    co_await pods_.wait_synced();
+    const auto follow = [this, &scope](const kube::Key& key, const auto& old, const auto& now) {
+      const auto found = running_.find(key.name);
+      const bool is_gone = now == nullptr || (found != running_.end() && found->second.uid != now->uid());
+      if (is_gone && found != running_.end() && (old == nullptr || found->second.uid == old->uid()))
+        running_.erase(found);
+      if (now != nullptr && !running_.contains(key.name)) {
+        running_[key.name].uid = now->uid();
+        scope.spawn(start(*now));
+      }
+    };
+    const auto subscription = pods_.subscribe(follow, kube::Replay::existing);
+    for (;;) co_await env_.clock.sleep_for(1h);
+  };
+  co_await async::with_scope(body);
+}
+
+std::string PodRunner::directory_of(const std::string& pod) const {
+  return directory_.file(pod);
+}
+
+Awaitable<std::string> PodRunner::secret(std::string name, std::string key) {
+  auto found = co_await api_.get(kube::resources::secrets, {"db", std::move(name)});
+  co_return found ? kube::decode_base64(found->string_at({"data", key})).value_or("") : "";
+}
+
+Awaitable<> PodRunner::start(kube::Object object) {
+  const std::string name{object.name()};
+  auto& pod = running_.at(name);
+  pod.address = network_ + std::to_string(1 + addresses_++ % 250);
+  co_await start_server(object, pod);
+  auto password = co_await secret(internal_secret_name(cluster_of(object)), "exporter");
+  const auto found = running_.find(name);
+  if (found == running_.end() || found->second.uid != object.uid()) co_return;  // deleted meanwhile
+  start_exporter(found->second, password);
+  co_await report_ready(object, found->second.address);
+}
+
+Awaitable<> PodRunner::start_server(kube::Object object, Pod& pod) {
+  const std::string name{object.name()};
+  const auto cluster = cluster_of(object);
+  const auto home = directory_of(name);
+  const bool is_fresh = !fs::exists(home + "/data");
+  auto config = co_await api_.get(kube::resources::config_maps, {"db", config_name(cluster)});
+  auto password = co_await secret(root_secret_name(cluster), names::password_key);
+  if (is_fresh) {
+    fs::create_directories(home);
+    fs::copy(data_template(), home + "/data", fs::copy_options::recursive);
+    // As the image does: users that are no part of the binary log.
+    std::ofstream{home + "/init.sql"} << "SET SESSION sql_log_bin=0;\n"
+                                      << "DELETE FROM mysql.global_priv WHERE User = '' OR (User = 'root' AND Host <> "
+                                         "'localhost');\nFLUSH PRIVILEGES;\n"
+                                      << "CREATE USER 'root'@'%' IDENTIFIED BY " << sql::quoted(password) << ";\n"
+                                      << "GRANT ALL ON *.* TO 'root'@'%' WITH GRANT OPTION;\n"
+                                      << "ALTER USER 'root'@'localhost' IDENTIFIED BY " << sql::quoted(password)
+                                      << ";\n";
+  }
+  std::ofstream{home + "/my.cnf"} << (config ? std::string{config->string_at({"data", "hubferry.cnf"})} : "");
+  const auto ordinal = ordinal_of(cluster, name).value_or(0);
+  std::vector<std::string> command{"mariadbd",
+                                   "--defaults-file=" + home + "/my.cnf",
+                                   "--user=root",
+                                   "--datadir=" + home + "/data",
+                                   "--socket=" + home + "/socket",
+                                   "--pid-file=" + home + "/pid",
+                                   "--bind-address=" + pod.address,
+                                   "--port=3306",
+                                   "--server-id=" + std::to_string(100 + ordinal),
+                                   "--report-host=" + name,
+                                   "--innodb-buffer-pool-size=32M",
+                                   "--innodb-log-file-size=16M",
+                                   "--performance-schema=OFF"};
+  if (is_fresh) command.push_back("--init-file=" + home + "/init.sql");
+  const int log = open_log(home + "/log");
+  Process::Options options;
+  options.error_fd = log;
+  pod.server = std::make_unique<Process>(command, options);
+  ::close(log);
+}
+
+void PodRunner::start_exporter(Pod& pod, const std::string& password) {
+  const int log = open_log("/dev/null");
+  Process::Options options;
+  options.error_fd = log;
+  options.environment = {"DATA_SOURCE_NAME=" + std::string{names::exporter_user} + ":" + password + "@(" + pod.address +
+                         ":3306)/"};
+  pod.exporter = std::make_unique<Process>(
+      std::vector<std::string>{"prometheus-mysqld-exporter", "--web.listen-address=" + pod.address + ":9104"}, options);
+  ::close(log);
+}
+
+/// When its server accepts connections.
+Awaitable<> PodRunner::report_ready(kube::Object pod, std::string address) {
+  for (;;) {
+    asio::ip::tcp::socket socket{co_await asio::this_coro::executor};
+    const auto [refused] = co_await socket.async_connect({asio::ip::make_address(address), mysql_port},
+                                                         asio::as_tuple(asio::use_awaitable));
+    if (!refused) break;
+    co_await env_.clock.sleep_for(50ms);
+    const auto found = running_.find(std::string{pod.name()});
+    if (found == running_.end() || found->second.uid != pod.uid()) co_return;
+  }
+  kube::Mutation mutate = [&](kube::json::object& object) {
+    auto& status = kube::object_in(object, "status");
+    status["phase"] = "Running";
+    status["podIP"] = address;
+    kube::set_condition(status, {"Ready", kube::ConditionStatus::yes, "Started", "", 0}, env_.clock.wall_now());
+    return true;
+  };
+  kube::EditOptions how;
+  how.subresource = "status";
+  co_await kube::edit(api_, kinds::pods, pod, std::move(mutate), how);
+}
+
+pid_t PodRunner::server_of(const std::string& pod) const {
+  const auto found = running_.find(pod);
+  if (found == running_.end() || !found->second.server || !found->second.server->running()) return 0;
+  return found->second.server->pid();
+}
+
+void PodRunner::signal_server(const std::string& pod, int number) {
+  if (const auto pid = server_of(pod); pid != 0) ::kill(pid, number);
+}
+
+void PodRunner::signal_exporter(const std::string& pod, int number) {
+  if (const auto found = running_.find(pod); found != running_.end()) found->second.exporter->signal(number);
+}
+
+Awaitable<> PodRunner::restart_server(std::string pod) {
+  auto object = co_await api_.get(kinds::pods, {"db", pod});
+  if (object) co_await start_server(*object, running_.at(pod));
+}
+
+std::string PodRunner::address_of(const std::string& pod) const {
+  const auto found = running_.find(pod);
+  return found == running_.end() ? "" : found->second.address;
+}
+
+std::string PodRunner::log_of(const std::string& pod) const {
+  std::ifstream file{directory_of(pod) + "/log"};
+  std::stringstream text;
+  text << file.rdbuf();
+  const auto all = text.str();
+  return all.size() > 3000 ? all.substr(all.size() - 3000) : all;
+}
+
+}  // namespace hubferry::mysql::test
