@@ -43,12 +43,18 @@ AgentMetrics::AgentMetrics(obs::Metrics& metrics)
                                           "From leaving a hub to being available on the next one.",
                                           obs::exponential_buckets(0.25, 2, 14))),
       heartbeats(metrics.counter_family("hubferry_klusterlet_heartbeats_total",
-                                        "Renewals of the cluster's Lease, by result.", {"result"})) {
+                                        "Renewals of the cluster's Lease, by result.", {"result"})),
+      problems(metrics.counter_family("hubferry_klusterlet_problems_total",
+                                      "Problems of agents when they began, by the reason that the conditions have.",
+                                      {"reason"})) {
   for (const auto reason : {LeaveReason::denied, LeaveReason::connection_lost, LeaveReason::bootstrap_timeout,
                             LeaveReason::bootstrap_refused, LeaveReason::bootstrap_changed,
                             LeaveReason::certificate_expired, LeaveReason::certificate_rejected, LeaveReason::failed})
     switches.with({to_string(reason)});
   for (const auto* result : {"ok", "failed"}) heartbeats.with({result});
+  for (const auto* reason : {"HubKubeConfigUnauthorized", "HubLeaseUpdateFailed", "HubUnreachable",
+                             "ManagedClusterMissing", "RegistrationFailed", "CredentialNotSaved"})
+    problems.with({reason});
 }
 
 AgentCore::AgentCore(AgentOptions agent_options, LocalStore& local_store, Connect connect_to, kube::Env environment)
@@ -89,45 +95,91 @@ AgentView AgentCore::view() const {
   }
   view.available = available;
   view.problem = problem;
+  if (!connection.empty()) view.connection_problem = connection.begin()->second.message;
+  view.store_problem = store_problem;
   return view;
 }
 
+std::vector<ExternalServer> AgentCore::external_servers() const {
+  std::vector<ExternalServer> servers;
+  for (const auto& url : options.external_server_urls) servers.push_back({url, options.external_ca_pem});
+  for (auto& server : store.external_servers()) {
+    if (server.ca_pem.empty()) server.ca_pem = options.external_ca_pem;
+    servers.push_back(std::move(server));
+  }
+  return servers;
+}
+
 void AgentCore::view_changed() {
-  store.report({.phase = record.status.phase,
-                .hub = selected ? selected->config.server : std::string{},
-                .problem = problem,
-                .heartbeat_reason = heartbeat_reason,
-                .heartbeat_problem = heartbeat_problem});
+  AgentReport report;
+  report.phase = record.status.phase;
+  report.hub = selected ? selected->config.server : std::string{};
+  report.problem = problem;
+  if (!connection.empty()) {
+    report.connection_reason = connection.begin()->second.reason;
+    report.connection_problem = connection.begin()->second.message;
+  }
+  report.store_problem = store_problem;
+  store.report(report);
   if (options.on_change) options.on_change(view());
 }
 
+TimePoint AgentCore::end_of(const Validity& certificate) const {
+  const auto wall = env.clock.wall_now();
+  if (certificate.from <= wall && wall < certificate.until) return monotonic(env.clock, certificate.until);
+  // The hub accepts it, or has just issued it, so our clock is wrong. What remains is not known; its whole lifetime is
+  // the most, and if the hub rejects it earlier it is replaced then.
+  env.log.warn("this machine's clock is outside of the certificate's validity",
+               {{"valid_from", async::format_time(certificate.from)},
+                {"valid_until", async::format_time(certificate.until)},
+                {"clock", async::format_time(wall)}});
+  return async::later(env.clock.now(), std::max(certificate.until - certificate.from, Duration{0}));
+}
+
 void AgentCore::set_secret(HubSecret loaded) {
-  validity = validity_of(read_certificates(loaded.certificate));
-  if (validity && (!secret || secret->certificate != loaded.certificate))
-    env.log.info("client certificate in use", {{"valid_from", async::format_time(validity->from)},
-                                               {"valid_until", async::format_time(validity->until)},
-                                               {"rotation_due", async::format_time(first_rotation_check(*validity))}});
+  if (!secret || secret->certificate != loaded.certificate) {
+    validity = validity_of(read_certificates(loaded.certificate));
+    if (validity) {
+      certificate_until = end_of(*validity);
+      env.log.info("client certificate in use",
+                   {{"valid_from", async::format_time(validity->from)},
+                    {"valid_until", async::format_time(validity->until)},
+                    {"rotation_due", async::format_time(first_rotation_check(*validity))}});
+    }
+  }
   secret = std::move(loaded);
 }
 
-void AgentCore::heartbeat_succeeded() {
-  failed_heartbeats = 0;
-  renewed_after_rejection = false;
-  if (heartbeat_problem.empty()) return;
-  heartbeat_reason.clear();
-  heartbeat_problem.clear();
+void AgentCore::connection_failed(ConnectionPart part, std::string reason, std::string message) {
+  auto& known = connection[part];
+  if (known.reason == reason) return;
+  known = {std::move(reason), std::move(message)};
+  metrics.problems.with({known.reason}).increment();
+  env.log.warn("connection to the hub is failing", {{"reason", known.reason}, {"message", known.message}});
   view_changed();
 }
 
-void AgentCore::heartbeat_failed(const kube::Error& error) {
-  // A single failure is no news: the next heartbeat follows soon.
-  if (++failed_heartbeats < 2) return;
+void AgentCore::connection_failed(ConnectionPart part, const kube::Error& error) {
   const bool refused = error.kind == kube::ErrorKind::unauthorized || error.kind == kube::ErrorKind::forbidden;
-  std::string reason = refused ? "HubKubeConfigUnauthorized" : "HubLeaseUpdateFailed";
-  if (reason == heartbeat_reason) return;
-  heartbeat_reason = std::move(reason);
-  heartbeat_problem = "heartbeats do not reach the hub " + (selected ? selected->config.server : std::string{}) + ": " +
-                      error.describe();
+  const char* reason = part == ConnectionPart::heartbeat ? "HubLeaseUpdateFailed" : "HubUnreachable";
+  const char* what = part == ConnectionPart::heartbeat ? "heartbeats do not reach the hub " : "cannot watch the hub ";
+  connection_failed(part, refused ? "HubKubeConfigUnauthorized" : reason,
+                    what + (selected ? selected->config.server : std::string{}) + ": " + error.describe());
+}
+
+void AgentCore::connection_works(ConnectionPart part) {
+  if (connection.erase(part) == 0) return;
+  if (connection.empty()) env.log.info("connection to the hub restored");
+  view_changed();
+}
+
+void AgentCore::registration_problem(std::string message) {
+  if (problem == message) return;
+  problem = std::move(message);
+  if (!problem.empty()) {
+    metrics.problems.with({"RegistrationFailed"}).increment();
+    env.log.warn("registering the cluster failed", {{"error", problem}});
+  }
   view_changed();
 }
 
@@ -143,25 +195,65 @@ void AgentCore::became_available() {
   view_changed();
 }
 
-bool AgentCore::bootstrap_changed() const {
-  if (!selected) return false;
-  for (const auto& candidate : store.bootstraps()) {
-    if (candidate.kubeconfig == selected->bootstrap.kubeconfig) return false;
-    if (!multiple_hubs()) break;
+BootstrapChange AgentCore::follow_bootstraps() {
+  if (!selected) return BootstrapChange::none;
+  auto list = store.bootstraps();
+  if (!multiple_hubs() && list.size() > 1) list.resize(1);
+  // Texts first: most of the time one is equal, and parsing is slow.
+  for (const auto& candidate : list)
+    if (candidate.is_same(selected->bootstrap)) return BootstrapChange::none;
+  bool any = false;
+  for (const auto& candidate : list) {
+    if (why_unparsable(candidate)) continue;
+    any = true;
+    auto config = candidate.parse();
+    if (!is_same_hub(config, selected->config)) continue;
+    const bool alike = is_reached_alike(config, selected->config);
+    selected = SelectedHub{candidate, std::move(config)};
+    return alike ? BootstrapChange::none : BootstrapChange::reconnect;
   }
-  return true;
+  // A list of which nothing can be read says nothing about the hub in use.
+  return any ? BootstrapChange::gone : BootstrapChange::none;
 }
 
-Awaitable<> AgentCore::save_secret(HubSecret obtained) {
-  async::Backoff backoff{{}, env.clock, env.random};
-  while (true) {
-    auto saved = co_await store.save(obtained);
-    if (saved) break;
-    env.log.warn("saving the hub kubeconfig failed, retrying", {{"error", saved.error().describe()}});
-    co_await backoff.pause();
+Awaitable<kube::Result<std::optional<HubSecret>>> AgentCore::load_secret() {
+  if (unsaved) co_return secret;
+  auto loaded = co_await store.load();
+  if (loaded || !secret) co_return loaded;
+  env.log.warn("cannot read the stored hub kubeconfig, using the one in memory",
+               {{"error", loaded.error().describe()}});
+  co_return secret;
+}
+
+Awaitable<bool> AgentCore::try_to_save() {
+  const auto saving = *secret;
+  auto saved = co_await store.save(saving);
+  auto message = saved ? std::string{} : saved.error().describe();
+  if (saved && saving == *secret) unsaved = false;
+  if (message == store_problem) co_return saved.has_value();
+  if (store_problem.empty()) {
+    metrics.problems.with({"CredentialNotSaved"}).increment();
+    env.log.warn("saving the hub kubeconfig failed, using it from memory", {{"error", message}});
+  } else if (saved) {
+    env.log.info("hub kubeconfig saved");
   }
+  store_problem = std::move(message);
+  view_changed();
+  co_return saved.has_value();
+}
+
+Awaitable<> AgentCore::keep_secret(HubSecret obtained) {
+  unsaved = true;
   set_secret(std::move(obtained));
   view_changed();
+  co_await try_to_save();
+}
+
+Awaitable<> AgentCore::save_unsaved() {
+  async::Backoff backoff{{}, env.clock, env.random};
+  while (unsaved) {
+    if (!co_await try_to_save()) co_await backoff.pause();
+  }
 }
 
 TimePoint monotonic(async::Clock& clock, WallTime when) {

@@ -32,6 +32,7 @@ struct AgentMetrics {
   obs::Family<obs::Counter>& switches;    // {reason}
   obs::Histogram& time_to_available;      // from leaving a hub to being available on the next one
   obs::Family<obs::Counter>& heartbeats;  // {result}
+  obs::Family<obs::Counter>& problems;    // {reason}: those of the conditions, counted when they begin
 };
 
 /// Why an agent leaves a hub.
@@ -45,6 +46,24 @@ struct SelectedHub {
   BootstrapConfig bootstrap;
   kube::ClientConfig config;
 };
+
+/// The credential of the store, parsed.
+struct StoredCredential {
+  HubSecret secret;
+  kube::ClientConfig config;
+  std::optional<std::string> flaw;  // why no hub would accept it
+  WallTime until;                   // when its certificate expires
+};
+
+/// What happened to the bootstrap kubeconfig of the hub in use.
+enum class BootstrapChange {
+  none,       // nothing, or its credential alone, which is not in use
+  reconnect,  // the hub is reached in another way: a rotated CA, another proxy
+  gone,       // it was removed from the list, or is for another hub now
+};
+
+/// The parts of an agent that notice a failing connection. Each reports its own failures, and that they are over.
+enum class ConnectionPart { heartbeat, cluster };
 
 /// The phase machine's resource: the state of one agent. It lives in memory; see Agent.
 struct AgentRecord {
@@ -71,15 +90,26 @@ class AgentCore {
   [[nodiscard]] std::chrono::seconds certificate_lifetime() const {
     return store.certificate_lifetime().value_or(options.certificate_lifetime);
   }
-  void heartbeat_succeeded();
-  void heartbeat_failed(const kube::Error& error);
+  /// Those of the options and of the store.
+  [[nodiscard]] std::vector<ExternalServer> external_servers() const;
+  /// A failure is reported when it begins and when its reason changes: in the log, the metric and the conditions.
+  void connection_failed(ConnectionPart part, std::string reason, std::string message);
+  void connection_failed(ConnectionPart part, const kube::Error& error);
+  void connection_works(ConnectionPart part);
+  /// The same for the registration. Empty: it works.
+  void registration_problem(std::string message);
   void set_secret(HubSecret secret);
   void became_available();
   void view_changed();
-  /// True if the bootstrap kubeconfig in use was edited or removed from the list.
-  [[nodiscard]] bool bootstrap_changed() const;
-  /// Saves, retrying until it succeeds: a certificate that was issued must not be requested again.
-  Awaitable<> save_secret(HubSecret secret);
+  /// Compares the hub in use with the list, and takes over its new credential and CA.
+  BootstrapChange follow_bootstraps();
+  /// The credential: as stored, or from memory if it could not be saved or cannot be read.
+  Awaitable<kube::Result<std::optional<HubSecret>>> load_secret();
+  /// Takes a new credential into use, and tries to save it once. A store that fails does not keep the agent from using
+  /// it: otherwise it would blame the hub and request another certificate.
+  Awaitable<> keep_secret(HubSecret secret);
+  /// Saves what could not be saved; returns when that succeeded.
+  Awaitable<> save_unsaved();
 
   AgentOptions options;
   LocalStore& store;
@@ -89,9 +119,12 @@ class AgentCore {
 
   AgentRecord record;
   std::optional<SelectedHub> selected;
-  std::optional<HubSecret> secret;                 // as stored
+  std::optional<StoredCredential> stored;          // as last parsed by Selecting
+  std::optional<HubSecret> secret;                 // in use
+  bool unsaved = false;                            // it is not stored yet
   bool needs_certificate = true;                   // the one in `secret` is not for the selected hub
   std::optional<Validity> validity;                // of its certificate
+  TimePoint certificate_until{};                   // the same end on the monotonic clock
   std::optional<Leave> leave;                      // why the phase Leaving was entered
   std::optional<TimePoint> left_at;                // until available again
   std::map<std::string, TimePoint> demoted_until;  // by server
@@ -102,9 +135,18 @@ class AgentCore {
 
   std::string rejected_certificate;      // the hub answered 401 to it for the connection timeout
   bool renewed_after_rejection = false;  // and no heartbeat has succeeded since
-  unsigned failed_heartbeats = 0;        // in a row
-  std::string heartbeat_reason;          // as in AgentReport
-  std::string heartbeat_problem;
+
+  struct Problem {
+    std::string reason;
+    std::string message;
+  };
+  std::map<ConnectionPart, Problem> connection;  // what fails now
+  std::string store_problem;
+
+ private:
+  Awaitable<bool> try_to_save();
+  /// When the certificate that is taken into use now ends, on the monotonic clock.
+  [[nodiscard]] TimePoint end_of(const Validity& certificate) const;
 };
 
 using AgentContext = phase::Context<AgentCore>;

@@ -81,11 +81,11 @@ Awaitable<phase::ReconcileState> leave_hub(AgentContext& context, AgentRecord&, 
   }
   agent.selected.reset();
   agent.available = false;
-  agent.failed_heartbeats = 0;
-  agent.heartbeat_reason.clear();
-  agent.heartbeat_problem.clear();
-  // The error may well happen again immediately: that must not flood the hubs with requests.
-  if (leave.reason == LeaveReason::failed) co_await agent.failure_backoff.pause();
+  agent.connection.clear();
+  agent.problem.clear();
+  // It may well happen again immediately: that must not flood the hubs with requests.
+  if (leave.reason == LeaveReason::failed || leave.reason == LeaveReason::certificate_expired)
+    co_await agent.failure_backoff.pause();
   co_return phase::done();
 }
 

@@ -1,10 +1,10 @@
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/async/task_scope.hpp"
-#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "klusterlet/agent_core.hpp"
+#include "klusterlet/client_configs.hpp"
 #include "klusterlet/enrolment.hpp"
 
 // The phase Bootstrapping: registers the cluster with the bootstrap kubeconfig and obtains a credential.
@@ -12,7 +12,6 @@ namespace hubferry::klusterlet {
 
 namespace {
 
-using kube::json::array;
 using kube::json::object;
 
 // One request per check: rare enough for thousands of agents that wait for manual approval.
@@ -29,30 +28,16 @@ object cluster_object(const AgentCore& agent) {
   return {{"metadata", std::move(metadata)}, {"spec", object{{"hubAcceptsClient", false}}}};
 }
 
-/// Adds the missing client configurations; true if there were any.
-bool add_client_configs(object& cluster, const AgentOptions& options) {
-  if (options.external_server_urls.empty()) return false;
-  auto& spec = cluster["spec"];
-  if (!spec.is_object()) spec = object{};
-  auto& list = spec.get_object()["managedClusterClientConfigs"];
-  if (!list.is_array()) list = array{};
-  bool changed = false;
-  for (const auto& url : options.external_server_urls) {
-    const auto is_it = [&](const kube::json::value& entry) {
-      return entry.is_object() && kube::string_at(entry.get_object(), {"url"}) == url;
-    };
-    if (std::ranges::any_of(list.get_array(), is_it)) continue;
-    object entry{{"url", url}};
-    if (!options.external_ca_pem.empty()) entry["caBundle"] = kube::encode_base64(options.external_ca_pem);
-    list.get_array().push_back(std::move(entry));
-    changed = true;
-  }
-  if (list.get_array().empty()) spec.get_object().erase("managedClusterClientConfigs");
-  return changed;
-}
-
 bool is_refusal(const kube::Error& error) {
   return error.kind == kube::ErrorKind::forbidden || error.kind == kube::ErrorKind::unauthorized;
+}
+
+/// Reports why our ManagedCluster is not registered, once for each reason. True: an administrator has to register it,
+/// since we are not allowed to.
+bool report_refusal(AgentCore& agent, const char* what, const kube::Error& error) {
+  agent.registration_problem(std::string{what} + " ManagedCluster " + agent.options.cluster_name + " on " +
+                             agent.selected->config.server + " failed: " + error.describe());
+  return is_refusal(error) && !error.denied_by_admission;
 }
 
 /// One attempt to create our ManagedCluster on the hub. False: retry.
@@ -61,16 +46,20 @@ Awaitable<bool> ensure_cluster(AgentCore& agent, kube::Api& api) {
   auto found = co_await api.get(ocm::managed_clusters, key);
   if (!found && found.error().kind == kube::ErrorKind::not_found) {
     auto wanted = cluster_object(agent);
-    add_client_configs(wanted, agent.options);
+    add_client_configs(wanted, agent.external_servers());
     auto created = co_await api.create(ocm::managed_clusters, std::move(wanted));
+    if (!created && created.error().kind != kube::ErrorKind::already_exists)
+      co_return report_refusal(agent, "creating", created.error());
+    agent.registration_problem({});
     if (created) agent.env.log.info("cluster registered", {{"event", "ManagedClusterCreated"}});
-    co_return created || created.error().kind == kube::ErrorKind::already_exists || is_refusal(created.error());
+    co_return true;
   }
-  // Not allowed to read it: an administrator registers the cluster.
-  if (!found) co_return is_refusal(found.error());
+  if (!found) co_return report_refusal(agent, "reading", found.error());
+  agent.registration_problem({});
+  const auto servers = agent.external_servers();
   object copy = found->json();
-  if (!add_client_configs(copy, agent.options)) co_return true;
-  const kube::Mutation mutate = [&agent](object& cluster) { return add_client_configs(cluster, agent.options); };
+  if (!add_client_configs(copy, servers)) co_return true;
+  const kube::Mutation mutate = [&servers](object& cluster) { return add_client_configs(cluster, servers); };
   auto edited = co_await kube::edit(api, ocm::managed_clusters, key, mutate);
   co_return edited || is_refusal(edited.error());
 }
@@ -108,8 +97,11 @@ Awaitable<> watch_refusal(AgentCore& agent, kube::Api& api) {
   }
 }
 
+/// Returns when the bootstrap kubeconfig in use was removed or changed in any way: here its credential is in use.
 Awaitable<> watch_bootstrap(AgentCore& agent) {
-  while (!agent.bootstrap_changed()) co_await agent.store.wait_for_change(agent.store.version());
+  const auto used = agent.selected->bootstrap;
+  while (agent.follow_bootstraps() == BootstrapChange::none && agent.selected->bootstrap.is_same(used))
+    co_await agent.store.wait_for_change(agent.store.version());
   agent.leave = Leave{LeaveReason::bootstrap_changed, "the bootstrap kubeconfig in use was changed"};
 }
 
@@ -132,7 +124,13 @@ Awaitable<> obtain_credential(AgentCore& agent, kube::Api& api) {
   options.identity = agent.identity();
   options.lifetime = agent.certificate_lifetime();
   options.report = [&agent](std::string_view reason, const std::string& message) {
-    agent.env.log.info(message, {{"event", reason}});
+    if (reason == "CSRCreated")
+      agent.env.log.info(message, {{"event", reason}});
+    else
+      agent.env.log.warn(message, {{"event", reason}});
+  };
+  options.failed = [&agent](const std::string& what, const kube::Error& error) {
+    agent.registration_problem(what + " on " + agent.selected->config.server + " failed: " + error.describe());
   };
   auto enrolled = co_await enrol(api, std::move(options), agent.env);
   HubSecret secret{.kubeconfig = hub_kubeconfig(agent.selected->config),
@@ -140,7 +138,7 @@ Awaitable<> obtain_credential(AgentCore& agent, kube::Api& api) {
                    .key = std::move(enrolled.key),
                    .cluster_name = agent.options.cluster_name,
                    .agent_name = agent.options.agent_name};
-  co_await agent.save_secret(std::move(secret));
+  co_await agent.keep_secret(std::move(secret));
 }
 
 Awaitable<> register_with_hub(AgentCore& agent, kube::Api& api) {
@@ -166,6 +164,7 @@ Awaitable<> register_with_hub(AgentCore& agent, kube::Api& api) {
       scope.spawn(keep_cluster(agent, api));
       co_await obtain_credential(agent, api);
     }
+    agent.registration_problem({});
     scope.stop();
   };
   co_await async::with_scope(body);

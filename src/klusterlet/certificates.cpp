@@ -4,6 +4,7 @@
 #include <openssl/pem.h>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "hubferry/kube/openssl.hpp"
@@ -136,6 +137,16 @@ bool is_key_of(const std::string& certificate_pem, const obs::Secret& key) {
       certificate != nullptr && parsed != nullptr && X509_check_private_key(certificate.get(), parsed.get()) == 1;
   ERR_clear_error();
   return fits;
+}
+
+std::string digest_of(const std::string& text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
+  unsigned size = 0;
+  must(EVP_Digest(text.data(), text.size(), bytes.data(), &size, EVP_sha256(), nullptr) == 1, "no SHA-256");
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string hex;
+  for (unsigned at = 0; at < size; ++at) hex += {digits[bytes[at] >> 4U], digits[bytes[at] & 15U]};
+  return hex;
 }
 
 std::optional<Validity> validity_of(const std::vector<CertificateInfo>& chain) {

@@ -115,7 +115,9 @@ Awaitable<> Session::write_status() {
   async::Backoff backoff{{}, env.clock, env.random};
   while (true) {
     if (!is_status_due()) {
-      if (is_accepted() && cluster_->is_true(ocm::names::available)) agent_.became_available();
+      // Without an API server to probe, heartbeats are all that can be said.
+      const bool unprobed = !agent_.options.probe && !agent_.options.has_api_server && beats_ > 0;
+      if (is_accepted() && (unprobed || cluster_->is_true(ocm::names::available))) agent_.became_available();
       co_await status_changed_.wait();
       continue;
     }

@@ -69,7 +69,7 @@ Awaitable<Enrolled> enrol(kube::Api& api, EnrolmentOptions options, const kube::
   while (true) {
     auto count = co_await count_requests(api, options.identity.cluster);
     if (!count) {
-      env.log.info("listing certificate requests failed, retrying", {{"error", count.error().describe()}});
+      options.failed("listing certificate requests", count.error());
       co_await backoff.pause();
       continue;
     }
@@ -82,7 +82,7 @@ Awaitable<Enrolled> enrol(kube::Api& api, EnrolmentOptions options, const kube::
     auto made = make_signing_request(options.identity);
     auto created = co_await api.create(certificate_signing_requests, request_object(options, made.request));
     if (!created) {
-      env.log.info("creating a certificate request failed, retrying", {{"error", created.error().describe()}});
+      options.failed("creating a certificate request", created.error());
       co_await backoff.pause();
       continue;
     }

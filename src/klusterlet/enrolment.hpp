@@ -35,6 +35,8 @@ struct EnrolmentOptions {
   std::chrono::seconds lifetime{0};  // zero: the hub decides
   /// Called for each event, with the reasons that Open Cluster Management uses.
   std::function<void(std::string_view reason, const std::string& message)> report;
+  /// Called for each request to the hub that failed, with what it was for. It is retried.
+  std::function<void(const std::string& what, const kube::Error& error)> failed;
 };
 
 struct Enrolled {

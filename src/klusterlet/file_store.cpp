@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <system_error>
 
 #include "hubferry/kube/read_file.hpp"
+#include "klusterlet/sent_list.hpp"
 
 namespace hubferry::klusterlet {
 
@@ -24,6 +26,9 @@ constexpr const char* current_link = "..data";
 constexpr const char* next_link = "..data_tmp";
 constexpr const char* version_prefix = "..version-";
 constexpr const char* lock_file = "..lock";
+constexpr const char* sent_file = "..sent-hubs";
+constexpr const char* next_sent_file = "..sent-hubs_tmp";
+constexpr const char* own_prefix = "..";
 
 constexpr std::array<const char*, 5> keys{"kubeconfig", "tls.crt", "tls.key", "cluster-name", "agent-name"};
 
@@ -84,8 +89,10 @@ kube::Error to_error(const std::exception& failure) {
 FileStore::FileStore(fs::path directory, std::vector<fs::path> bootstrap_files, kube::Env env)
     : directory_(std::move(directory)),
       bootstrap_files_(std::move(bootstrap_files)),
-      bootstraps_(read_bootstraps()),
-      env_(std::move(env)) {}
+      configured_(read_bootstraps()),
+      env_(std::move(env)) {
+  read_sent_list();
+}
 
 FileStore::~FileStore() {
   if (lock_ >= 0) ::close(lock_);
@@ -117,13 +124,27 @@ void FileStore::remove_other_versions(const fs::path& kept) const {
       fs::remove_all(entry.path(), ignored);
 }
 
+void FileStore::check_content() const {
+  for (const auto& entry : fs::directory_iterator{directory_}) {
+    const auto name = entry.path().filename().string();
+    // What a filesystem's root always has.
+    if (name.starts_with(own_prefix) || name == "lost+found") continue;
+    std::error_code none;
+    const auto is_key = std::ranges::find(keys, name) != keys.end();
+    if (is_key && fs::read_symlink(entry.path(), none) == fs::path{current_link} / name) continue;
+    throw std::runtime_error(directory_.string() + ": contains " + name +
+                             ", which is not the agent's: give it a directory of its own");
+  }
+}
+
 void FileStore::prepare() {
   std::error_code failure;
-  if (fs::create_directories(directory_, failure)) fs::permissions(directory_, fs::perms::owner_all, failure);
+  fs::create_directories(directory_, failure);
   if (failure) throw std::runtime_error(directory_.string() + ": cannot be created: " + failure.message());
   if (!fs::is_directory(directory_)) throw std::runtime_error(directory_.string() + ": is not a directory");
   if (::access(directory_.c_str(), R_OK | W_OK | X_OK) != 0)
     throw std::runtime_error(directory_.string() + ": is not readable and writable for this user");
+  check_content();
   fs::permissions(directory_, fs::perms::owner_all, failure);
   if (failure)
     throw std::runtime_error(directory_.string() + ": cannot restrict its permissions: " + failure.message());
@@ -141,32 +162,89 @@ std::vector<BootstrapConfig> FileStore::read_bootstraps() const {
     BootstrapConfig config{.name = file.string(), .kubeconfig = {}, .base = fs::absolute(file).parent_path()};
     try {
       config.kubeconfig = obs::Secret{kube::read_file(file)};
+      const auto parsed = config.parse();
+      if (!parsed.ca_file.empty()) config.authority = parsed.ca_pem;
     } catch (const std::system_error& error) {
       config.unreadable = "cannot be read: " + error.code().message();
+    } catch (const kube::ConfigError&) {
+      // Selection says why.
     }
     list.push_back(std::move(config));
   }
   return list;
 }
 
+void FileStore::read_sent_list() {
+  try {
+    const auto text = read_if_there(directory_ / sent_file);
+    auto list = text.empty() ? std::nullopt : parse_sent_list(text);
+    if (!text.empty() && !list) env_.log.warn("the list of hubs that a hub sent cannot be parsed and is ignored");
+    if (list) sent_ = std::make_unique<SentList>(std::move(*list));
+  } catch (const std::system_error& error) {
+    env_.log.warn("the list of hubs that a hub sent cannot be read", {{"error", error.what()}});
+  }
+  bootstraps_ = list_in_effect(sent_ ? std::optional{*sent_} : std::nullopt, configured_);
+}
+
+void FileStore::look_for_changes() {
+  auto list = read_bootstraps();
+  for (std::size_t at = 0; at < list.size(); ++at) {
+    const auto why = why_unparsable(list[at]);
+    const auto& known = configured_[at];
+    auto& reported = unreadable_[known.name];
+    if (!why || why_unparsable(known)) {
+      reported.clear();
+      continue;
+    }
+    // Perhaps it is being replaced: the last content stays in effect until there is a new one.
+    if (reported != *why)
+      env_.log.warn("bootstrap kubeconfig cannot be read, keeping its last content", {{"error", *why}});
+    reported = *why;
+    list[at] = known;
+  }
+  configured_ = std::move(list);
+  auto effective = list_in_effect(sent_ ? std::optional{*sent_} : std::nullopt, configured_);
+  if (effective == bootstraps_) return;
+  bootstraps_ = std::move(effective);
+  changed();
+}
+
 Awaitable<> FileStore::run() {
   while (true) {
     co_await env_.clock.sleep_for(poll_period);
-    auto list = read_bootstraps();
-    // Unreadable now, perhaps because it is being replaced: keep the last content until there is a new one.
-    for (std::size_t at = 0; at < list.size(); ++at)
-      if (!list[at].unreadable.empty() && bootstraps_[at].unreadable.empty()) list[at] = bootstraps_[at];
-    if (list == bootstraps_) continue;
-    bootstraps_ = std::move(list);
-    changed();
+    look_for_changes();
   }
 }
 
+std::optional<Duration> FileStore::connection_timeout() const {
+  return sent_ ? sent_->timeout : std::nullopt;
+}
+
+Awaitable<kube::Result<>> FileStore::put_bootstraps(std::vector<BootstrapConfig> list,
+                                                    std::optional<Duration> timeout) {
+  if (!timeout) timeout = connection_timeout();
+  auto sent = make_sent_list(std::move(list), timeout, configured_);
+  try {
+    prepare();
+    fs::remove(directory_ / next_sent_file);
+    write_file(directory_ / next_sent_file, to_text(sent).reveal());
+    fs::rename(directory_ / next_sent_file, directory_ / sent_file);
+    sync_directory(directory_);
+  } catch (const std::exception& error) {
+    co_return to_error(error);
+  }
+  sent_ = std::make_unique<SentList>(std::move(sent));
+  bootstraps_ = list_in_effect(*sent_, configured_);
+  changed();
+  co_return kube::Result<>{};
+}
+
 std::optional<HubSecret> FileStore::read() const {
-  // All files of one version, also while the next one is being published. Without the link: the plain files.
+  // All files of one version, also while the next one is being published.
   std::error_code none;
   const auto version = fs::read_symlink(directory_ / current_link, none);
-  const auto from = none ? directory_ : directory_ / version;
+  if (none) return std::nullopt;
+  const auto from = directory_ / version;
   std::array<std::string, keys.size()> content;
   for (std::size_t at = 0; at < keys.size(); ++at) content[at] = read_if_there(from / keys[at]);
   // Without a kubeconfig there may still be names to keep.
@@ -181,14 +259,26 @@ std::optional<HubSecret> FileStore::read() const {
 void FileStore::write(const HubSecret& secret) {
   prepare();
   const fs::path name = version_prefix + env_.random.suffix(10);
-  fs::create_directory(directory_ / name);
-  fs::permissions(directory_ / name, fs::perms::owner_all);
+  try {
+    publish(name, secret);
+  } catch (const std::exception&) {
+    // The disk is full: it must not get fuller with each attempt.
+    std::error_code none;
+    if (fs::read_symlink(directory_ / current_link, none) != name) fs::remove_all(directory_ / name, none);
+    throw;
+  }
+  remove_other_versions(name);
+}
+
+void FileStore::publish(const fs::path& version, const HubSecret& secret) {
+  fs::create_directory(directory_ / version);
+  fs::permissions(directory_ / version, fs::perms::owner_all);
   const std::array<const std::string*, keys.size()> content{
       &secret.kubeconfig, &secret.certificate, &secret.key.reveal(), &secret.cluster_name, &secret.agent_name};
-  for (std::size_t at = 0; at < keys.size(); ++at) write_file(directory_ / name / keys[at], *content[at]);
-  sync_directory(directory_ / name);
+  for (std::size_t at = 0; at < keys.size(); ++at) write_file(directory_ / version / keys[at], *content[at]);
+  sync_directory(directory_ / version);
   // From here on the new version is in effect, all of it.
-  put_link(name, directory_ / current_link, directory_ / next_link);
+  put_link(version, directory_ / current_link, directory_ / next_link);
   for (const auto* key : keys) {
     const auto target = fs::path{current_link} / key;
     std::error_code no_link;
@@ -196,7 +286,6 @@ void FileStore::write(const HubSecret& secret) {
       put_link(target, directory_ / key, directory_ / next_link);
   }
   sync_directory(directory_);
-  remove_other_versions(name);
 }
 
 Awaitable<kube::Result<std::optional<HubSecret>>> FileStore::load() {

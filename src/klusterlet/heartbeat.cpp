@@ -32,6 +32,10 @@ Duration Session::lease_duration() const {
   return seconds > 0 ? Duration{std::chrono::seconds{seconds}} : Duration{default_lease_duration};
 }
 
+Duration Session::period() const {
+  return heartbeat_period(lease_duration(), agent_.connection_timeout());
+}
+
 Awaitable<> Session::beat() {
   auto& env = agent_.env;
   while (true) {
@@ -39,10 +43,12 @@ Awaitable<> Session::beat() {
     report(kube::EventType::normal, "ManagedClusterLeaseUpdateStarted", "heartbeat started");
     async::Backoff failures{{}, env.clock, env.random};
     while (is_accepted()) {
-      const auto period = lease_duration();
       const bool renewed = co_await renew_lease();
       if (renewed) failures.reset();
-      const auto pause = renewed ? env.random.between(period, period + period / 4) : std::min(failures.next(), period);
+      period_in_use_ = period();
+      const auto longest = period_in_use_;
+      const auto pause =
+          renewed ? env.random.between(longest, longest + longest / 4) : std::min(failures.next(), longest);
       // A changed duration takes effect immediately.
       co_await async::before_deadline(env.clock, async::later(env.clock.now(), pause), beat_changed_.wait());
     }
@@ -55,16 +61,19 @@ Awaitable<bool> Session::renew_lease() {
   bool renewed = false;
   if (lease) {
     const auto now = agent_.env.clock.wall_now();
+    const auto sent = agent_.env.clock.now();
+    last_beat_ = {async::format_micro_time(now), sent};
     kube::json::object changed = lease->json();
     auto& spec = changed["spec"];
     if (!spec.is_object()) spec = kube::json::object{};
-    spec.get_object()["renewTime"] = async::format_micro_time(now);
+    spec.get_object()["renewTime"] = last_beat_.renew_time;
     auto written = co_await api_->update(kube::resources::leases, std::move(changed));
     renewed = written.has_value();
     if (renewed) {
-      timeout_.saw(now, now);
+      timeout_.reached(sent);
       rejected_ = false;
-      agent_.heartbeat_succeeded();
+      agent_.renewed_after_rejection = false;
+      agent_.connection_works(ConnectionPart::heartbeat);
       ++beats_;
       status_changed_.notify();
     }
@@ -78,27 +87,20 @@ Awaitable<bool> Session::renew_lease() {
 void Session::heartbeat_failed(const kube::Error& error) {
   rejected_ = error.kind == kube::ErrorKind::unauthorized;
   agent_.env.log.debug("heartbeat failed", {{"error", error.describe()}});
-  agent_.heartbeat_failed(error);
+  agent_.connection_failed(ConnectionPart::heartbeat, error);
 }
 
 Awaitable<> Session::watch_connection() {
   auto& clock = agent_.env.clock;
-  if (!apply_settings()) co_return;
-  co_await read_lease();
-  auto not_before = clock.now();
   while (apply_settings()) {
     const auto seen = agent_.store.version();
     // One wait for both, changed settings and the timeout: thousands of agents do this at once. Every heartbeat that
     // succeeds postpones the timeout; the Lease is read only if none did.
-    const auto due = std::max(not_before, async::later(monotonic(clock, timeout_.due()), instant));
+    const auto due = async::later(timeout_.due(), instant);
     const bool changed = co_await async::before_deadline(clock, due, agent_.store.wait_for_change(seen));
-    if (changed) {
-      not_before = clock.now();
-      continue;
-    }
-    if (!timeout_.expired(clock.wall_now())) continue;
+    if (changed || !timeout_.expired(clock.now())) continue;
     co_await read_lease();
-    if (!timeout_.expired(clock.wall_now())) continue;
+    if (!timeout_.expired(clock.now())) continue;
     // A hub that answers, but rejects this certificate, is not lost yet: it may issue another one. Only once, if there
     // are other hubs.
     if (rejected_ && !(agent_.multiple_hubs() && agent_.renewed_after_rejection)) {
@@ -107,14 +109,15 @@ Awaitable<> Session::watch_connection() {
       end(Leave{LeaveReason::certificate_rejected, "the hub no longer accepts our certificate"});
       co_return;
     }
-    not_before = async::later(clock.now(), agent_.connection_timeout());
-    if (!agent_.multiple_hubs()) continue;  // there is no other hub
+    // Also if there is no other hub: this one may have been restored without our ManagedCluster. Then only the
+    // bootstrap credential can register it.
     end(Leave{LeaveReason::connection_lost,
               "no heartbeat has reached the hub for " + async::format_duration(agent_.connection_timeout())});
     co_return;
   }
 }
 
+/// Whether a heartbeat has reached the hub whose answer was lost.
 Awaitable<> Session::read_lease() {
   auto& clock = agent_.env.clock;
   // A hub that does not answer must not delay the decision to leave it.
@@ -123,12 +126,12 @@ Awaitable<> Session::read_lease() {
   request.key = lease_key_;
   request.deadline = async::later(clock.now(), std::chrono::seconds{10});
   auto lease = co_await api_->call(std::move(request));
-  const auto now = clock.wall_now();
   if (lease) {
-    timeout_.saw(renew_time_of(*lease), now);
+    const auto renewed = renew_time_of(*lease);
+    if (renewed && !last_beat_.renew_time.empty() && *renewed == async::parse_time(last_beat_.renew_time))
+      timeout_.reached(last_beat_.sent);
     co_return;
   }
-  timeout_.missed(now);
   // A Lease that does not exist yet is not a connection failure.
   if (lease.error().kind != kube::ErrorKind::not_found) heartbeat_failed(lease.error());
 }

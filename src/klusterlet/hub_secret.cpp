@@ -5,7 +5,6 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
-#include "hubferry/async/clock.hpp"
 #include "hubferry/kube/base64.hpp"
 
 namespace hubferry::klusterlet {
@@ -62,24 +61,25 @@ kube::ClientConfig client_config(const HubSecret& secret, const kube::ClientConf
 }
 
 bool is_same_hub(const kube::ClientConfig& one, const kube::ClientConfig& other) {
-  return one.server == other.server && one.ca_pem == other.ca_pem && one.cluster_name == other.cluster_name &&
-         one.tls_server_name == other.tls_server_name &&
+  return one.server == other.server && one.cluster_name == other.cluster_name;
+}
+
+bool is_reached_alike(const kube::ClientConfig& one, const kube::ClientConfig& other) {
+  return one.ca_pem == other.ca_pem && one.tls_server_name == other.tls_server_name &&
          one.insecure_skip_tls_verify == other.insecure_skip_tls_verify && one.proxy_url == other.proxy_url;
 }
 
 std::optional<std::string> why_unusable(const HubSecret& secret, const kube::ClientConfig& config,
-                                        const kube::ClientConfig& bootstrap, const Identity& identity, WallTime now) {
+                                        const kube::ClientConfig& bootstrap, const Identity& identity) {
   if (secret.key.empty()) return "it has no private key";
   const auto chain = read_certificates(secret.certificate);
-  const auto validity = validity_of(chain);
-  if (!validity) return "it has no valid certificate";
+  if (!validity_of(chain)) return "it has no valid certificate";
   if (!is_same_hub(config, bootstrap)) return "it is for another hub: " + config.server;
   if (secret.cluster_name != identity.cluster || secret.agent_name != identity.agent)
     return "it belongs to another agent";
   const auto expected = identity.common_name();
   if (std::ranges::none_of(chain, [&](const CertificateInfo& info) { return info.common_name == expected; }))
     return "its certificate is not for " + expected;
-  if (now >= validity->until) return "its certificate expired at " + async::format_time(validity->until);
   // Parts of two versions: no connection could be made with it.
   if (!is_key_of(secret.certificate, secret.key)) return "its key does not match its certificate";
   return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "hubferry/async/task_scope.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::klusterlet {
@@ -68,9 +69,11 @@ std::optional<std::size_t> HubSelection::next() {
 }
 
 void HubSelection::report(std::size_t index, Verdict verdict) {
+  if (verdict.valid && candidates_[index].fallback && !verdict.registered)
+    verdict = {.reason = "the cluster was moved away from it, and its ManagedCluster is not there any more"};
   if (verdict.valid) {
     selected_ = index;
-    registered_ = verdict.registered;
+    verdict_ = std::move(verdict);
   } else {
     reasons_[index] = std::move(verdict.reason);
   }
@@ -84,24 +87,53 @@ std::string HubSelection::explain(std::string_view cluster) const {
   return text;
 }
 
+namespace {
+
+Verdict verdict_on(const kube::Object& cluster, const std::string& name) {
+  if (acceptance_of_object(cluster) != Acceptance::denied) return {.valid = true, .registered = true};
+  return {.reason = "it denies the cluster: hubAcceptsClient is false in ManagedCluster " + name};
+}
+
+}  // namespace
+
 async::Awaitable<Verdict> probe(kube::Api& api, std::string cluster) {
-  for (const auto& permission : needed_permissions()) {
+  const auto& permissions = needed_permissions();
+  std::vector<std::string> refusals(permissions.size());
+  std::optional<kube::Result<kube::Object>> found;
+  kube::Key key{{}, std::move(cluster)};
+  auto review = [&](std::size_t index) -> async::Awaitable<> {
+    const auto& permission = permissions[index];
     kube::Key any;
     auto allowed = co_await api.may(permission.verb, permission.resource, any);
-    if (!allowed) co_return Verdict{false, allowed.error().describe(), false};
-    if (!*allowed)
-      co_return Verdict{
-          false,
-          std::string{"its credential is not allowed to "} + permission.verb + " " + permission.resource.display_name(),
-          false};
-  }
+    if (!allowed)
+      refusals[index] = allowed.error().describe();
+    else if (!*allowed)
+      refusals[index] =
+          std::string{"its credential is not allowed to "} + permission.verb + " " + permission.resource.display_name();
+  };
+  auto read = [&]() -> async::Awaitable<> { found.emplace(co_await api.get(ocm::managed_clusters, key)); };
+  auto others = [&](async::TaskScope& scope) -> async::Awaitable<> {
+    for (std::size_t index = 1; index < permissions.size(); ++index) scope.spawn(review(index));
+    scope.spawn(read());
+    co_return;
+  };
+  // One alone: thousands of agents do this while a hub is unreachable.
+  co_await review(0);
+  if (!refusals[0].empty()) co_return Verdict{.reason = std::move(refusals[0])};
+  co_await async::with_scope(others);
+  for (auto& refusal : refusals)
+    if (!refusal.empty()) co_return Verdict{.reason = std::move(refusal)};
+  if (*found) co_return verdict_on(**found, key.name);
+  const auto& error = found->error();
+  if (error.kind == kube::ErrorKind::not_found) co_return Verdict{.valid = true};
+  co_return Verdict{.reason = error.describe()};
+}
+
+async::Awaitable<kube::Result<Verdict>> probe_with_certificate(kube::Api& api, std::string cluster) {
   kube::Key key{{}, std::move(cluster)};
   auto found = co_await api.get(ocm::managed_clusters, key);
-  if (!found && found.error().kind == kube::ErrorKind::not_found) co_return Verdict{true, {}, false};
-  if (!found) co_return Verdict{false, found.error().describe(), false};
-  if (acceptance_of_object(*found) == Acceptance::denied)
-    co_return Verdict{false, "it denies the cluster: hubAcceptsClient is false in ManagedCluster " + key.name, false};
-  co_return Verdict{true, {}, true};
+  if (!found) co_return found.error();
+  co_return verdict_on(*found, key.name);
 }
 
 }  // namespace hubferry::klusterlet

@@ -29,13 +29,16 @@ struct Candidate {
   /// We left it recently because of a failure, so others are probed first: otherwise a hub that answers, but does not
   /// receive our heartbeats, would be selected again and again.
   bool demoted = false;
+  /// As in BootstrapConfig.
+  bool fallback = false;
 };
 
 /// The result of probing a candidate.
 struct Verdict {
   bool valid = false;
-  std::string reason;       // why it is not valid
-  bool registered = false;  // our ManagedCluster exists there
+  std::string reason = {};           // why it is not valid
+  bool registered = false;           // our ManagedCluster exists there
+  bool rejects_certificate = false;  // that which we have: a new one is needed
 };
 
 /// Selects the hub of an agent. Decides which candidate is probed next; does no I/O itself.
@@ -55,8 +58,8 @@ class HubSelection {
   void report(std::size_t index, Verdict verdict);
 
   [[nodiscard]] std::optional<std::size_t> selected() const { return selected_; }
-  /// True if our ManagedCluster exists on the selected hub already.
-  [[nodiscard]] bool registered() const { return registered_; }
+  /// The selected hub's verdict.
+  [[nodiscard]] const Verdict& verdict() const { return verdict_; }
   /// If none is selected: a message that names every candidate with its reason.
   [[nodiscard]] std::string explain(std::string_view cluster) const;
 
@@ -66,14 +69,17 @@ class HubSelection {
   std::vector<std::size_t> order_;
   std::size_t probed_ = 0;  // of order_
   std::optional<std::size_t> selected_;
-  bool registered_ = false;
+  Verdict verdict_;
 };
 
 /// Per candidate: a hub behind a firewall that drops packets must not delay the selection.
 inline constexpr auto probe_timeout = std::chrono::seconds{10};
 
 /// Probes whether this hub would accept us, with the bootstrap credential: checks each permission that registration
-/// needs, then reads our ManagedCluster.
+/// needs, and reads our ManagedCluster. All but the first at once: a hub may take seconds for each answer.
 async::Awaitable<Verdict> probe(kube::Api& api, std::string cluster);
+
+/// Probes the same with the certificate that we have. An error leaves it open: the bootstrap credential decides then.
+async::Awaitable<kube::Result<Verdict>> probe_with_certificate(kube::Api& api, std::string cluster);
 
 }  // namespace hubferry::klusterlet

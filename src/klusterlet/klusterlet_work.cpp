@@ -91,6 +91,7 @@ KlusterletWork read_klusterlet_work(const kube::Object& manifest_work) {
   result.own = bootstrap_of(manifest_work, ocm::names::bootstrap_secret);
   const auto* klusterlet = find_manifest(manifest_work, ocm::klusterlets.kind, {});
   if (klusterlet == nullptr) return result;
+  result.has_klusterlet = true;
   const auto* config =
       kube::find(*klusterlet, {"spec", "registrationConfiguration", "bootstrapKubeConfigs", "localSecretsConfig"});
   const auto* names = config == nullptr ? nullptr : kube::find(*config, {"kubeConfigSecrets"});
@@ -115,12 +116,29 @@ std::vector<BootstrapConfig> merge_bootstraps(const std::vector<BootstrapConfig>
   }
   auto merged = known;
   const auto is_known = [&](const BootstrapConfig& entry) { return entry.kubeconfig == work.own->kubeconfig; };
-  if (!work.own || std::ranges::any_of(known, is_known)) return merged;
-  const auto server = server_of(*work.own);
-  if (const auto same = find_server(merged, *work.own, server); !server.empty() && same != merged.end())
-    same->kubeconfig = work.own->kubeconfig;
+  if (work.own && std::ranges::none_of(known, is_known)) {
+    const auto server = server_of(*work.own);
+    if (const auto same = find_server(merged, *work.own, server); !server.empty() && same != merged.end()) {
+      same->kubeconfig = work.own->kubeconfig;
+      same->base.reset();
+      same->authority.clear();
+    }
+  }
+  if (work.has_klusterlet)
+    for (auto& entry : merged) entry.fallback = entry.fallback || (entry.sent && server_of(entry) != server_in_use);
   return merged;
 }
+
+namespace {
+
+/// What a store has to keep: names may differ, since it has names of its own.
+bool is_same_list(const std::vector<BootstrapConfig>& one, const std::vector<BootstrapConfig>& other) {
+  return std::ranges::equal(one, other, [](const BootstrapConfig& left, const BootstrapConfig& right) {
+    return left.is_same(right) && left.fallback == right.fallback;
+  });
+}
+
+}  // namespace
 
 Awaitable<> Session::watch_work() {
   const auto& cluster = agent_.options.cluster_name;
@@ -140,10 +158,7 @@ Awaitable<bool> Session::take_work(kube::Object work) {
   const auto known = agent_.store.bootstraps();
   const auto sent = is_read_only(work) ? KlusterletWork{} : read_klusterlet_work(work);
   auto merged = merge_bootstraps(known, sent, agent_.selected->bootstrap, agent_.selected->config.server);
-  if (merged != known) {
-    // The same hub with another credential, or at another position in the list, is no reason to leave it.
-    const auto ours = find_server(merged, agent_.selected->bootstrap, agent_.selected->config.server);
-    if (ours != merged.end() && is_same_hub(ours->parse(), agent_.selected->config)) agent_.selected->bootstrap = *ours;
+  if (!is_same_list(merged, known)) {
     auto put = co_await agent_.store.put_bootstraps(std::move(merged), sent.timeout);
     if (!put) {
       agent_.env.log.info("storing the list of hubs failed, retrying", {{"error", put.error().describe()}});

@@ -7,6 +7,15 @@ kube::ClientConfig BootstrapConfig::parse() const {
   return kube::parse_kubeconfig(kubeconfig.reveal(), name, base);
 }
 
+std::optional<std::string> why_unparsable(const BootstrapConfig& bootstrap) {
+  try {
+    static_cast<void>(bootstrap.parse());
+    return std::nullopt;
+  } catch (const kube::ConfigError& error) {
+    return error.what();
+  }
+}
+
 std::optional<std::string> transport_problem(const kube::ClientConfig& config) {
   if (!config.server.starts_with("http://")) return std::nullopt;
   return "its server " + config.server + " is not https: the credential would be sent in clear text";
@@ -33,6 +42,7 @@ Awaitable<kube::Result<>> MemoryStore::put_bootstraps(std::vector<BootstrapConfi
   const bool timeout_changed = timeout && timeout != timeout_;
   if (timeout) timeout_ = timeout;
   const auto before = version();
+  for (auto& entry : list) entry.sent = true;
   set_bootstraps(std::move(list));
   if (timeout_changed && version() == before) changed();
   co_return kube::Result<>{};

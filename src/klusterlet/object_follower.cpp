@@ -55,7 +55,9 @@ Awaitable<> ObjectFollower::list() {
   options.limit = 0;
   auto page = co_await api_.list(resource_, std::move(options), decoder_);
   if (!page) {
-    failed(page.error());
+    const kube::Error error = page.error();
+    if (on_state) on_state(&error);
+    failed(error);
     co_return;
   }
   report_.input = kube::WatchInput::last_page;
@@ -73,9 +75,13 @@ Awaitable<> ObjectFollower::open(kube::OpenWatch request) {
   options.bookmarks = false;
   auto opened = co_await api_.watch(resource_, std::move(options), decoder_);
   if (!opened) {
-    failed(opened.error());
+    const kube::Error error = opened.error();
+    // An expired version is listed again at once.
+    if (on_state && error.kind != kube::ErrorKind::gone) on_state(&error);
+    failed(error);
     co_return;
   }
+  if (on_state) on_state(nullptr);
   stream_ = std::move(*opened);
   report_.input = kube::WatchInput::opened;
 }

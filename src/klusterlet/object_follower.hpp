@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,10 @@ class ObjectFollower {
                  const kube::Env& env);
 
   async::Awaitable<Pointer> next();
+
+  /// Called when the object cannot be listed or watched, with the error, and with null when that works. Not for a watch
+  /// that ends: servers and load balancers do that all the time.
+  std::function<void(const kube::Error*)> on_state;
 
  private:
   struct Report {

@@ -13,39 +13,33 @@ using async::Duration;
 using async::TimePoint;
 using async::WallTime;
 
-/// Decides whether the connection to the hub is lost, by the age of the last heartbeat that reached it: the renewTime
-/// of the cluster's Lease.
+/// Decides whether the connection to the hub is lost: no heartbeat has reached it for longer than the timeout.
+///
+/// On the monotonic clock, and by our own requests only: neither a step of the wall clock nor an old Lease on a hub
+/// that comes back looks like a lost connection.
 class TimeoutRule {
  public:
-  /// A hub that comes back still has an old Lease: the heartbeat gets this long to renew it.
-  static constexpr Duration grace = std::chrono::seconds{10};
-
-  TimeoutRule(Duration timeout, WallTime started) : timeout_(timeout), started_(started) {}
+  TimeoutRule(Duration timeout, TimePoint started) : timeout_(timeout), last_(started) {}
 
   /// Takes effect immediately.
   void set_timeout(Duration timeout) { timeout_ = timeout; }
-  /// The Lease was read or renewed. Without a renewTime this is the same as missed().
-  void saw(std::optional<WallTime> renew_time, WallTime now) {
-    if (renew_time)
-      last_ = *renew_time;
-    else
-      missed(now);
-  }
-  /// The Lease could not be read: the last known renewTime stays; if there is none, the timeout starts now.
-  void missed(WallTime now) {
-    if (!last_) last_ = now;
-  }
+  /// A heartbeat that was sent at this time reached the hub.
+  void reached(TimePoint sent) { last_ = std::max(last_, sent); }
 
-  /// True strictly after the last heartbeat plus the timeout, and after the grace period.
-  [[nodiscard]] bool expired(WallTime now) const { return last_ && now >= started_ + grace && now > *last_ + timeout_; }
+  /// True strictly after the last heartbeat, or the start, plus the timeout.
+  [[nodiscard]] bool expired(TimePoint now) const { return now > due(); }
   /// The time until which it cannot have expired.
-  [[nodiscard]] WallTime due() const { return std::max(started_ + grace, last_.value_or(started_) + timeout_); }
+  [[nodiscard]] TimePoint due() const { return async::later(last_, timeout_); }
 
  private:
   Duration timeout_;
-  WallTime started_;
-  std::optional<WallTime> last_;
+  TimePoint last_;
 };
+
+/// The interval of heartbeats: what the hub asks for, but at least three within the timeout after which it is left.
+inline Duration heartbeat_period(Duration lease_duration, Duration connection_timeout) {
+  return std::min(lease_duration, connection_timeout / 3);
+}
 
 /// Decides whether our own cluster is available: not one failed probe, but 20 seconds of them make it unavailable.
 class AvailabilityRule {

@@ -20,7 +20,7 @@ Candidates read_candidates(AgentCore& agent) {
   const auto now = agent.env.clock.now();
   std::erase_if(agent.demoted_until, [&](const auto& entry) { return entry.second <= now; });
   for (const auto& bootstrap : all.bootstraps) {
-    Candidate candidate{.name = bootstrap.name, .server = {}, .unreadable = {}};
+    Candidate candidate{.name = bootstrap.name, .server = {}, .unreadable = {}, .fallback = bootstrap.fallback};
     std::optional<kube::ClientConfig> config;
     try {
       config = bootstrap.parse();
@@ -37,45 +37,93 @@ Candidates read_candidates(AgentCore& agent) {
   return all;
 }
 
-/// The client configuration of the stored credential; nullopt if there is none, or it is unusable.
-std::optional<kube::ClientConfig> stored_config(const AgentCore& agent, const std::optional<HubSecret>& secret) {
-  if (!secret || secret->kubeconfig.empty()) return std::nullopt;
+/// The stored credential, parsed; nullopt if there is none. Parsed once: this is repeated every minute while no hub
+/// answers, by thousands of agents, and decoding keys is slow.
+const StoredCredential* parse_stored(AgentCore& agent, const std::optional<HubSecret>& secret) {
+  if (!secret || secret->kubeconfig.empty()) return nullptr;
+  if (agent.stored && agent.stored->secret == *secret) return &*agent.stored;
+  agent.stored.reset();
   try {
-    return client_config(*secret);
+    StoredCredential stored{.secret = *secret, .config = client_config(*secret), .flaw = {}, .until = {}};
+    // With itself: whether it is usable at all.
+    stored.flaw = why_unusable(*secret, stored.config, stored.config, agent.identity());
+    if (const auto validity = validity_of(read_certificates(secret->certificate))) stored.until = validity->until;
+    agent.stored = std::move(stored);
+    return &*agent.stored;
   } catch (const kube::ConfigError& error) {
     agent.env.log.warn("stored hub kubeconfig is invalid", {{"error", error.what()}});
-    return std::nullopt;
+    return nullptr;
   }
 }
 
-Awaitable<Verdict> probe_candidate(AgentCore& agent, const kube::ClientConfig& config) {
-  std::shared_ptr<kube::Api> api;
+/// What we hold for a hub: its bootstrap kubeconfig, and the stored credential if it can be tried there.
+struct Means {
+  const kube::ClientConfig& bootstrap;
+  const StoredCredential* credential = nullptr;
+};
+
+/// True if the hub's answer means that our certificate is of no use there. Some servers just close the connection if it
+/// has expired.
+bool is_rejection(const kube::Error& error, const StoredCredential& credential, WallTime now) {
+  return error.kind == kube::ErrorKind::unauthorized ||
+         (error.kind == kube::ErrorKind::unreachable && now >= credential.until);
+}
+
+Awaitable<Verdict> probe_by(AgentCore& agent, Means means) {
+  const auto& cluster = agent.options.cluster_name;
+  bool rejected = false;
   try {
-    api = agent.connect(config);
+    // The certificate first: the bootstrap credential may have expired long ago, and a joined agent does not need it.
+    if (means.credential != nullptr) {
+      const auto api = agent.connect(client_config(means.credential->secret, means.bootstrap));
+      auto verdict = co_await probe_with_certificate(*api, cluster);
+      if (verdict) co_return std::move(*verdict);
+      const auto error = verdict.error();
+      rejected = is_rejection(error, *means.credential, agent.env.clock.wall_now());
+      if (error.kind == kube::ErrorKind::unreachable && !rejected) co_return Verdict{.reason = error.describe()};
+    }
+    const auto api = agent.connect(means.bootstrap);
+    auto verdict = co_await probe(*api, cluster);
+    verdict.rejects_certificate = rejected;
+    co_return verdict;
   } catch (const kube::ConfigError& error) {
-    co_return Verdict{false, error.what(), false};
+    co_return Verdict{.reason = error.what()};
   }
+}
+
+Awaitable<Verdict> probe_candidate(AgentCore& agent, Means means) {
   const auto deadline = async::later(agent.env.clock.now(), probe_timeout);
-  auto verdict = co_await async::before_deadline(agent.env.clock, deadline, probe(*api, agent.options.cluster_name));
+  auto verdict = co_await async::before_deadline(agent.env.clock, deadline, probe_by(agent, means));
   if (verdict) co_return std::move(*verdict);
-  co_return Verdict{false, "no answer within " + async::format_duration(probe_timeout), false};
+  co_return Verdict{.reason = "no answer within " + async::format_duration(probe_timeout)};
+}
+
+/// Why the stored credential cannot be tried with this hub; nullopt if it can.
+std::optional<std::string> why_not_to_try(const AgentCore& agent, const StoredCredential& stored,
+                                          const kube::ClientConfig& bootstrap) {
+  if (stored.flaw) return stored.flaw;
+  if (!is_same_hub(stored.config, bootstrap)) return "it is for another hub: " + stored.config.server;
+  if (stored.secret.certificate == agent.rejected_certificate) return "the hub no longer accepts its certificate";
+  return std::nullopt;
 }
 
 }  // namespace
 
 Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&, const phase::State&) {
   auto& agent = context.services();
-  auto loaded = co_await agent.store.load();
+  auto loaded = co_await agent.load_secret();
   if (!loaded) {
     auto error = phase::Error::network("cannot read the stored hub kubeconfig: " + loaded.error().describe());
     error.retry_after = agent.selection_backoff.next();
     co_return phase::failed(std::move(error));
   }
   auto all = read_candidates(agent);
-  const auto stored = stored_config(agent, *loaded);
-  HubSelection selection{all.list, stored ? stored->server : std::string{}};
+  const auto* stored = parse_stored(agent, *loaded);
+  HubSelection selection{all.list, stored != nullptr ? stored->config.server : std::string{}};
   while (const auto index = selection.next()) {
-    auto verdict = co_await probe_candidate(agent, *all.configs[*index]);
+    Means means{*all.configs[*index]};
+    if (stored != nullptr && !why_not_to_try(agent, *stored, means.bootstrap)) means.credential = stored;
+    auto verdict = co_await probe_candidate(agent, means);
     if (!verdict.valid)
       context.log().info("hub rejected", {{"bootstrap", all.list[*index].name}, {"reason", verdict.reason}});
     selection.report(*index, std::move(verdict));
@@ -101,18 +149,25 @@ Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&,
     context.log().warn("hub certificate is not verified: its kubeconfig has insecure-skip-tls-verify",
                        {{"bootstrap", agent.selected->bootstrap.name}, {"server", agent.selected->config.server}});
   agent.needs_certificate = true;
-  if (!stored) co_return phase::done();
-  auto unusable = why_unusable(**loaded, *stored, agent.selected->config, agent.identity(), agent.env.clock.wall_now());
-  if (!unusable && (*loaded)->certificate == agent.rejected_certificate)
-    unusable = "the hub no longer accepts its certificate";
+  if (stored == nullptr) co_return phase::done();
+  const auto& hub = agent.selected->config;
+  auto unusable = why_not_to_try(agent, *stored, hub);
+  const auto& verdict = selection.verdict();
+  if (!unusable && verdict.rejects_certificate) unusable = "the hub does not accept its certificate";
   if (unusable) {
     context.log().info("new hub credential needed", {{"reason", *unusable}});
     co_return phase::done();
   }
   agent.needs_certificate = false;
-  agent.set_secret(std::move(**loaded));
+  auto secret = std::move(**loaded);
+  if (!is_reached_alike(stored->config, hub)) {
+    // The CA was rotated: what is stored follows.
+    secret.kubeconfig = hub_kubeconfig(hub);
+    agent.unsaved = true;
+  }
+  agent.set_secret(std::move(secret));
   // A credential alone does not prove a registration: the cluster may have been deleted there.
-  co_return selection.registered() ? phase::go_to(phases::joined) : phase::done();
+  co_return verdict.registered ? phase::go_to(phases::joined) : phase::done();
 }
 
 }  // namespace hubferry::klusterlet

@@ -1,7 +1,9 @@
 #include "klusterlet/session.hpp"
 
 #include "hubferry/async/deadline.hpp"
+#include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/resources.hpp"
+#include "klusterlet/client_configs.hpp"
 #include "klusterlet/enrolment.hpp"
 #include "klusterlet/object_follower.hpp"
 
@@ -39,10 +41,10 @@ Session::Session(AgentCore& agent, std::shared_ptr<kube::Api> api)
       api_(std::move(api)),
       cluster_key_{{}, agent.options.cluster_name},
       lease_key_{ocm::lease_key(agent.options.cluster_name)},
-      timeout_(agent.connection_timeout(), agent.env.clock.wall_now()) {
+      timeout_(agent.connection_timeout(), agent.env.clock.now()) {
   if (agent_.options.record_events) recorder_.emplace(*api_, recorder_options(agent_.options), agent_.env);
   if (agent_.validity) certificate_condition_ = certificate_condition(*agent_.validity);
-  if (!agent_.options.probe) availability_.saw(true, agent_.env.clock.now());
+  if (!agent_.options.probe && agent_.options.has_api_server) availability_.saw(true, agent_.env.clock.now());
 }
 
 Awaitable<std::optional<Leave>> Session::run() {
@@ -57,6 +59,7 @@ Awaitable<std::optional<Leave>> Session::run() {
     if (agent_.options.facts != nullptr) scope.spawn(watch_facts());
     if (agent_.store.takes_bootstraps()) scope.spawn(watch_work());
     if (recorder_) scope.spawn(recorder_->run());
+    if (agent_.unsaved) scope.spawn(agent_.save_unsaved());
     co_return;
   };
   co_await async::with_scope(body);
@@ -84,6 +87,12 @@ void Session::report(kube::EventType type, std::string_view reason, const std::s
 
 Awaitable<> Session::watch_cluster() {
   ObjectFollower follower{*api_, ocm::managed_clusters, cluster_key_, ocm::managed_cluster_decoder(), agent_.env};
+  follower.on_state = [this](const kube::Error* error) {
+    if (error != nullptr)
+      agent_.connection_failed(ConnectionPart::cluster, *error);
+    else if (cluster_ != nullptr)
+      agent_.connection_works(ConnectionPart::cluster);
+  };
   while (true) {
     auto next = co_await follower.next();
     saw_cluster(std::static_pointer_cast<const ocm::ManagedCluster>(next));
@@ -92,10 +101,16 @@ Awaitable<> Session::watch_cluster() {
 
 void Session::saw_cluster(std::shared_ptr<const ocm::ManagedCluster> cluster) {
   const bool beat_before = is_accepted();
-  const auto duration_before = lease_duration();
+  const auto period_before = period();
   cluster_ = std::move(cluster);
-  if (is_accepted() != beat_before || (beat_before && lease_duration() != duration_before)) beat_changed_.notify();
+  if (is_accepted() != beat_before || (beat_before && period() != period_before)) beat_changed_.notify();
   status_changed_.notify();
+  if (cluster_ == nullptr)
+    agent_.connection_failed(ConnectionPart::cluster, "ManagedClusterMissing",
+                             "the hub " + agent_.selected->config.server + " has no ManagedCluster " +
+                                 cluster_key_.name + ": it was deleted, or the hub was restored without it");
+  else
+    agent_.connection_works(ConnectionPart::cluster);
   check_acceptance();
 }
 
@@ -111,10 +126,46 @@ void Session::check_acceptance() {
 
 bool Session::apply_settings() {
   timeout_.set_timeout(agent_.connection_timeout());
+  if (period_in_use_ > Duration{0} && period() != period_in_use_) beat_changed_.notify();
   check_acceptance();  // if MultipleHubs was switched on, an earlier denial takes effect now
-  if (agent_.bootstrap_changed())
-    end(Leave{LeaveReason::bootstrap_changed, "the bootstrap kubeconfig in use was changed"});
-  return !ended_;
+  switch (agent_.follow_bootstraps()) {
+    case BootstrapChange::none:
+      break;
+    case BootstrapChange::reconnect: {
+      agent_.env.log.info("certificate authority of the hub changed, reconnecting");
+      auto secret = *agent_.secret;
+      secret.kubeconfig = hub_kubeconfig(agent_.selected->config);
+      agent_.unsaved = true;
+      agent_.set_secret(std::move(secret));
+      end(std::nullopt);
+      break;
+    }
+    case BootstrapChange::gone:
+      end(Leave{LeaveReason::bootstrap_changed, "the bootstrap kubeconfig in use was changed"});
+  }
+  if (ended_) return false;
+  if (agent_.store.lost_secret()) renew_.notify();
+  if (auto servers = agent_.external_servers(); servers != external_servers_) {
+    external_servers_ = std::move(servers);
+    scope_->spawn(put_client_configs());
+  }
+  return true;
+}
+
+/// Adds the external URLs of our own API server to the ManagedCluster.
+Awaitable<> Session::put_client_configs() {
+  async::Backoff backoff{{}, agent_.env.clock, agent_.env.random};
+  const auto servers = external_servers_;
+  const kube::Mutation mutate = [&servers](kube::json::object& cluster) {
+    return add_client_configs(cluster, servers);
+  };
+  while (servers == external_servers_) {
+    auto edited = co_await kube::edit(*api_, ocm::managed_clusters, cluster_key_, mutate);
+    if (edited) co_return;
+    agent_.env.log.warn("adding the external server URLs to the ManagedCluster failed, retrying",
+                        {{"error", edited.error().describe()}});
+    co_await backoff.pause();
+  }
 }
 
 Awaitable<> Session::rotate() {
@@ -124,22 +175,30 @@ Awaitable<> Session::rotate() {
     co_return;
   }
   const auto validity = *agent_.validity;
-  const auto expiry = monotonic(env.clock, validity.until);
-  const auto first =
-      std::max(monotonic(env.clock, first_rotation_check(validity)), async::later(env.clock.now(), least_session));
-  co_await env.clock.sleep_until(std::min(first, expiry));
+  // All on the monotonic clock: a step of the wall clock neither expires a certificate nor keeps it alive.
+  const auto expiry = agent_.certificate_until;
+  const auto age = [&] { return validity.until - (expiry - env.clock.now()); };
+  const auto earliest = async::later(env.clock.now(), least_session);
+  const auto first = std::max(expiry - (validity.until - first_rotation_check(validity)), earliest);
+  bool wanted = co_await async::before_deadline(env.clock, std::min(first, expiry), renew_.wait());
   const auto spread = most_remaining - least_remaining;
-  while (env.clock.now() < expiry &&
-         !is_due_for_rotation(validity, env.clock.wall_now(), least_remaining + env.random.fraction() * spread)) {
+  while (!wanted && env.clock.now() < expiry &&
+         !is_due_for_rotation(validity, age(), least_remaining + env.random.fraction() * spread)) {
     // Often enough to hit the rotation window, however narrow it is.
     const Duration window = std::chrono::duration_cast<Duration>((validity.until - validity.from) * spread);
     const Duration pause = std::min<Duration>(longest_check_period, window / 4 + std::chrono::seconds{1});
-    co_await env.clock.sleep_until(std::min(async::later(env.clock.now(), pause), expiry));
+    const auto until = std::min(async::later(env.clock.now(), pause), expiry);
+    wanted = co_await async::before_deadline(env.clock, until, renew_.wait());
+  }
+  if (wanted) {
+    env.log.info("stored hub kubeconfig was deleted, requesting a new certificate");
+    co_await env.clock.sleep_until(std::min(earliest, expiry));
   }
   const bool replaced = co_await async::before_deadline(env.clock, expiry, replace_certificate());
   if (replaced) {
     end(std::nullopt);
   } else {
+    agent_.rejected_certificate = agent_.secret->certificate;
     end(Leave{LeaveReason::certificate_expired,
               "the certificate expired at " + async::format_time(validity.until) + " and could not be renewed"});
   }
@@ -159,16 +218,20 @@ Awaitable<> Session::replace_certificate() {
                                              .message = message};
     status_changed_.notify();
   };
+  options.failed = [this](const std::string& what, const kube::Error& error) {
+    agent_.env.log.warn("renewing the certificate failed, retrying", {{"what", what}, {"error", error.describe()}});
+  };
   auto enrolled = co_await enrol(*api_, std::move(options), agent_.env);
   HubSecret secret = *agent_.secret;
   secret.certificate = std::move(enrolled.certificate);
   secret.key = std::move(enrolled.key);
-  co_await agent_.save_secret(std::move(secret));
+  co_await agent_.keep_secret(std::move(secret));
 }
 
 Awaitable<phase::ReconcileState> stay_joined(AgentContext& context, AgentRecord&, const phase::State&) {
   auto& agent = context.services();
   if (!agent.selected || !agent.secret) co_return phase::go_to(phases::selecting);
+  agent.stored.reset();
   context.log().info("joined hub", {{"event", "HubClientConfigReady"}, {"server", agent.selected->config.server}});
   while (true) {
     // A certificate is only sent to the hub that issued it: Selecting compared them, or Bootstrapping got it there.

@@ -34,6 +34,7 @@ class Session {
   void check_acceptance();
   Awaitable<> rotate();
   Awaitable<> replace_certificate();
+  Awaitable<> put_client_configs();
   void end(std::optional<Leave> leave);
   void report(kube::EventType type, std::string_view reason, const std::string& message);
 
@@ -45,6 +46,7 @@ class Session {
   void heartbeat_failed(const kube::Error& error);
   [[nodiscard]] bool is_accepted() const;
   [[nodiscard]] Duration lease_duration() const;
+  [[nodiscard]] Duration period() const;
 
   // cluster_status.cpp
   Awaitable<> probe_spoke();
@@ -69,10 +71,18 @@ class Session {
 
   std::shared_ptr<const ocm::ManagedCluster> cluster_;  // as last seen; null: it does not exist, or was not read yet
   bool was_accepted_ = false;                           // since the session began
-  async::Notify beat_changed_;                          // is_accepted() or lease_duration() changed
+  async::Notify beat_changed_;                          // is_accepted() or period() changed
   async::Notify status_changed_;                        // is_status_due() may have changed
+  async::Notify renew_;                                 // the certificate is to be replaced now
   TimeoutRule timeout_;
-  bool rejected_ = false;  // the last heartbeat got 401: the hub does not accept our certificate
+  Duration period_in_use_{0};
+  struct Beat {
+    std::string renew_time;
+    TimePoint sent;
+  };
+  Beat last_beat_;                                // the last heartbeat that was sent, answered or not
+  std::vector<ExternalServer> external_servers_;  // those that the ManagedCluster has been checked for
+  bool rejected_ = false;                         // the last heartbeat got 401: the hub does not accept our certificate
   AvailabilityRule availability_;
   std::uint64_t beats_ = 0;                    // heartbeats that succeeded
   std::uint64_t beats_when_reported_ = 0;      // when availability was last written
@@ -92,6 +102,8 @@ struct KlusterletWork {
   std::optional<BootstrapConfig> own;
   /// hubConnectionTimeoutSeconds, if there is a list.
   std::optional<Duration> timeout;
+  /// The hub manages the list. If it sends none, the list of the hub before has served its purpose.
+  bool has_klusterlet = false;
 };
 
 /// Never throws: malformed parts are ignored.
@@ -99,7 +111,7 @@ KlusterletWork read_klusterlet_work(const kube::Object& manifest_work);
 
 /// The agent's new list. A list replaces the old one, but the hub in use stays in it, appended if it is missing: an
 /// agent must be able to stay, and to come back. Without a list, a fresh credential replaces the one for the same
-/// server.
+/// server, and the other hubs of a list that was sent before become fallbacks.
 std::vector<BootstrapConfig> merge_bootstraps(const std::vector<BootstrapConfig>& known, const KlusterletWork& work,
                                               const BootstrapConfig& in_use, const std::string& server_in_use);
 

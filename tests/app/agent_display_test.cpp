@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "hubferry/async/virtual_loop.hpp"
 #include "hubferry/obs/metrics_page.hpp"
 
 namespace hubferry::app {
@@ -22,11 +21,6 @@ class AgentDisplayTest : public testing::Test {
     return request;
   }
   int status(const std::string& path) { return health_.answer(get(path)).status; }
-  std::string reason(const std::string& path) {
-    auto request = get(path);
-    request.query = {{"verbose", ""}};
-    return health_.answer(request).body;
-  }
   std::string metrics() { return obs::metrics_handler(metrics_)(get("/metrics")).body; }
 
   static klusterlet::AgentView at(std::string hub, std::optional<async::WallTime> certificate_expires = {}) {
@@ -37,35 +31,21 @@ class AgentDisplayTest : public testing::Test {
     return view;
   }
 
-  async::VirtualClock clock_{today};
   obs::Metrics metrics_;
   obs::Health health_;
 };
 
-TEST_F(AgentDisplayTest, HealthFailsFromTheMomentTheCertificateExpires) {
-  AgentDisplay display{metrics_, health_, clock_};
-  EXPECT_EQ(status("/healthz"), 200) << "no certificate yet: it cannot have expired";
-  display.show(at("https://hub1", today + 1h));
+// A restart would not help: the agent replaces its certificate itself, and by a wrong clock each one looks expired.
+TEST_F(AgentDisplayTest, AnExpiredCertificateIsShownButIsNoReasonForARestart) {
+  AgentDisplay display{metrics_, health_};
+  display.show(at("https://hub1", today - 1h));
   EXPECT_EQ(status("/healthz"), 200);
-  clock_.skew_wall(1h - 1s);
-  EXPECT_EQ(status("/healthz"), 200);
-  clock_.skew_wall(1h);
-  EXPECT_EQ(status("/healthz"), 500);
-  EXPECT_THAT(reason("/livez/certificate"), HasSubstr("has expired"));
-  display.show(at("https://hub1", today + 2h));
-  EXPECT_EQ(status("/healthz"), 200) << "it was renewed";
-}
-
-TEST_F(AgentDisplayTest, HealthChecksOutliveTheAgent) {
-  {
-    AgentDisplay{metrics_, health_, clock_}.show(at("h", today));
-  }
-  EXPECT_EQ(status("/healthz"), 500);
+  EXPECT_THAT(metrics(), HasSubstr("hubferry_klusterlet_certificate_expiry_timestamp_seconds 1727996400"));
 }
 
 // A rollout of agents must not stop because a hub is down.
 TEST_F(AgentDisplayTest, ReadinessDoesNotDependOnTheHubs) {
-  AgentDisplay display{metrics_, health_, clock_};
+  AgentDisplay display{metrics_, health_};
   EXPECT_EQ(status("/readyz"), 500);
   display.started();
   EXPECT_EQ(status("/readyz"), 200);
@@ -77,7 +57,7 @@ TEST_F(AgentDisplayTest, ReadinessDoesNotDependOnTheHubs) {
 }
 
 TEST_F(AgentDisplayTest, OnlyOneHubIsTheCurrentOne) {
-  AgentDisplay display{metrics_, health_, clock_};
+  AgentDisplay display{metrics_, health_};
   display.show(at("https://hub1", today));
   EXPECT_THAT(metrics(), HasSubstr("hubferry_klusterlet_hub_info{server=\"https://hub1\"} 1"));
   EXPECT_THAT(metrics(), HasSubstr("hubferry_klusterlet_certificate_expiry_timestamp_seconds 1.728e+09"));

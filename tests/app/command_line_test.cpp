@@ -98,6 +98,14 @@ TEST_F(CommandLineTest, WithoutFlagsTheDefaultsAreUsed) {
   EXPECT_EQ(runs_, 1);
 }
 
+// As in $KUBECONFIG: HUBFERRY_BOOTSTRAP_KUBECONFIG names several files.
+TEST_F(CommandLineTest, AVariableOfARepeatableFlagHasOneValueBetweenEachTwoColons) {
+  environment_ = {{"HUBFERRY_PORT", "a:b::c"}, {"HUBFERRY_CARGO", "goat:wolf"}};
+  EXPECT_EQ(run({"ferry"}), 0);
+  EXPECT_THAT(ports_, ElementsAre("a", "b", "c"));
+  EXPECT_EQ(cargo_, "goat:wolf");
+}
+
 TEST_F(CommandLineTest, TheEnvironmentSetsFlagsButTheFlagWins) {
   environment_ = {
       {"HUBFERRY_CARGO", "goat"}, {"HUBFERRY_TRIPS", "7"}, {"HUBFERRY_FAST", "true"}, {"HUBFERRY_PAUSE", ""}};

@@ -7,6 +7,7 @@
 
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/async/virtual_loop.hpp"
+#include "klusterlet_test.hpp"
 #include "support/process.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -53,8 +54,17 @@ class FileStoreTest : public testing::Test {
   kube::Env env_{loop_.clock(), random_, metrics_, obs::Logger{}};
   hubferry::test::TemporaryDirectory directory_;
   fs::path root_ = directory_.path();
-  fs::path bootstrap1_ = written(root_ / "hub1.kubeconfig", "one");
-  fs::path bootstrap2_ = written(root_ / "hub2.kubeconfig", "two");
+  static std::string kubeconfig(const std::string& server) {
+    kube::ClientConfig config;
+    config.name = "bootstrap";
+    config.server = "https://" + server + ".example";
+    config.cluster_name = "hub";
+    config.token = "token";
+    return kube::to_kubeconfig(config);
+  }
+
+  fs::path bootstrap1_ = written(root_ / "hub1.kubeconfig", kubeconfig("one"));
+  fs::path bootstrap2_ = written(root_ / "hub2.kubeconfig", kubeconfig("two"));
   fs::path hub_ = root_ / "state" / "hub";
   FileStore store_{hub_, {bootstrap1_, bootstrap2_}, env_};
 };
@@ -123,28 +133,6 @@ TEST_F(FileStoreTest, ASecondAgentCannotLockTheDirectoryWhileTheFirstRuns) {
   EXPECT_NO_THROW(second.prepare());
 }
 
-// Otherwise an agent that lost its credential would come back with another name.
-TEST_F(FileStoreTest, NamesAreKeptWithoutAKubeconfigToo) {
-  store_.prepare();
-  write(hub_ / "cluster-name", "cluster1");
-  const auto kept = store_.read();
-  ASSERT_TRUE(kept);
-  EXPECT_EQ(kept->cluster_name, "cluster1");
-}
-
-TEST_F(FileStoreTest, FilesOfAnotherAgentAreTakenOver) {
-  store_.prepare();
-  write(hub_ / "kubeconfig", "kubeconfig x");
-  write(hub_ / "tls.crt", "certificate x");
-  write(hub_ / "tls.key", "key x");
-  write(hub_ / "cluster-name", "cluster1");
-  write(hub_ / "agent-name", "agent1");
-  EXPECT_EQ(store_.read(), secret("x"));
-  store_.write(secret("y"));
-  EXPECT_EQ(store_.read(), secret("y"));
-  EXPECT_TRUE(fs::is_symlink(hub_ / "kubeconfig"));
-}
-
 TEST_F(FileStoreTest, AnUnusableDirectoryIsReported) {
   write(root_ / "file", "");
   FileStore inside{root_ / "file" / "hub", {bootstrap1_}, env_};
@@ -161,15 +149,80 @@ TEST_F(FileStoreTest, AnEditedBootstrapFileIsNoticed) {
   scope.spawn(store_.run());
   loop_.run_for(1min);
   EXPECT_EQ(store_.version(), 0U);
-  write(bootstrap2_, "other");
+  write(bootstrap2_, kubeconfig("other"));
   loop_.run_for(10s);
   EXPECT_EQ(store_.version(), 1U);
-  EXPECT_EQ(store_.bootstraps()[1].kubeconfig.reveal(), "other");
-  fs::remove(bootstrap2_);
-  loop_.run_for(10s);
-  EXPECT_EQ(store_.bootstraps()[1].kubeconfig.reveal(), "other") << "a file that is being replaced is ignored";
+  EXPECT_EQ(store_.bootstraps()[1].kubeconfig.reveal(), kubeconfig("other"));
   scope.stop();
   loop_.run(scope.join());
+}
+
+// It is being replaced, or was truncated by a full disk.
+TEST_F(FileStoreTest, ABootstrapFileThatIsMissingEmptyOrUnparsableKeepsItsLastContent) {
+  async::TaskScope scope{loop_.executor()};
+  scope.spawn(store_.run());
+  const auto before = store_.bootstraps();
+  for (const auto* text : {"", "{ no yaml", "apiVersion: v1"}) {
+    write(bootstrap2_, text);
+    loop_.run_for(10s);
+    EXPECT_EQ(store_.bootstraps()[1].kubeconfig, before[1].kubeconfig) << text;
+  }
+  fs::remove(bootstrap2_);
+  loop_.run_for(10s);
+  EXPECT_EQ(store_.bootstraps()[1].kubeconfig, before[1].kubeconfig);
+  scope.stop();
+  loop_.run(scope.join());
+}
+
+// The kubeconfig refers to a file, and only that one changes.
+TEST_F(FileStoreTest, ARotatedAuthorityFileIsNoticed) {
+  const auto ca = written(root_ / "ca.crt", make_ca());
+  write(bootstrap2_, R"({"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "h", "user": "u"}}],
+    "clusters": [{"name": "h", "cluster": {"server": "https://two.example", "certificate-authority": "ca.crt"}}],
+    "users": [{"name": "u", "user": {"token": "t"}}]})");
+  FileStore store{hub_, {bootstrap1_, bootstrap2_}, env_};
+  async::TaskScope scope{loop_.executor()};
+  scope.spawn(store.run());
+  loop_.run_for(10s);
+  EXPECT_EQ(store.version(), 0U);
+  const auto rotated = make_ca();
+  write(ca, rotated);
+  loop_.run_for(10s);
+  EXPECT_EQ(store.version(), 1U);
+  EXPECT_EQ(store.bootstraps()[1].parse().ca_pem, rotated);
+  scope.stop();
+  loop_.run(scope.join());
+}
+
+TEST_F(FileStoreTest, AFailedSaveLeavesNothingBehind) {
+  store_.prepare();
+  // An obstacle where the link to the new version is made.
+  fs::create_directories(hub_ / "..data_tmp" / "obstacle");
+  for (int attempt = 0; attempt < 3; ++attempt) EXPECT_FALSE(loop_.run(store_.save(secret("a"))));
+  for (const auto& entry : fs::directory_iterator{hub_})
+    EXPECT_FALSE(entry.path().filename().string().starts_with("..version-")) << entry.path();
+}
+
+// As with `--hub-kubeconfig-dir .`: the user's own kubeconfig must survive.
+TEST_F(FileStoreTest, ADirectoryWithFilesOfOthersIsRefusedAndNotTouched) {
+  const auto home = root_ / "home";
+  fs::create_directory(home);
+  fs::permissions(home, fs::perms{0755});
+  write(home / "kubeconfig", "the user's own");
+  FileStore over_it{home, {bootstrap1_}, env_};
+  EXPECT_THROW(over_it.prepare(), std::runtime_error);
+  EXPECT_FALSE(loop_.run(over_it.save(secret("a"))));
+  EXPECT_EQ(read(home / "kubeconfig"), "the user's own");
+  EXPECT_EQ(mode_of(home), 0755U);
+  fs::remove(home / "kubeconfig");
+  write(home / "notes.txt", "something else");
+  try {
+    over_it.prepare();
+    FAIL() << "others use " << home;
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("notes.txt"));
+  }
+  EXPECT_EQ(mode_of(home), 0755U);
 }
 
 TEST_F(FileStoreTest, AMissingBootstrapFileIsNamed) {
@@ -181,6 +234,62 @@ TEST_F(FileStoreTest, AMissingBootstrapFileIsNamed) {
     FAIL() << "it cannot be read";
   } catch (const kube::ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("nowhere"));
+  }
+}
+
+BootstrapConfig sent_hub(const std::string& text) {
+  return {"sent", obs::Secret{text}, std::nullopt};
+}
+
+// How hubferry moves a cluster whose agent has its list in files.
+TEST_F(FileStoreTest, AListThatAHubSendsIsKeptBesideTheCredential) {
+  store_.prepare();
+  const auto sent = kubeconfig("three");
+  ASSERT_TRUE(loop_.run(store_.put_bootstraps({sent_hub(sent), store_.bootstraps()[0]}, 180s)));
+  EXPECT_EQ(store_.version(), 1U);
+  const auto expect_sent = [&](const FileStore& store) {
+    ASSERT_EQ(store.bootstraps().size(), 2U);
+    EXPECT_EQ(store.bootstraps()[0].kubeconfig.reveal(), sent);
+    EXPECT_TRUE(store.bootstraps()[0].sent);
+    EXPECT_EQ(store.bootstraps()[1].parse().server, "https://one.example");
+    EXPECT_EQ(store.connection_timeout(), 180s);
+  };
+  expect_sent(store_);
+  EXPECT_EQ(mode_of(hub_ / "..sent-hubs"), 0600U);
+  EXPECT_EQ(read(bootstrap1_), kubeconfig("one")) << "the administrator's files are not touched";
+  expect_sent(FileStore{hub_, {bootstrap1_, bootstrap2_}, env_});
+}
+
+TEST_F(FileStoreTest, AnAdministratorWhoConfiguresAnotherHubReplacesWhatAHubSent) {
+  store_.prepare();
+  ASSERT_TRUE(loop_.run(store_.put_bootstraps({sent_hub(kubeconfig("three"))}, std::nullopt)));
+  const auto other = written(root_ / "hub4.kubeconfig", kubeconfig("four"));
+  const FileStore store{hub_, {bootstrap1_, other}, env_};
+  ASSERT_EQ(store.bootstraps().size(), 2U);
+  EXPECT_EQ(store.bootstraps()[1].parse().server, "https://four.example");
+}
+
+// A file that is a mounted Secret, whose token is rotated.
+TEST_F(FileStoreTest, AFreshTokenInAFileReplacesTheOneThatAHubSent) {
+  store_.prepare();
+  ASSERT_TRUE(loop_.run(store_.put_bootstraps({sent_hub(kubeconfig("two")), store_.bootstraps()[0]}, std::nullopt)));
+  async::TaskScope scope{loop_.executor()};
+  scope.spawn(store_.run());
+  auto fresh = kubeconfig("two");
+  fresh.replace(fresh.rfind("token"), 5, "fresh");
+  write(bootstrap2_, fresh);
+  loop_.run_for(10s);
+  ASSERT_EQ(store_.bootstraps().size(), 2U) << "the list stays";
+  EXPECT_EQ(store_.bootstraps()[0].kubeconfig.reveal(), fresh);
+  scope.stop();
+  loop_.run(scope.join());
+}
+
+TEST_F(FileStoreTest, AListThatIsNotOursIsIgnored) {
+  store_.prepare();
+  for (const auto* text : {"", "{", "[]", "{}", R"({"hubs": [1], "configured": {}})"}) {
+    write(hub_ / "..sent-hubs", text);
+    EXPECT_EQ((FileStore{hub_, {bootstrap1_, bootstrap2_}, env_}.bootstraps()), store_.bootstraps()) << text;
   }
 }
 

@@ -107,10 +107,15 @@ TEST_F(JoinedTest, WithoutTheGateAnAgentStaysWithItsOnlyHub) {
   auto& agent = start(single);
   ASSERT_TRUE(until_available(hub1_));
   loop_.run(hub1_.accept("cluster1", false));
+  loop_.run_for(5min);
+  EXPECT_EQ(agent.view().phase, "Joined") << "a denial is no reason to leave if there is no other hub";
   hub1_.server.outage(true);
   loop_.run_for(1h);
-  EXPECT_EQ(agent.view().phase, "Joined");
   EXPECT_FALSE(hub2_.cluster("cluster1"));
+  hub1_.server.outage(false);
+  loop_.run(hub1_.accept("cluster1", true));
+  const auto old = hub1_.renew_time("cluster1");
+  EXPECT_TRUE(until([&] { return hub1_.renew_time("cluster1") != old; }, 3min));
 }
 
 // Scenario 47.

@@ -78,6 +78,22 @@ class HubProcess {
     EXPECT_TRUE(patched) << patched.error();
   }
 
+  /// Joined, and a heartbeat within the last seconds: all that can be said of an agent without an API server.
+  Awaitable<bool> is_joined(std::string name) {
+    kube::Key key{{}, name};
+    auto cluster = co_await api_->get(ocm::managed_clusters, key);
+    if (!cluster || !kube::is_condition_true(*cluster, ocm::names::joined)) co_return false;
+    EXPECT_EQ(kube::find_condition(*cluster, ocm::names::available) == nullptr ||
+                  !kube::is_condition_true(*cluster, ocm::names::available),
+              true)
+        << name << " has no API server that could be available";
+    key = ocm::lease_key(name);
+    auto lease = co_await api_->get(kube::resources::leases, key);
+    if (!lease) co_return false;
+    const auto renewed = async::parse_time(lease->string_at({"spec", "renewTime"}));
+    co_return std::chrono::system_clock::now() - renewed < 10s;
+  }
+
   Awaitable<bool> is_available(std::string name) {
     kube::Key key{{}, std::move(name)};
     auto cluster = co_await api_->get(ocm::managed_clusters, key);
@@ -148,8 +164,7 @@ class KlusterletProcessTest : public testing::Test {
 
   /// Waits until this cluster is available there.
   bool comes_to(HubProcess& hub, AgentProcess& agent) {
-    if (eventually(
-            [&] { return agent.server() == hub.config().server && loop_.run(hub.is_available(agent.cluster())); }))
+    if (eventually([&] { return agent.server() == hub.config().server && loop_.run(hub.is_joined(agent.cluster())); }))
       return true;
     ADD_FAILURE() << agent.cluster() << " is not available at " << hub.config().server << "; its log:\n"
                   << agent.process().err();
@@ -246,8 +261,9 @@ TEST_F(KlusterletProcessTest, ARestartedAgentKeepsItsNameAndItsCertificate) {
 // To treat a read failure as "no identity yet" would register the cluster a second time, under another name.
 TEST_F(KlusterletProcessTest, AnAgentWaitsUntilItsPreviousIdentityCanBeRead) {
   loop_.run(hub1_->add_cluster("one"));
-  const auto obstacle = directory_.file("one/agent-name");
+  const auto obstacle = directory_.file("one/..version-1/agent-name");
   std::filesystem::create_directories(obstacle);
+  std::filesystem::create_symlink("..version-1", directory_.file("one/..data"));
   AgentProcess agent{"one", directory_.path()};
   agent.process().await_error_text("cannot read the previous identity");
   EXPECT_THAT(agent.process().err(), testing::Not(HasSubstr("agent starting")));
@@ -333,8 +349,9 @@ struct BadInput {
 TEST(KlusterletCommandTest, BadInputIsNamedAndNothingIsLeftBehind) {
   const TemporaryDirectory directory;
   const auto path = [&](const char* name) { return directory.file(name); };
-  std::ofstream{path("broken")} << "{ not yaml";
-  std::ofstream{path("plain")} << R"({"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "h",
+  for (const auto* name : {"broken", "broken2"}) std::ofstream{path(name)} << "{ not yaml";
+  for (const auto* name : {"plain", "plain2"})
+    std::ofstream{path(name)} << R"({"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "h",
     "user": "u"}}], "clusters": [{"name": "h", "cluster": {"server": "http://hub.example"}}],
     "users": [{"name": "u", "user": {"token": "t"}}]})";
   const auto files = [&](const char* first, const char* second) {
@@ -355,8 +372,10 @@ TEST(KlusterletCommandTest, BadInputIsNamedAndNothingIsLeftBehind) {
       {{"--feature-gates", "MultipleHub=true"}, 2, "did you mean MultipleHubs?"},
       {{"--feature-gates", "MultipleHubs"}, 2, "needs =true or =false"},
       {files("nowhere", "nowhere-else"), 1, "No such file"},
-      {files("broken", "broken"), 1, "broken"},
-      {files("plain", "plain"), 1, "the credential would be sent in clear text"},
+      {files("broken", "broken2"), 1, "broken"},
+      {files("broken", "./broken"), 2, "is given twice"},
+      {{"--cluster-name", ""}, 2, "is not a valid namespace"},
+      {files("plain", "plain2"), 1, "the credential would be sent in clear text"},
       {{"--cluster-annotations", "example.com/a=b"}, 2, "agent.open-cluster-management.io"},
       {{"--cluster-annotations", "agent.open-cluster-management.io/a"}, 2, "NAME=VALUE"},
       {{"--leader-elect-retry-period", "200s"}, 2, "leader election: "},

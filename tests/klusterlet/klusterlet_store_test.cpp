@@ -5,7 +5,7 @@
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/sim/crds.hpp"
-#include "klusterlet_test.hpp"
+#include "klusterlet_store_fixture.hpp"
 
 namespace hubferry::klusterlet::test {
 namespace {
@@ -59,64 +59,6 @@ TEST(KlusterletSettingsTest, TheGateWithoutAListIsInvalidAndTheMessageSaysWhatTo
     {"kubeConfigSecrets": [{"name": "a"}]}}})");
   EXPECT_EQ(one.problem_reason, "TooFewBootstrapKubeConfigs");
 }
-
-/// The agent's own cluster, with a Klusterlet.
-class KlusterletStoreTest : public KlusterletTest {
- protected:
-  KlusterletStoreTest() {
-    loop_.run(set_up());
-    resource_store_.emplace(own_.api(), KlusterletStoreOptions{}, env_);
-    scope_.spawn(resource_store_->run());
-    loop_.run_for(1s);
-  }
-
-  ~KlusterletStoreTest() override { stop_all(); }
-
-  Awaitable<> set_up() {
-    co_await sim::install_crds(own_.api(), env_);
-    json::object ns{{"metadata", json::object{{"name", names::agent_namespace}}}};
-    co_await hub1_.must(own_.api().create(kube::resources::namespaces, std::move(ns)));
-    co_await put_secret("hub1", hub1_.bootstrap());
-    co_await put_secret("hub2", hub2_.bootstrap());
-    auto klusterlet = json::parse(R"({"metadata": {"name": "klusterlet"}, "spec": {"clusterName": "cluster1",
-      "registrationConfiguration": {"featureGates": [{"feature": "MultipleHubs", "mode": "Enable"}],
-      "bootstrapKubeConfigs": {"type": "LocalSecrets", "localSecretsConfig": {"hubConnectionTimeoutSeconds": 300,
-      "kubeConfigSecrets": [{"name": "hub1"}, {"name": "hub2"}]}}}}})");
-    co_await hub1_.must(own_.api().create(ocm::klusterlets, klusterlet.as_object()));
-  }
-
-  Awaitable<> put_secret(std::string name, BootstrapConfig bootstrap) {
-    json::object secret{{"metadata", json::object{{"name", name}, {"namespace", names::agent_namespace}}},
-                        {"data", json::object{{"kubeconfig", kube::encode_base64(bootstrap.kubeconfig.reveal())}}}};
-    if (own_.object(kube::resources::secrets, {names::agent_namespace, name})) {
-      kube::Key key{names::agent_namespace, name};
-      co_await hub1_.must(own_.api().merge_patch(kube::resources::secrets, key, std::move(secret)));
-    } else {
-      co_await hub1_.must(own_.api().create(kube::resources::secrets, std::move(secret)));
-    }
-  }
-
-  Awaitable<> patch_registration(std::string text) {
-    json::object patch{{"spec", json::object{{"registrationConfiguration", json::parse(text)}}}};
-    co_await hub1_.must(own_.api().merge_patch(ocm::klusterlets, {{}, "klusterlet"}, std::move(patch)));
-  }
-
-  Agent& start_on_klusterlet() {
-    agents_.push_back(std::make_unique<Agent>(options(), *resource_store_, connect(), env_));
-    agent_scope_.emplace(loop_.executor());
-    agent_scope_->spawn(agents_.back()->run());
-    return *agents_.back();
-  }
-
-  std::string condition_of_klusterlet(const char* type, const char* field = "status") {
-    const auto klusterlet = own_.object(ocm::klusterlets, {{}, "klusterlet"});
-    const auto* condition = kube::find_condition(*klusterlet, type);
-    return condition == nullptr ? std::string{} : std::string{kube::string_at(*condition, {field})};
-  }
-
-  sim::Server own_{sim::Options{}, env_};
-  std::optional<KlusterletStore> resource_store_;
-};
 
 TEST_F(KlusterletStoreTest, TheKlusterletListsTheHubsAndTheCredentialIsKeptInItsNamespace) {
   EXPECT_EQ(resource_store_->cluster_name(), "cluster1");
@@ -178,8 +120,10 @@ TEST_F(KlusterletStoreTest, FailingHeartbeatsAreReportedBeforeTheHubIsLeft) {
   ASSERT_TRUE(until_available(hub1_));
   ASSERT_TRUE(until([&] { return condition_of_klusterlet("HubConnectionDegraded") == "False"; }, 10s));
   hub1_.server.outage(true);
-  ASSERT_TRUE(until([&] { return condition_of_klusterlet("HubConnectionDegraded") == "True"; }, 2min));
-  EXPECT_EQ(condition_of_klusterlet("HubConnectionDegraded", "reason"), "HubLeaseUpdateFailed");
+  ASSERT_TRUE(until([&] { return condition_of_klusterlet("HubConnectionDegraded") == "True"; }, 5s));
+  EXPECT_EQ(condition_of_klusterlet("HubConnectionDegraded", "reason"), "HubUnreachable");
+  ASSERT_TRUE(until(
+      [&] { return condition_of_klusterlet("HubConnectionDegraded", "reason") == "HubLeaseUpdateFailed"; }, 2min));
   EXPECT_THAT(condition_of_klusterlet("HubConnectionDegraded", "message"), HasSubstr(hub1_.url()));
   EXPECT_EQ(switches("connection_lost"), 0);
   hub1_.server.outage(false);
@@ -253,6 +197,7 @@ TEST_F(KlusterletStoreTest, AMissingSecretIsNamedInTheReason) {
     co_await hub1_.must(own_.api().remove(kube::resources::secrets, {names::agent_namespace, "hub1"}));
   };
   loop_.run(remove());
+  restart_store();
   auto& agent = start_on_klusterlet();
   loop_.run_for(1min);
   EXPECT_THAT(agent.view().problem, HasSubstr("open-cluster-management-agent/hub1: the Secret does not exist"));

@@ -10,12 +10,34 @@
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "klusterlet/agent_core.hpp"
+#include "sim/apiserver/certificate_authority.hpp"
 #include "test_hub.hpp"
 
 namespace hubferry::klusterlet::test {
 
 using namespace std::chrono_literals;
 namespace names = ocm::names;
+
+/// The wall clock of one machine, which may be off and may be set; its monotonic time is that of the others.
+class SkewedClock final : public async::Clock {
+ public:
+  explicit SkewedClock(async::Clock& inner, Duration skew = 0s) : inner_(inner), skew_(skew) {}
+
+  [[nodiscard]] TimePoint now() const override { return inner_.now(); }
+  [[nodiscard]] WallTime wall_now() const override { return inner_.wall_now() + skew_; }
+  Awaitable<> sleep_until(TimePoint when) override { return inner_.sleep_until(when); }
+  void set(Duration skew) { skew_ = skew; }
+
+ private:
+  async::Clock& inner_;
+  Duration skew_;
+};
+
+/// A certificate authority, in PEM.
+inline std::string make_ca() {
+  static const WallTime now = std::chrono::sys_days{std::chrono::year{2030} / 1 / 1};
+  return sim::CertificateAuthority{"test", now}.certificate_pem();
+}
 
 /// Two hubs and agents on virtual time. All tasks are stopped when the test ends.
 class KlusterletTest : public testing::Test {

@@ -24,7 +24,8 @@ struct Course {
     while (const auto index = selection.next()) {
       probed.push_back(*index);
       const bool ok = std::ranges::find(valid, candidates[*index].server) != valid.end();
-      selection.report(*index, ok ? Verdict{true, {}, true} : Verdict{false, "it does not answer", false});
+      selection.report(*index,
+                       ok ? Verdict{.valid = true, .registered = true} : Verdict{.reason = "it does not answer"});
     }
   }
   HubSelection selection;

@@ -78,6 +78,45 @@ Awaitable<> for_each_change(kube::Api& api, const kube::Resource& resource, asyn
 
 }  // namespace
 
+namespace {
+
+/// A client with a certificate: rejected when that has expired by the hub's clock.
+class CertificateApi final : public kube::Api {
+ public:
+  CertificateApi(std::unique_ptr<kube::Api> inner, WallTime expires, async::Clock& clock)
+      : inner_(std::move(inner)), expires_(expires), clock_(clock) {}
+
+  Awaitable<kube::Result<kube::Object>> call(kube::Request request) override {
+    if (is_expired()) co_return rejection();
+    co_return co_await inner_->call(std::move(request));
+  }
+  Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions options,
+                                               const kube::Decoder& decoder) override {
+    if (is_expired()) co_return rejection();
+    co_return co_await inner_->list(std::move(resource), std::move(options), decoder);
+  }
+  Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource resource, kube::WatchOptions options,
+                                                                    const kube::Decoder& decoder) override {
+    if (is_expired()) co_return rejection();
+    co_return co_await inner_->watch(std::move(resource), std::move(options), decoder);
+  }
+  Awaitable<kube::Result<json::value>> get_path(std::string path) override {
+    if (is_expired()) co_return rejection();
+    co_return co_await inner_->get_path(std::move(path));
+  }
+  [[nodiscard]] std::string_view name() const override { return inner_->name(); }
+
+ private:
+  [[nodiscard]] bool is_expired() const { return clock_.wall_now() >= expires_; }
+  static kube::Error rejection() { return kube::error_from_status(401, {}); }
+
+  std::unique_ptr<kube::Api> inner_;
+  WallTime expires_;
+  async::Clock& clock_;
+};
+
+}  // namespace
+
 Hub::Hub(std::string name, kube::Env env)
     : server(
           [&] {
@@ -124,7 +163,8 @@ std::shared_ptr<kube::Api> Hub::connect(const kube::ClientConfig& config) {
   const auto chain = read_certificates(config.client_certificate_pem);
   if (chain.empty()) throw kube::ConfigError("the certificate cannot be parsed");
   certificates_seen.push_back(chain.front().common_name);
-  return server.api_as({chain.front().common_name, chain.front().organizations, {}});
+  auto api = server.api_as({chain.front().common_name, chain.front().organizations, {}});
+  return std::make_shared<CertificateApi>(std::move(api), chain.front().not_after, env_.clock);
 }
 
 Awaitable<> Hub::react() {

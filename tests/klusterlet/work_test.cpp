@@ -76,5 +76,32 @@ TEST_F(KlusterletWorkAgentTest, AFreshCredentialReplacesTheOldOneOfTheSameHubOnl
   EXPECT_EQ(merge_bootstraps(list, KlusterletWork{}, list[0], hub1_.url()), list);
 }
 
+// A cluster that was moved: its old hub is no candidate any more once that has deleted it.
+TEST_F(KlusterletWorkAgentTest, TheHubThatWasLeftIsAFallbackOnlyWhileItStillHasTheCluster) {
+  KlusterletWork work;
+  work.has_klusterlet = true;
+  std::vector<BootstrapConfig> list{hub2_.bootstrap(), hub1_.bootstrap()};
+  for (auto& entry : list) entry.sent = true;
+  const auto merged = merge_bootstraps(list, work, hub2_.bootstrap(), hub2_.url());
+  EXPECT_FALSE(merged[0].fallback);
+  EXPECT_TRUE(merged[1].fallback);
+  const std::vector configured{hub2_.bootstrap(), hub1_.bootstrap()};
+  EXPECT_EQ(merge_bootstraps(configured, work, hub2_.bootstrap(), hub2_.url()), configured)
+      << "the administrator's own list stays as it is";
+
+  store_.set_bootstraps(merged);
+  auto& agent = start();
+  ASSERT_TRUE(until_available(hub2_));
+  hub2_.server.outage(true);
+  loop_.run_for(30min);
+  EXPECT_FALSE(hub1_.cluster("cluster1")) << "it must not be registered anew with the hub that it was moved away from";
+  EXPECT_NE(agent.view().problem.find("moved away"), std::string::npos) << agent.view().problem;
+  // The move is rolled back: the old hub has the cluster.
+  kube::json::object cluster{{"metadata", kube::json::object{{"name", "cluster1"}}},
+                             {"spec", kube::json::object{{"hubAcceptsClient", true}}}};
+  loop_.run(hub1_.must(hub1_.server.api().create(ocm::managed_clusters, std::move(cluster))));
+  EXPECT_TRUE(until_available(hub1_, 3min));
+}
+
 }  // namespace
 }  // namespace hubferry::klusterlet::test

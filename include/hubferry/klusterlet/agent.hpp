@@ -39,7 +39,9 @@ struct AgentView {
   std::optional<WallTime> certificate_expires;
   std::optional<WallTime> certificate_rotates;  // when its renewal begins, at the earliest
   bool available = false;                       // reported to this hub since we joined it
-  std::string problem;                          // why no hub could be selected; empty: one was
+  std::string problem;             // why no hub could be selected, or why it does not register us; empty: none
+  std::string connection_problem;  // why the connection to the hub fails; empty: it does not
+  std::string store_problem;       // why the credential could not be saved; empty: it is
 };
 
 struct AgentOptions {
@@ -61,8 +63,11 @@ struct AgentOptions {
   bool record_events = true;
   /// Also connect to hubs without TLS: for simulated hubs only, since the credential is sent in clear text.
   bool allow_plain_http = false;
-  /// Absent: always healthy.
+  /// Absent: as `has_api_server` says.
   SpokeProbe probe;
+  /// Without a probe: true reports the cluster as available, for simulated clusters. False leaves Available unset:
+  /// there is no API server of which that could be said.
+  bool has_api_server = true;
   /// Claims and resources of the own cluster, to be reported to the hub; it outlives the agent. Null: none are.
   ClusterFactsWatch* facts = nullptr;
   /// Called on the agent's loop after each change of what view() shows. Must not throw.

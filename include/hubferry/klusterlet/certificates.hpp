@@ -50,6 +50,9 @@ bool is_for_key(const std::string& certificate_pem, const std::string& public_ke
 /// True if this PEM is the private key of the chain's first certificate.
 bool is_key_of(const std::string& certificate_pem, const obs::Secret& key);
 
+/// The SHA-256 of a text, in hexadecimal: to recognize it without keeping it.
+std::string digest_of(const std::string& text);
+
 /// The validity of a whole chain: from the latest notBefore to the earliest notAfter.
 struct Validity {
   WallTime from;

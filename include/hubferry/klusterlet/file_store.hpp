@@ -1,18 +1,24 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 
 #include "hubferry/klusterlet/local_store.hpp"
 #include "hubferry/kube/env.hpp"
 
 namespace hubferry::klusterlet {
 
+struct SentList;
+
 /// Keeps the hub credential in a directory, and reads the bootstrap kubeconfigs from files.
 ///
 /// The directory (0700) contains the files kubeconfig, tls.crt, tls.key, cluster-name and agent-name (0600), laid out
 /// as in a mounted Secret: each is a symbolic link into one directory per version, and a new version is published by
-/// renaming one link. Readers see either all old or all new files. A bootstrap file that cannot be read stays in the
-/// list, and selection rejects it with that reason.
+/// renaming one link. Readers see either all old or all new files. It must be the agent's own: one that contains
+/// anything else is refused and not touched.
+///
+/// A bootstrap file that cannot be read or parsed stays in the list, and selection rejects it with that reason; once it
+/// was readable, its last content stays in effect instead. A list that a hub sends is kept in the directory too.
 class FileStore final : public LocalStore {
  public:
   /// Reads the bootstrap files; writes nothing.
@@ -26,6 +32,9 @@ class FileStore final : public LocalStore {
   Awaitable<> run();
 
   [[nodiscard]] std::vector<BootstrapConfig> bootstraps() const override { return bootstraps_; }
+  [[nodiscard]] bool takes_bootstraps() const override { return true; }
+  Awaitable<kube::Result<>> put_bootstraps(std::vector<BootstrapConfig> list, std::optional<Duration> timeout) override;
+  [[nodiscard]] std::optional<Duration> connection_timeout() const override;
   Awaitable<kube::Result<std::optional<HubSecret>>> load() override;
   Awaitable<kube::Result<>> save(HubSecret secret) override;
 
@@ -35,14 +44,22 @@ class FileStore final : public LocalStore {
 
  private:
   [[nodiscard]] std::vector<BootstrapConfig> read_bootstraps() const;
+  void read_sent_list();
+  void look_for_changes();
+  /// Throws if the directory contains anything that is not ours.
+  void check_content() const;
+  void publish(const std::filesystem::path& version, const HubSecret& secret);
   void lock();
   void remove_other_versions(const std::filesystem::path& kept) const;
 
   std::filesystem::path directory_;
   std::vector<std::filesystem::path> bootstrap_files_;
-  std::vector<BootstrapConfig> bootstraps_;
+  std::vector<BootstrapConfig> configured_;  // by the files
+  std::unique_ptr<SentList> sent_;           // by a hub; null: none
+  std::vector<BootstrapConfig> bootstraps_;  // in effect
   kube::Env env_;
-  int lock_ = -1;  // the directory's, held for our lifetime
+  std::map<std::string, std::string> unreadable_;  // by file: why, as last reported
+  int lock_ = -1;                                  // the directory's, held for our lifetime
 };
 
 }  // namespace hubferry::klusterlet

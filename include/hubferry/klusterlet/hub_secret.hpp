@@ -28,13 +28,16 @@ kube::ClientConfig client_config(const HubSecret& secret);
 /// The same for a secret that is known to belong to the hub of this bootstrap kubeconfig, without parsing.
 kube::ClientConfig client_config(const HubSecret& secret, const kube::ClientConfig& bootstrap);
 
-/// True if both configurations are for the same hub: same server, CA and cluster name. By changing the cluster name an
+/// True if both configurations are for the same hub: same server and cluster name. By changing the cluster name an
 /// administrator can force a new registration with a hub that was rebuilt at the same address.
 bool is_same_hub(const kube::ClientConfig& one, const kube::ClientConfig& other);
+/// True if they lead there in the same way: same CA and proxy. A rotated CA is no other hub, but needs a new client.
+bool is_reached_alike(const kube::ClientConfig& one, const kube::ClientConfig& other);
 
-/// Why the secret cannot be used with the hub of `bootstrap`; nullopt if it can.
+/// Why the secret cannot be used with the hub of `bootstrap`; nullopt if it can be tried. Whether its certificate has
+/// expired is for the hub to say: our clock may be wrong.
 /// `config`: the secret's client_config().
 std::optional<std::string> why_unusable(const HubSecret& secret, const kube::ClientConfig& config,
-                                        const kube::ClientConfig& bootstrap, const Identity& identity, WallTime now);
+                                        const kube::ClientConfig& bootstrap, const Identity& identity);
 
 }  // namespace hubferry::klusterlet

@@ -24,11 +24,31 @@ struct BootstrapConfig {
   std::optional<std::filesystem::path> base;  // base of its relative file references; absent: it may have none
 
   std::string unreadable = {};  // why its text is missing; empty: it is not
+  std::string authority = {};   // what the CA file that it refers to contained when it was read; empty: no file
+  bool sent = false;            // by a hub, not configured by the administrator
+  /// The cluster was moved away from this hub. It can come back while its ManagedCluster is still there, but must not
+  /// register there anew: the move may be complete, and the cluster deleted there on purpose.
+  bool fallback = false;
 
   bool operator==(const BootstrapConfig&) const = default;
+  /// True if it leads to the same hub with the same credential.
+  [[nodiscard]] bool is_same(const BootstrapConfig& other) const {
+    return kubeconfig == other.kubeconfig && authority == other.authority && unreadable == other.unreadable;
+  }
 
   /// Throws kube::ConfigError that names it.
   [[nodiscard]] kube::ClientConfig parse() const;
+};
+
+/// Why this text is no bootstrap kubeconfig; nullopt if it can be parsed.
+std::optional<std::string> why_unparsable(const BootstrapConfig& bootstrap);
+
+/// A URL at which the managed cluster's own API server is reachable from outside, and the CA to trust there.
+struct ExternalServer {
+  std::string url;
+  std::string ca_pem = {};  // empty: that of the agent's options
+
+  bool operator==(const ExternalServer&) const = default;
 };
 
 /// Why no credential may be sent to this server; nullopt if it may.
@@ -39,9 +59,10 @@ struct AgentReport {
   std::string phase;
   std::string hub;      // server of the hub in use; empty: none
   std::string problem;  // why there is none; empty: no problem
-  /// Why heartbeats do not reach the hub, as a CamelCase reason and a message. Empty: they do.
-  std::string heartbeat_reason;
-  std::string heartbeat_problem;
+  /// Why the connection to the hub fails, as a CamelCase reason and a message. Empty: it does not.
+  std::string connection_reason;
+  std::string connection_problem;
+  std::string store_problem;  // why the credential could not be saved; empty: it is
 };
 
 /// What an agent keeps on its own cluster: the bootstrap kubeconfigs of its hubs, and the credential for the current
@@ -59,8 +80,9 @@ class LocalStore {
 
   /// In the order of preference.
   [[nodiscard]] virtual std::vector<BootstrapConfig> bootstraps() const = 0;
-  /// True if the hub may replace the list.
+  /// True if the hub may send a list.
   [[nodiscard]] virtual bool takes_bootstraps() const { return false; }
+  /// Keeps a list that a hub has sent, beside the administrator's own, which is never changed.
   /// `timeout`: the connection timeout that came with it, if any.
   virtual Awaitable<kube::Result<>> put_bootstraps(std::vector<BootstrapConfig> list, std::optional<Duration> timeout);
 
@@ -68,6 +90,8 @@ class LocalStore {
   virtual Awaitable<kube::Result<std::optional<HubSecret>>> load() = 0;
   /// All keys in one write.
   virtual Awaitable<kube::Result<>> save(HubSecret secret) = 0;
+  /// True if what was saved has been deleted since: a new certificate is wanted.
+  [[nodiscard]] virtual bool lost_secret() const { return false; }
 
   /// How long a hub may be unreachable; absent: as in the agent's options.
   [[nodiscard]] virtual std::optional<Duration> connection_timeout() const { return std::nullopt; }
@@ -77,10 +101,12 @@ class LocalStore {
   [[nodiscard]] virtual std::optional<std::chrono::seconds> certificate_lifetime() const { return std::nullopt; }
   /// For the ManagedCluster, in addition to those of the agent's options.
   [[nodiscard]] virtual std::map<std::string, std::string> cluster_annotations() const { return {}; }
+  /// For the ManagedCluster, in addition to those of the agent's options.
+  [[nodiscard]] virtual std::vector<ExternalServer> external_servers() const { return {}; }
   /// Records the agent's state; must not block.
   virtual void report(const AgentReport&) {}
 
-  /// Counts changes of bootstraps(), multiple_hubs() and connection_timeout().
+  /// Counts changes of what the functions above return.
   [[nodiscard]] std::uint64_t version() const { return version_; }
   /// Returns as soon as version() is no longer `seen`.
   Awaitable<> wait_for_change(std::uint64_t seen);

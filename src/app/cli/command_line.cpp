@@ -124,6 +124,19 @@ int CommandLine::run(std::vector<std::string> arguments, const ProcessContext& c
   return code;
 }
 
+/// A repeatable flag has several values in one variable, separated as in $KUBECONFIG: all such flags are files.
+std::vector<std::string> values_of(const Flag& flag, const std::string& variable) {
+  if (!flag.repeatable) return {variable};
+  std::vector<std::string> values;
+  std::size_t begin = 0;
+  while (begin <= variable.size()) {
+    const auto end = std::min(variable.find(':', begin), variable.size());
+    if (end > begin) values.push_back(variable.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return values;
+}
+
 int CommandLine::dispatch(std::vector<std::string> arguments, const ProcessContext& context) const {
   // Two common spellings.
   if (!arguments.empty() && arguments.front() == "help") {
@@ -149,8 +162,10 @@ int CommandLine::dispatch(std::vector<std::string> arguments, const ProcessConte
       continue;
     }
     if (!flag.from_environment) continue;
-    if (const auto variable = context.environment(flag.environment_name()); variable && !variable->empty())
-      apply(flag, *variable, "environment variable " + flag.environment_name());
+    const auto variable = context.environment(flag.environment_name());
+    if (!variable || variable->empty()) continue;
+    for (const auto& text : values_of(flag, *variable))
+      apply(flag, text, "environment variable " + flag.environment_name());
   }
   // After the flags: a flag without its value takes the next flag as the value, and that one's value is left over. The
   // error about the flag is the useful one.

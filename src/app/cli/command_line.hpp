@@ -27,7 +27,8 @@ struct Flag {
   /// Parses `text` into the flag's variable. Throws std::invalid_argument with a message that quotes the text.
   std::function<void(const std::string& text)> apply;
   std::string short_name;  // "o"
-  /// apply() is called for each occurrence of the flag. Otherwise the last occurrence wins.
+  /// apply() is called for each occurrence of the flag, or for each part between colons of its environment variable.
+  /// Otherwise the last occurrence wins.
   bool repeatable = false;
   /// The allowed values, if they are a short list: for shell completion.
   std::vector<std::string> choices = {};

@@ -1,5 +1,6 @@
 #include "app/commands/klusterlet_command.hpp"
 
+#include <cstdlib>
 #include <memory>
 
 #include "app/commands/commands.hpp"
@@ -30,7 +31,11 @@ kube::HttpApiOptions client_options(std::string name) {
   // The agent retries by itself, and must detect an unreachable hub soon.
   client.request_timeout = std::chrono::seconds{15};
   client.max_retries = 1;
-  client.max_connections = 4;
+  // As many as a hub is asked at once when it is probed.
+  client.max_connections = 8;
+  // All that an agent reads is its own: a hub that sends more must not exhaust the managed cluster's memory.
+  client.max_answer = 8UL * 1024 * 1024;
+  client.max_watch_line = 4UL * 1024 * 1024;
   return client;
 }
 
@@ -76,6 +81,7 @@ Awaitable<> run_agent(AgentProcess& process, klusterlet::LocalStore& store, std:
     facts.emplace(*process.own_cluster, process.options.facts_options(), process.env);
     options.facts = &*facts;
   }
+  options.has_api_server = process.own_cluster != nullptr;
   const klusterlet::Connect connect = [&process](const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
     return kube::make_http_api(config, client_options(config.server), process.loop, process.env);
   };
@@ -122,11 +128,12 @@ Awaitable<> work_with_klusterlet(AgentProcess& process) {
   klusterlet::KlusterletStoreOptions options;
   options.klusterlet = process.options.klusterlet_name;
   options.ns = process.options.own_namespace;
+  options.cluster_name = process.options.cluster_name;
   klusterlet::KlusterletStore store{*process.own_cluster, std::move(options), process.env};
   auto all = [&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(store.run());
-    co_await store.wait_ready();
-    co_await run_agent(process, store, store.cluster_name());
+    auto work = [&](std::string cluster) { return run_agent(process, store, std::move(cluster)); };
+    co_await store.follow(work);
   };
   co_await async::with_scope(all);
 }
@@ -149,13 +156,22 @@ Awaitable<> stand_by_and_work(AgentProcess& process, async::Executor loop) {
   co_await elector.run(lead);
 }
 
+/// The API server of the managed cluster itself. With hubs in files it need not be known: then it is only looked for
+/// where it certainly is our own, not in the user's kubeconfig.
+std::optional<kube::ClientConfig> own_cluster_config(const KlusterletOptions& options) {
+  if (!options.kubeconfig.empty() || !options.from_files()) return kube::find_config(options.kubeconfig);
+  if (std::getenv("KUBERNETES_SERVICE_HOST") == nullptr) return std::nullopt;
+  return kube::in_cluster_config();
+}
+
 Awaitable<> run_process(const KlusterletOptions& options, Observability& observability, kube::Env env) {
   async::LoopPool loops{1};
-  AgentDisplay display{observability.metrics(), observability.health(), env.clock};
+  AgentDisplay display{observability.metrics(), observability.health()};
   AgentProcess process{options, env, loops.next(), display, nullptr};
-  if (!options.kubeconfig.empty() || !options.from_files())
-    process.own_cluster =
-        kube::make_http_api(kube::find_config(options.kubeconfig), client_options("own"), process.loop, env);
+  if (auto config = own_cluster_config(options))
+    process.own_cluster = kube::make_http_api(std::move(*config), client_options("own"), process.loop, env);
+  else
+    env.log.warn("this cluster's API server is not known, so its availability is not reported: use --kubeconfig");
   if (options.from_files())
     co_await work_with_files(process);
   else if (options.leader_elect)
@@ -173,18 +189,15 @@ int run_klusterlet(const KlusterletOptions& options) {
 
 }  // namespace
 
-AgentDisplay::AgentDisplay(obs::Metrics& metrics, obs::Health& health, async::Clock& clock)
+AgentDisplay::AgentDisplay(obs::Metrics& metrics, obs::Health& health)
     : hubs_(
           metrics.gauge_family("hubferry_klusterlet_hub_info", "1 for the hub that the agent has joined.", {"server"})),
       expiry_(metrics.gauge("hubferry_klusterlet_certificate_expiry_timestamp_seconds",
                             "Expiry time of the client certificate for the current hub.")),
       rotation_(metrics.gauge("hubferry_klusterlet_certificate_rotation_timestamp_seconds",
-                              "Time from which the client certificate for the current hub is renewed.")),
-      expires_(std::make_shared<std::atomic<async::WallTime>>(async::WallTime::max())) {
-  health.add_liveness("certificate", [expires = expires_, &clock]() -> std::optional<std::string> {
-    if (clock.wall_now() < expires->load()) return std::nullopt;
-    return "the certificate for the hub has expired";
-  });
+                              "Time from which the client certificate for the current hub is renewed.")) {
+  // An expired certificate is no reason to be restarted: the agent replaces it, and by a wrong clock each one looks
+  // expired.
   health.add_readiness("agent", started_.check());
 }
 
@@ -196,7 +209,6 @@ void AgentDisplay::show(const klusterlet::AgentView& view) {
   if (!view.certificate_expires) return;
   expiry_.set(seconds_since_1970(*view.certificate_expires));
   if (view.certificate_rotates) rotation_.set(seconds_since_1970(*view.certificate_rotates));
-  *expires_ = *view.certificate_expires;
 }
 
 void add_klusterlet_command(CommandLine& line) {

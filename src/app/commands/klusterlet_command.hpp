@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -61,10 +60,10 @@ struct KlusterletOptions {
 };
 
 /// Metrics and health of the agent in `hubferry klusterlet`.
-/// Lifetime: the constructor's arguments outlive it; its health checks may run after its end, while the clock lives.
+/// Lifetime: the constructor's arguments outlive it; its health checks may run after its end.
 class AgentDisplay {
  public:
-  AgentDisplay(obs::Metrics& metrics, obs::Health& health, async::Clock& clock);
+  AgentDisplay(obs::Metrics& metrics, obs::Health& health);
 
   /// The agent has read its settings and its identity, or stands by for the one that has, and is ready. Readiness does
   /// not depend on a reachable hub: a rollout must not stop because a hub is down.
@@ -76,7 +75,6 @@ class AgentDisplay {
   obs::Gauge& expiry_;
   obs::Gauge& rotation_;
   obs::CheckState started_{"the agent has not started yet"};
-  std::shared_ptr<std::atomic<async::WallTime>> expires_;  // read by the health server's thread
   std::string hub_;
 };
 

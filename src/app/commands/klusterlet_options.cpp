@@ -1,5 +1,6 @@
 #include "app/commands/klusterlet_command.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "app/cli/flag_values.hpp"
@@ -19,7 +20,10 @@ Flag bootstrap_flag(std::vector<std::filesystem::path>& target) {
           .apply =
               [&target](const std::string& text) {
                 if (text.empty()) throw std::invalid_argument("a file name is required");
-                target.emplace_back(text);
+                const std::filesystem::path file = std::filesystem::path{text}.lexically_normal();
+                if (std::ranges::find(target, file) != target.end())
+                  throw std::invalid_argument("'" + text + "' is given twice: each hub needs its own");
+                target.push_back(file);
               },
           .short_name = "",
           .repeatable = true};
@@ -110,7 +114,7 @@ Flag cluster_flag(std::string& target) {
           .placeholder = "NAME",
           .help = "Name of this cluster on its hubs; also its namespace there.",
           .default_text = "from the previous registration, or random",
-          .apply = [&target](const std::string& text) { target = text.empty() ? text : parse_namespace(text); },
+          .apply = [&target](const std::string& text) { target = parse_namespace(text); },
           .short_name = ""};
 }
 

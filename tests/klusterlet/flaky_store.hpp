@@ -1,0 +1,54 @@
+#pragma once
+
+#include "hubferry/klusterlet/local_store.hpp"
+
+namespace hubferry::klusterlet::test {
+
+/// A store on a disk that may be full, or fail altogether. It survives its agent.
+class FlakyStore final : public LocalStore {
+ public:
+  explicit FlakyStore(std::vector<BootstrapConfig> bootstraps) : bootstraps_(std::move(bootstraps)) {}
+
+  [[nodiscard]] std::vector<BootstrapConfig> bootstraps() const override { return bootstraps_; }
+  [[nodiscard]] bool takes_bootstraps() const override { return true; }
+  Awaitable<kube::Result<>> put_bootstraps(std::vector<BootstrapConfig> list, std::optional<Duration>) override {
+    if (full) co_return failure();
+    set_bootstraps(std::move(list));
+    co_return kube::Result<>{};
+  }
+  Awaitable<kube::Result<std::optional<HubSecret>>> load() override {
+    if (unreadable) co_return failure();
+    co_return secret_;
+  }
+  Awaitable<kube::Result<>> save(HubSecret secret) override {
+    ++attempts;
+    if (full) co_return failure();
+    secret_ = std::move(secret);
+    co_return kube::Result<>{};
+  }
+
+  /// As an administrator.
+  void set_bootstraps(std::vector<BootstrapConfig> list) {
+    if (list == bootstraps_) return;
+    bootstraps_ = std::move(list);
+    changed();
+  }
+  [[nodiscard]] const std::optional<HubSecret>& secret() const { return secret_; }
+
+  bool full = false;
+  bool unreadable = false;
+  unsigned attempts = 0;  // to save
+
+ private:
+  static kube::Error failure() {
+    kube::Error error;
+    error.kind = kube::ErrorKind::retry_later;
+    error.message = "no space left on device";
+    return error;
+  }
+
+  std::vector<BootstrapConfig> bootstraps_;
+  std::optional<HubSecret> secret_;
+};
+
+}  // namespace hubferry::klusterlet::test

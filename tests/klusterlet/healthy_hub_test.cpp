@@ -1,0 +1,77 @@
+// An agent never leaves a healthy hub: not for an edit, a full disk, a clock or a setting of the hub.
+#include "flaky_store.hpp"
+#include "klusterlet_test.hpp"
+
+namespace hubferry::klusterlet::test {
+namespace {
+
+class HealthyHubTest : public KlusterletTest {
+ protected:
+  ~HealthyHubTest() override { stop_all(); }
+
+  Agent& start_on_flaky() {
+    agents_.push_back(std::make_unique<Agent>(options(), flaky_, connect(), env_));
+    agent_scope_.emplace(loop_.executor());
+    agent_scope_->spawn(agents_.back()->run());
+    return *agents_.back();
+  }
+
+  FlakyStore flaky_{{hub1_.bootstrap(), hub2_.bootstrap()}};
+};
+
+TEST_F(HealthyHubTest, AFreshTokenAloneIsNoReasonToLeave) {
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  store_.set_bootstraps({hub1_.bootstrap("hub", "bootstrap2"), hub2_.bootstrap()});
+  loop_.run_for(1min);
+  EXPECT_EQ(switches("bootstrap_changed"), 0);
+  EXPECT_EQ(hub1_.requests().size(), 1U);
+}
+
+TEST_F(HealthyHubTest, AHubThatRaisesTheLeaseDurationIsNotLeft) {
+  auto& agent = start();
+  ASSERT_TRUE(until_available(hub1_));
+  loop_.run(hub1_.set_lease_duration("cluster1", 3600));
+  loop_.run_for(3h);
+  EXPECT_EQ(switches("connection_lost"), 0);
+  EXPECT_EQ(agent.view().hub, hub1_.url());
+}
+
+TEST_F(HealthyHubTest, AFullDiskDoesNotSendTheAgentFromHubToHub) {
+  flaky_.full = true;
+  start_on_flaky();
+  ASSERT_TRUE(until_available(hub1_)) << "the certificate is used from memory";
+  loop_.run_for(1h);
+  EXPECT_EQ(hub1_.requests().size(), 1U);
+  EXPECT_FALSE(hub2_.cluster("cluster1"));
+  EXPECT_EQ(switches("bootstrap_timeout"), 0);
+  EXPECT_NE(agents_.back()->view().store_problem, "") << "the store is named, not the hub";
+  EXPECT_GT(flaky_.attempts, 10U) << "saving is retried";
+  flaky_.full = false;
+  loop_.run_for(2min);
+  EXPECT_TRUE(flaky_.secret());
+  EXPECT_EQ(agents_.back()->view().store_problem, "");
+}
+
+// A disk that fails altogether: what is in memory counts.
+TEST_F(HealthyHubTest, AnAgentThatCannotReadItsStoreAnyMoreStillSwitches) {
+  flaky_.full = true;
+  start_on_flaky();
+  ASSERT_TRUE(until_available(hub1_));
+  flaky_.unreadable = true;
+  loop_.run(hub1_.accept("cluster1", false));
+  EXPECT_TRUE(until_available(hub2_, 1min));
+}
+
+TEST_F(HealthyHubTest, AStepOfTheWallClockDoesNotLookLikeALostConnection) {
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  loop_.run_for(5min);
+  loop_.clock().skew_wall(2h);
+  store_.set_bootstraps({hub1_.bootstrap(), hub2_.bootstrap(), hub2_.bootstrap("other")});
+  loop_.run_for(20min);
+  EXPECT_EQ(switches("connection_lost"), 0);
+}
+
+}  // namespace
+}  // namespace hubferry::klusterlet::test

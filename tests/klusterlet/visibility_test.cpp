@@ -1,0 +1,58 @@
+// What an operator sees in the log when a hub refuses, fails or vanishes.
+#include "hubferry/obs/log_sink.hpp"
+#include "klusterlet_test.hpp"
+
+namespace hubferry::klusterlet::test {
+namespace {
+
+class VisibilityTest : public KlusterletTest {
+ protected:
+  Agent& start_logged(const AgentOptions& options) {
+    log_.set_level(obs::Level::info);
+    const kube::Env env{loop_.clock(), random_, metrics_, log_.logger()};
+    agents_.push_back(std::make_unique<Agent>(options, store_, connect(), env));
+    agent_scope_.emplace(loop_.executor());
+    agent_scope_->spawn(agents_.back()->run());
+    return *agents_.back();
+  }
+  std::size_t warnings_with(std::string_view text) {
+    std::size_t count = 0;
+    for (const auto& line : log_.lines())
+      if (line.find("\"warn") != std::string::npos && line.find(text) != std::string::npos) ++count;
+    return count;
+  }
+
+  obs::LogCapture log_;
+};
+
+TEST_F(VisibilityTest, AHubThatRefusesTheManagedClusterIsNamedInAWarning) {
+  for (const int status : {500, 422, 403}) {
+    hub1_.server.faults().clear();
+    hub1_.server.faults().on({"create", "managedclusters"}).always().fail(status);
+    hub1_.approves = false;
+    log_.clear();
+    auto& agent = start_logged(options("cluster" + std::to_string(status)));
+    loop_.run_for(2min);
+    EXPECT_EQ(warnings_with("registering the cluster failed"), 1U) << status << ": once, not at each attempt";
+    EXPECT_TRUE(log_.contains(std::to_string(status))) << status;
+    EXPECT_NE(agent.view().problem.find("ManagedCluster"), std::string::npos) << agent.view().problem;
+    stop_agents();
+  }
+}
+
+TEST_F(VisibilityTest, ALostHubIsReportedWithinSeconds) {
+  start_logged(options());
+  ASSERT_TRUE(until_available(hub1_));
+  log_.clear();
+  hub1_.server.outage(true);
+  loop_.run_for(5s);
+  EXPECT_EQ(warnings_with("connection to the hub is failing"), 1U);
+  loop_.run_for(3min);
+  EXPECT_LE(warnings_with("connection to the hub is failing"), 2U) << "once per reason, not per attempt";
+  hub1_.server.outage(false);
+  loop_.run_for(2min);
+  EXPECT_TRUE(log_.contains("connection to the hub restored"));
+}
+
+}  // namespace
+}  // namespace hubferry::klusterlet::test
