@@ -17,7 +17,11 @@ constexpr const char* backup_script =
     "--datadir=/var/lib/mysql --target-dir=\"$part\"\n"
     "mariadb-backup --prepare --target-dir=\"$part\"\n"
     "rm -rf \"/backup/$BACKUP\"\n"
-    "mv \"$part\" \"/backup/$BACKUP\"\n";
+    "mv \"$part\" \"/backup/$BACKUP\"\n"
+    // Those of the schedule have twelve digits at the end of their names, which sort by time.
+    "[ \"$KEEP\" -gt 0 ] || exit 0\n"
+    "digits=[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]\n"
+    "ls -d /backup/\"$CLUSTER\"-$digits | sort | head -n \"-$KEEP\" | while read -r old; do rm -rf \"$old\"; done\n";
 
 json::object variable(const char* name, const std::string& value) {
   return {{"name", name}, {"value", value}};
@@ -39,7 +43,8 @@ json::object wanted_job(const BackupJob& job) {
       {"name", "backup"},
       {"image", job.image},
       {"command", json::array{"sh", "-c", backup_script}},
-      {"env", json::array{std::move(password), variable("SOURCE", job.source_address), variable("BACKUP", job.backup)}},
+      {"env", json::array{std::move(password), variable("SOURCE", job.source_address), variable("BACKUP", job.backup),
+                          variable("CLUSTER", job.cluster), variable("KEEP", std::to_string(job.keep))}},
       // What mariadb-backup said last is in the pod's status then, and from there in ours.
       {"terminationMessagePolicy", "FallbackToLogsOnError"},
       {"volumeMounts", json::array{json::object{{"name", "data"}, {"mountPath", "/var/lib/mysql"}, {"readOnly", true}},

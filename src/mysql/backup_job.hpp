@@ -18,6 +18,7 @@ struct BackupJob {
   std::string source;  // the pod
   std::string source_address;
   std::string claim;
+  std::int64_t keep = 0;
 };
 
 /// A Job without retries of its own: Kubernetes' back-off is not ours. It runs where the source runs, because

@@ -114,6 +114,7 @@ Awaitable<kube::Result<kube::Object>> create_job(phase::Context<Services>& conte
   job.backup = backup.object.name();
   job.cluster = spec.cluster;
   job.claim = spec.claim;
+  job.keep = spec.keep;
   job.source = status_text(backup, "source");
   auto cluster = co_await context->api.get(mysql_clusters, {job.ns, spec.cluster});
   if (!cluster) co_return cluster.error();

@@ -44,9 +44,11 @@ std::string server_config(const ClusterSpec& spec) {
       "slave_net_timeout=10\n"
       "relay_log_recovery=ON\n"
       "skip_name_resolve=ON\n"
-      // The primary's side is switched on together with its writability. A server that crashed as a primary drops
-      // transactions that no replica has acknowledged when it starts with this: it can come back as a replica.
+      "relay_log=relay\n"
+      // A server that crashed as a primary drops the transactions that no replica has acknowledged; no client got an
+      // answer for them. So it can come back as a replica. The primary's side is switched on with its writability.
       "rpl_semi_sync_slave_enabled=ON\n"
+      "loose_init_rpl_role=SLAVE\n"
       "rpl_semi_sync_master_wait_point=AFTER_SYNC\n";
   if (!spec.config.empty()) text += spec.config + (spec.config.ends_with('\n') ? "" : "\n");
   return text;

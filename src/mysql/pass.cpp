@@ -91,6 +91,7 @@ Awaitable<ReconcileState> Pass::steps() {
     report();
     co_return std::move(*result);
   }
+  if (phase_ == phases::running) co_await schedule_backups();
   report();
   co_return next_phase();
 }

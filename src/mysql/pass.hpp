@@ -65,6 +65,9 @@ class Pass {
   Awaitable<> ensure_endpoints(const std::string& service, std::vector<const ServerView*> servers);
   Awaitable<> ensure_all_endpoints();
 
+  // pass_backups.cpp
+  Awaitable<> schedule_backups();
+
   // pass_rolling.cpp: scale, upgrade, restarts.
   Awaitable<std::optional<ReconcileState>> restart_outdated();
   Awaitable<std::optional<ReconcileState>> prepare_scale_down();

@@ -173,7 +173,7 @@ Awaitable<std::optional<std::string>> Pass::choose(const FailoverRecord& record,
   for (auto& replica : reached) {
     // Receiving ends everywhere first: what is compared must not change any more.
     if (replica.facts.replication && !record.planned) {
-      auto stopped = co_await replica.session->stop_receiving();
+      auto stopped = co_await replica.session->stop_receiving(*replica.facts.replication);
       if (!stopped) continue;
       auto facts = co_await replica.session->facts();
       if (!facts) continue;
@@ -197,7 +197,7 @@ Awaitable<std::optional<std::string>> Pass::choose(const FailoverRecord& record,
   for (const auto& candidate : ranked(std::move(candidates), spec_.lag_limit)) {
     const auto found = std::ranges::find(reached, candidate.pod, [](const Reached& one) { return one.server->name; });
     auto drained = record.planned ? co_await found->session->wait_for(position, spec_.drain_timeout)
-                                  : co_await found->session->drain(*found->facts.replication, spec_.drain_timeout);
+                                  : co_await found->session->drain(found->facts, spec_.drain_timeout);
     if (drained && *drained) co_return candidate.pod;
     context_.log().warn("replica did not apply all it received", {{"pod", candidate.pod}});
     if (!record.planned) break;
@@ -220,7 +220,7 @@ Awaitable<ReconcileState> Pass::promote(FailoverRecord record) {
   }
   if (reached->facts.replication) {
     // A predecessor has drained it, but the relay log is about to be deleted.
-    auto drained = co_await reached->session->drain(*reached->facts.replication, spec_.drain_timeout);
+    auto drained = co_await reached->session->drain(reached->facts, spec_.drain_timeout);
     if (!take(std::move(drained), "draining " + record.to))
       co_return abort(record, record.to + " did not apply all it received");
     auto left = co_await reached->session->leave_replication();

@@ -239,7 +239,8 @@ Awaitable<> Pass::ensure_all_endpoints() {
   const auto* primary = find(cluster_.primary());
   std::vector<const ServerView*> writers;
   std::vector<const ServerView*> readers;
-  if (primary != nullptr && primary->health.strikes < services_.prober.options().strikes) writers.push_back(primary);
+  // Also if its probes fail: only a failover takes the role away, and if there is none, the primary may be well.
+  if (primary != nullptr) writers.push_back(primary);
   const auto limit = std::chrono::duration<double>(spec_.lag_limit).count();
   for (const auto& server : servers_) {
     const auto& sample = server.health.sample;

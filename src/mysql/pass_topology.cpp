@@ -191,7 +191,9 @@ Awaitable<> Pass::join(Reached& server, const Facts& primary) {
     const auto& replication = *facts.replication;
     if (replication.sql_error != 0 || replication.io_error == position_not_found) {
       unhealthy_[name] = replication.error_text;
-      errant_ = errant_ || has_more(facts.applied, primary.applied);
+      // With a later number on the primary, only the primary can tell that it never had the replica's last transaction.
+      errant_ = errant_ || has_more(facts.applied, primary.applied) ||
+                replication.error_text.find("diverged") != std::string::npos;
       co_return;
     }
     if (replication.runs()) co_return;

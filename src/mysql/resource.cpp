@@ -111,6 +111,10 @@ ClusterSpec read_cluster_spec(const json::object& cluster) {
   spec.config = text_at(from, {"config"});
   spec.restore_claim = text_at(from, {"restoreFrom", "claimName"});
   spec.restore_path = text_at(from, {"restoreFrom", "backup"});
+  spec.backup_schedule = text_at(from, {"backupSchedule", "schedule"});
+  spec.backup_claim = text_at(from, {"backupSchedule", "storage", "claimName"});
+  if (const auto* schedule = from.if_contains("backupSchedule"); schedule != nullptr && schedule->is_object())
+    spec.backup_keep = integer_at(schedule->get_object(), "keep", spec.backup_keep);
   if (const auto* resources = from.if_contains("resources"); resources != nullptr && resources->is_object())
     spec.resources = resources->get_object();
   return spec;
@@ -169,6 +173,8 @@ BackupSpec read_backup_spec(const json::object& backup) {
   spec.cluster = kube::string_at(backup, {"spec", "cluster"});
   spec.source = kube::string_at(backup, {"spec", "source"});
   spec.claim = kube::string_at(backup, {"spec", "storage", "claimName"});
+  if (const auto* keep = kube::find(backup, {"spec", "keep"}); keep != nullptr && keep->is_int64())
+    spec.keep = keep->get_int64();
   return spec;
 }
 

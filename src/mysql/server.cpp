@@ -109,16 +109,18 @@ Awaitable<sql::Result<>> Session::kill_clients() {
   co_return sql::Result<>{};
 }
 
-Awaitable<sql::Result<>> Session::stop_receiving() {
-  std::vector<std::string> statements{"STOP SLAVE IO_THREAD"};
+Awaitable<sql::Result<>> Session::stop_receiving(const Replication& replication) {
+  std::vector<std::string> statements;
+  const bool may_start = replication.io_running != "No" && replication.sql_error == 0;
+  if (!replication.sql_running && may_start) statements.emplace_back("START SLAVE SQL_THREAD");
+  statements.emplace_back("STOP SLAVE IO_THREAD");
   return run_all(std::move(statements));
 }
 
-Awaitable<sql::Result<bool>> Session::drain(const Replication& replication, Duration limit) {
-  if (!replication.sql_running) {
-    auto started = co_await query("START SLAVE SQL_THREAD");
-    if (!started) co_return started.error();
-  }
+Awaitable<sql::Result<bool>> Session::drain(const Facts& facts, Duration limit) {
+  const auto& replication = *facts.replication;
+  if (!has_more(replication.received, facts.applied)) co_return true;
+  if (!replication.sql_running) co_return false;
   co_return co_await wait_for(replication.received_text, limit);
 }
 
@@ -174,8 +176,13 @@ Awaitable<sql::Result<>> Session::stop_replication() {
 }
 
 Awaitable<sql::Result<>> Session::ensure_users(const obs::Secret& replication, const obs::Secret& exporter) {
-  auto rows = co_await query("SELECT COUNT(DISTINCT User) AS users FROM mysql.user WHERE User IN (" +
-                             quoted(names::replication_user) + ", " + quoted(names::exporter_user) + ")");
+  // With these passwords: restored data has the users of the cluster that was backed up.
+  const auto has = [](const char* user, const obs::Secret& password) {
+    return "(User = " + quoted(user) + " AND authentication_string = PASSWORD(" + quoted(password.reveal()) + "))";
+  };
+  auto rows = co_await query("SELECT COUNT(*) AS users FROM mysql.user WHERE " +
+                             has(names::replication_user, replication) + " OR " + has(names::exporter_user, exporter));
+  if (!rows) rows.error().message = "the operator's users could not be read";
   if (!rows) co_return rows.error();
   if (!rows->empty() && text_of(rows->front(), "users") == "2") co_return sql::Result<>{};
   std::vector<std::string> statements{

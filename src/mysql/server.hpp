@@ -61,9 +61,11 @@ class Session {
   /// Ends the connections of applications: those that are open survive a change of the endpoint.
   Awaitable<sql::Result<>> kill_clients();
 
-  Awaitable<sql::Result<>> stop_receiving();  // STOP SLAVE IO_THREAD
-  /// Applies what was received. True: all of it; false: not within `limit`.
-  Awaitable<sql::Result<bool>> drain(const Replication& replication, Duration limit);
+  /// Stops receiving, while applying continues. A server whose threads are both stopped deletes its relay log when one
+  /// is started: so applying starts first, where it had stopped.
+  Awaitable<sql::Result<>> stop_receiving(const Replication& replication);
+  /// Waits until all that was received is applied. False: not within `limit`, or it could not be without deleting it.
+  Awaitable<sql::Result<bool>> drain(const Facts& facts, Duration limit);
   /// Waits until these transactions are applied.
   Awaitable<sql::Result<bool>> wait_for(const std::string& position, Duration limit);
   /// STOP SLAVE; RESET SLAVE ALL. The relay log must be drained: it is deleted.

@@ -135,6 +135,26 @@ TEST_F(BackupTest, BackupRunningIsTrueUntilTheLastOneEnds) {
   EXPECT_EQ(condition("BackupRunning"), "False BackupFinished");
 }
 
+TEST_F(BackupTest, AScheduleMakesBackupsAtItsTimesOneAtATimeAndOfMissedOnesTheLast) {
+  given_running(R"({"backupSchedule": {"schedule": "*/15 * * * *", "storage": {"claimName": "backups"}}})");
+  given_claim();
+  run_for(10min);
+  EXPECT_THAT(jobs(), IsEmpty());
+  run_for(5min);
+  EXPECT_THAT(jobs(), ElementsAre("demo-203001010015-1"));
+  run_for(15min);
+  EXPECT_EQ(jobs().size(), 1U) << "the first one still runs";
+  end_job("demo-203001010015-1", "Complete");
+  run_for(1min);
+  EXPECT_THAT(jobs(), ElementsAre("demo-203001010015-1", "demo-203001010030-1"));
+  end_job("demo-203001010030-1", "Complete");
+  stop_operator();
+  run_for(2h);
+  start_operator();
+  run_for(1min);
+  EXPECT_THAT(jobs(), ElementsAre("demo-203001010015-1", "demo-203001010030-1", "demo-203001010230-1"));
+}
+
 /// Everything again with the rights of manifests/mysql and no others.
 class MysqlRightsTest : public BackupTest {
  protected:
@@ -171,7 +191,8 @@ class MysqlRightsTest : public BackupTest {
 };
 
 TEST_F(MysqlRightsTest, TheRoleOfTheManifestsIsSufficient) {
-  given_running(R"({"rootPassword": "first", "failoverCoolDownSeconds": 0})");
+  given_running(R"({"rootPassword": "first", "failoverCoolDownSeconds": 0,
+                    "backupSchedule": {"schedule": "0 * * * *", "storage": {"claimName": "backups"}}})");
   given_claim();
   given_backup();
   run_for(2s);

@@ -76,6 +76,7 @@ TEST_F(FailoverTest, WhileReplicasAreConnectedThePrimaryLives) {
   EXPECT_EQ(primary(), "demo-0");
   EXPECT_EQ(condition("PrimaryHealthy"), "False PrimaryUnreachable");
   EXPECT_THAT(condition_message("PrimaryHealthy"), HasSubstr("replicas are still connected"));
+  EXPECT_THAT(writers(), ElementsAre("demo-0")) << "applications can still write";
 }
 
 TEST_F(FailoverTest, AnOperatorThatIsCutOffDoesNothing) {
@@ -162,6 +163,20 @@ TEST_F(FailoverTest, WhatWasReceivedIsAppliedBeforeTheRelayLogIsDeleted) {
   run_for(2min);
   EXPECT_EQ(primary(), "demo-1") << status_text();
   EXPECT_EQ(mysql.at("demo-1").log.size(), 1U);
+}
+
+// Starting one of its threads would delete the relay log, which nobody else has any more.
+TEST_F(FailoverTest, AReplicaWithBothThreadsStoppedAndUnappliedTransactionsIsNotTouched) {
+  given_running(R"({"replicas": 2})");
+  mysql.at("demo-1").replica->sql = false;
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  stop_operator();
+  mysql.at("demo-1").replica->io = false;
+  kill_primary();
+  start_operator();
+  run_for(2min);
+  EXPECT_EQ(phase(), "Failed") << status_text();
+  EXPECT_EQ(mysql.at("demo-1").replica->relay.size(), 1U);
 }
 
 TEST_F(FailoverTest, AReplicaThatDoesNotApplyInTimeIsNotPromotedAndKeepsItsRelayLog) {

@@ -50,7 +50,9 @@ std::string FakeMysql::start_pod(const kube::Object& pod) {
   const bool is_new = !servers_.contains(name);
   auto& server = servers_[name];
   const auto number = ++addresses_;
-  server.address = "10.1." + std::to_string(number / 256) + "." + std::to_string(number % 256);
+  server.address = "10." + std::to_string(number >> 16) + "." + std::to_string(number >> 8 & 255) + "." +
+                   std::to_string(number & 255);
+  by_address_[server.address] = name;
   const auto cluster = name.substr(0, name.rfind('-'));
   server.id = 100 + static_cast<std::uint32_t>(std::stoul(name.substr(name.rfind('-') + 1)));
   const std::string version{pod.annotation(names::version_annotation)};
@@ -76,41 +78,43 @@ void FakeMysql::restart(const std::string& pod) {
 }
 
 FakeServer* FakeMysql::find(const std::string& address, std::string* pod) {
-  for (auto& [name, server] : servers_) {
-    if (server.address != address) continue;
-    // The pod may be gone, or its successor have another address.
-    const auto object = kube_.object(kinds::pods, {"db", name});
-    if (!object || object->string_at({"status", "podIP"}) != address) continue;
-    if (pod != nullptr) *pod = name;
-    return &server;
-  }
-  return nullptr;
+  const auto name = by_address_.find(address);
+  if (name == by_address_.end()) return nullptr;
+  auto& server = servers_.at(name->second);
+  // The pod may be gone, or its successor have another address.
+  const auto object = kube_.object(kinds::pods, {"db", name->second});
+  if (server.address != address || !object || object->string_at({"status", "podIP"}) != address) return nullptr;
+  if (pod != nullptr) *pod = name->second;
+  return &server;
 }
 
 void FakeMysql::replicate() {
-  for (auto& [name, server] : servers_) {
-    if (!server.replica || !server.runs || server.hangs) continue;
-    auto& replica = *server.replica;
-    const auto* source = find(replica.host);
-    if (replica.io && source != nullptr && source->runs && !source->hangs && source->has_users) {
-      auto last =
-          replica.relay.empty() ? (server.log.empty() ? Transaction{} : server.log.back()) : replica.relay.back();
-      auto from = source->log.begin();
-      if (last.sequence != 0) {
-        from = std::ranges::find(source->log, last);
-        if (from == source->log.end()) {
-          replica.io = false;
-          replica.io_error = 1236;
-          continue;
-        }
-        ++from;
+  for (auto& [name, server] : servers_) replicate(server);
+}
+
+void FakeMysql::replicate(FakeServer& server) {
+  if (!server.replica || !server.runs || server.hangs) return;
+  auto& replica = *server.replica;
+  const auto* source = find(replica.host);
+  if (replica.io && source != nullptr && source->runs && !source->hangs && source->has_users) {
+    const auto last = !replica.relay.empty() ? replica.relay.back()
+                      : server.log.empty()   ? Transaction{}
+                                             : server.log.back();
+    auto from = source->log.begin();
+    if (last.sequence != 0) {
+      from = std::ranges::find(source->log, last);
+      if (from == source->log.end()) {
+        replica.io = false;
+        replica.io_error = 1236;
+        return;
       }
-      replica.relay.insert(replica.relay.end(), from, source->log.end());
+      ++from;
     }
-    if (!replica.sql || replica.sql_error != 0 || server.delay) continue;
-    server.log.insert(server.log.end(), replica.relay.begin(), replica.relay.end());
-    replica.relay.clear();
+    replica.relay.insert(replica.relay.end(), from, source->log.end());
   }
+  if (!replica.sql || replica.sql_error != 0 || server.delay) return;
+  server.log.insert(server.log.end(), replica.relay.begin(), replica.relay.end());
+  replica.relay.clear();
 }
 
 bool FakeMysql::write(const std::string& address) {
@@ -166,7 +170,7 @@ Awaitable<sql::Result<sql::Rows>> FakeMysql::execute(std::string address, std::s
     co_return sql::Error{sql::ErrorKind::timeout, 0, "hangs"};
   }
   if (on_statement) on_statement(pod, statement);
-  replicate();
+  replicate(*server);
   auto& replica = server->replica;
   sql::Rows rows;
   if (starts(statement, "SELECT @@global.read_only")) {
@@ -205,13 +209,15 @@ Awaitable<sql::Result<sql::Rows>> FakeMysql::execute(std::string address, std::s
   } else if (statement == "STOP SLAVE") {
     if (replica) replica->io = replica->sql = false;
   } else if (statement == "START SLAVE SQL_THREAD") {
+    // As MariaDB does with GTIDs when both threads are stopped.
+    if (replica && !replica->io && !replica->sql) replica->relay.clear();
     if (replica) replica->sql = true;
   } else if (statement == "START SLAVE") {
     if (!replica) co_return sql::Error{sql::ErrorKind::refused, 1200, "not configured as slave"};
     replica->io = true;
     replica->sql = replica->sql_error == 0;
     replica->io_error = 0;
-    replicate();
+    replicate(*server);
   } else if (statement == "RESET SLAVE ALL") {
     if (replica && (replica->io || replica->sql)) co_return sql::Error{sql::ErrorKind::refused, 1198, "runs"};
     replica.reset();  // the relay log goes with it
@@ -225,7 +231,7 @@ Awaitable<sql::Result<sql::Rows>> FakeMysql::execute(std::string address, std::s
     const bool reached = !has_more(wanted, parse_gtid(server->position()));
     if (!reached) co_await clock_.sleep_for(std::chrono::seconds{60});
     rows.push_back({{"reached", reached ? "0" : "-1"}});
-  } else if (starts(statement, "SELECT COUNT(DISTINCT User)")) {
+  } else if (starts(statement, "SELECT COUNT(*) AS users")) {
     rows.push_back({{"users", server->has_users ? "2" : "0"}});
   } else if (starts(statement, "CREATE OR REPLACE USER")) {
     server->has_users = true;
@@ -246,7 +252,7 @@ Awaitable<std::optional<std::string>> FakeMysql::scrape(std::string host, std::u
     co_return std::nullopt;
   }
   if (!server->runs || !server->has_users) co_return "mysql_up 0\n";
-  replicate();
+  replicate(*server);
   std::string text = "# TYPE mysql_up gauge\nmysql_up 1\nmysql_global_variables_read_only ";
   text += server->read_only ? "1\n" : "0\n";
   text += "mysql_version_info{innodb_version=\"x\",version=\"" + server->version + "\",version_comment=\"\"} 1\n";

@@ -67,6 +67,7 @@ class FakeMysql final : public sql::Connector, public Exporter {
   /// A client writes through that address. True: acknowledged.
   bool write(const std::string& address);
   [[nodiscard]] std::vector<std::string> writable() const;
+  /// What replication has done meanwhile, on all servers.
   void replicate();
 
   Awaitable<sql::Result<std::unique_ptr<sql::Connection>>> connect(sql::Address address, sql::Credentials credentials,
@@ -82,11 +83,13 @@ class FakeMysql final : public sql::Connector, public Exporter {
  private:
   friend class FakeConnection;
   FakeServer* find(const std::string& address, std::string* pod = nullptr);
+  void replicate(FakeServer& server);
   Awaitable<sql::Result<sql::Rows>> execute(std::string address, std::string statement, async::TimePoint deadline);
 
   sim::Server& kube_;
   async::Clock& clock_;
-  std::map<std::string, FakeServer> servers_;  // by pod
+  std::map<std::string, FakeServer> servers_;      // by pod
+  std::map<std::string, std::string> by_address_;  // pods
   unsigned addresses_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include "hubferry/sql/sql.hpp"
 #include "mysql/candidate.hpp"
 #include "mysql/children.hpp"
+#include "mysql/cron.hpp"
 #include "mysql/gtid.hpp"
 
 namespace hubferry::mysql {
@@ -98,6 +99,24 @@ TEST(ClusterSpec, MalformedReferencesVersionsAndSizesAreNamed) {
     spec.storage_size = size;
     EXPECT_NE(problem_of(spec, "db"), std::nullopt) << size;
   }
+}
+
+TEST(Cron, FindsTheNextTime) {
+  const auto next = [](const char* schedule, const char* after) {
+    const auto parsed = CronSchedule::parse(schedule);
+    const auto found = parsed ? parsed->next(async::parse_time(after)) : std::nullopt;
+    return found ? async::format_time(*found) : "never";
+  };
+  EXPECT_EQ(next("0 3 * * *", "2030-01-01T03:00:00Z"), "2030-01-02T03:00:00Z");
+  EXPECT_EQ(next("0 3 * * *", "2030-01-01T02:59:59Z"), "2030-01-01T03:00:00Z");
+  EXPECT_EQ(next("*/20 8-9 * * 1-5", "2030-01-04T09:40:00Z"), "2030-01-07T08:00:00Z") << "a Friday, then Monday";
+  EXPECT_EQ(next("0 0 29 2 *", "2030-01-01T00:00:00Z"), "2032-02-29T00:00:00Z");
+  EXPECT_EQ(next("0 0 13 * 5", "2030-01-01T00:00:00Z"), "2030-01-04T00:00:00Z") << "the 13th, or a Friday";
+  EXPECT_EQ(next("0 0 * * 7", "2030-01-01T00:00:00Z"), "2030-01-06T00:00:00Z") << "Sunday is 0 and 7";
+  EXPECT_EQ(next("0 0 30 2 *", "2030-01-01T00:00:00Z"), "never");
+  for (const auto* bad :
+       {"", "* * * *", "60 * * * *", "* * 0 * *", "a * * * *", "*/0 * * * *", "5-1 * * * *", "@daily"})
+    EXPECT_FALSE(CronSchedule::parse(bad)) << bad;
 }
 
 TEST(Passwords, AreSixteenHarmlessCharactersAndDiffer) {

@@ -52,7 +52,10 @@ std::string cluster_of(const kube::Object& pod) {
 }  // namespace
 
 PodRunner::PodRunner(kube::Api& api, kube::Env env)
-    : api_(api), env_(std::move(env)), pods_(api, kinds::pods, labelled(), kube::object_decoder(), env_) {
+    : api_(api),
+      env_(std::move(env)),
+      pods_(api, kinds::pods, labelled(), kube::object_decoder(), env_),
+      jobs_(api, kinds::jobs, {}, kube::object_decoder(), env_) {
   // Every process has a network of its own: two runs at once do not meet.
   const auto number = static_cast<unsigned>(getpid()) % 60000;
   network_ = "127." + std::to_string(10 + number / 250) + "." + std::to_string(1 + number % 250) + ".";
@@ -61,7 +64,12 @@ PodRunner::PodRunner(kube::Api& api, kube::Env env)
 Awaitable<> PodRunner::run() {
   auto body = [this](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(pods_.run());
+    scope.spawn(jobs_.run());
     co_await pods_.wait_synced();
+    co_await jobs_.wait_synced();
+    const auto started = jobs_.subscribe([this, &scope](const kube::Key&, const auto& old, const auto& now) {
+      if (old == nullptr && now != nullptr) scope.spawn(run_job(*now));
+    });
     const auto follow = [this, &scope](const kube::Key& key, const auto& old, const auto& now) {
       const auto found = running_.find(key.name);
       const bool is_gone = now == nullptr || (found != running_.end() && found->second.uid != now->uid());
@@ -106,7 +114,16 @@ Awaitable<> PodRunner::start_server(kube::Object object, Pod& pod) {
   const bool is_fresh = !fs::exists(home + "/data");
   auto config = co_await api_.get(kube::resources::config_maps, {"db", config_name(cluster)});
   auto password = co_await secret(root_secret_name(cluster), names::password_key);
-  if (is_fresh) {
+  const auto* init = object.find({"spec", "initContainers"});
+  const bool restores = is_fresh && init != nullptr;
+  if (restores) {
+    fs::create_directories(home + "/data");
+    auto owner = co_await api_.get(mysql_clusters, {"db", cluster});
+    const auto spec = read_cluster_spec(owner->json());
+    const int failure = co_await run_script(std::string{config->string_at({"data", "restore.sh"})}, home + "/data",
+                                            spec.restore_claim, {"BACKUP=" + spec.restore_path});
+    if (failure != 0) throw std::runtime_error("restoring failed");
+  } else if (is_fresh) {
     fs::create_directories(home);
     fs::copy(data_template(), home + "/data", fs::copy_options::recursive);
     // As the image does: users that are no part of the binary log.
@@ -133,7 +150,12 @@ Awaitable<> PodRunner::start_server(kube::Object object, Pod& pod) {
                                    "--innodb-buffer-pool-size=32M",
                                    "--innodb-log-file-size=16M",
                                    "--performance-schema=OFF"};
-  if (is_fresh) command.push_back("--init-file=" + home + "/init.sql");
+  if (is_fresh && !restores) command.push_back("--init-file=" + home + "/init.sql");
+  // As start.sh does.
+  if (fs::exists(home + "/data/hubferry-restored.sql")) {
+    fs::rename(home + "/data/hubferry-restored.sql", home + "/restored.sql");
+    command.push_back("--init-file=" + home + "/restored.sql");
+  }
   const int log = open_log(home + "/log");
   Process::Options options;
   options.error_fd = log;
@@ -150,6 +172,61 @@ void PodRunner::start_exporter(Pod& pod, const std::string& password) {
   pod.exporter = std::make_unique<Process>(
       std::vector<std::string>{"prometheus-mysqld-exporter", "--web.listen-address=" + pod.address + ":9104"}, options);
   ::close(log);
+}
+
+/// Runs a container's script with its volumes in place of the paths that it knows.
+Awaitable<int> PodRunner::run_script(std::string script, std::string data, std::string claim,
+                                     std::vector<std::string> environment) {
+  const auto backups = claim_directory(claim);
+  fs::create_directories(backups);
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    for (auto at = script.find(from); at != std::string::npos; at = script.find(from, at + to.size()))
+      script.replace(at, from.size(), to);
+  };
+  replace("/var/lib/mysql", data);
+  replace("/backup/", backups + "/");
+  replace("/tmp/client.cnf", directory_.file("client.cnf"));
+  replace("chown -R mysql:mysql", "true");
+  const int log = open_log(directory_.file("scripts.log"));
+  Process::Options options;
+  options.error_fd = log;
+  options.environment = std::move(environment);
+  Process process{{"sh", "-c", script}, options};
+  ::close(log);
+  while (process.running()) co_await env_.clock.sleep_for(50ms);
+  co_return process.wait();
+}
+
+Awaitable<> PodRunner::run_job(kube::Object job) {
+  const auto& container = job.find({"spec", "template", "spec", "containers"})->as_array().at(0).as_object();
+  const auto begun = env_.clock.wall_now();
+  std::vector<std::string> environment;
+  for (const auto& variable : container.at("env").as_array()) {
+    const auto& of = variable.as_object();
+    auto value = std::string{kube::string_at(of, {"value"})};
+    if (const auto name = kube::string_at(of, {"valueFrom", "secretKeyRef", "name"}); !name.empty())
+      value =
+          co_await secret(std::string{name}, std::string{kube::string_at(of, {"valueFrom", "secretKeyRef", "key"})});
+    environment.push_back(std::string{kube::string_at(of, {"name"})} + "=" + value);
+  }
+  const auto& volumes = job.find({"spec", "template", "spec", "volumes"})->as_array();
+  const auto claim_of = [&](std::size_t at) {
+    return std::string{kube::string_at(volumes.at(at).as_object(), {"persistentVolumeClaim", "claimName"})};
+  };
+  const auto data = directory_of(claim_of(0).substr(std::string_view{"data-"}.size())) + "/data";
+  const int failure = co_await run_script(std::string{container.at("command").as_array().at(2).as_string()}, data,
+                                          claim_of(1), std::move(environment));
+  kube::Mutation mutate = [&](kube::json::object& object) {
+    auto& status = kube::object_in(object, "status");
+    status["startTime"] = async::format_time(begun);
+    status["completionTime"] = async::format_time(env_.clock.wall_now());
+    kube::set_condition(status, {failure == 0 ? "Complete" : "Failed", kube::ConditionStatus::yes, "Ended", "", 0},
+                        env_.clock.wall_now());
+    return true;
+  };
+  kube::EditOptions how;
+  how.subresource = "status";
+  co_await kube::edit(api_, kinds::jobs, job, std::move(mutate), how);
 }
 
 /// When its server accepts connections.
@@ -200,7 +277,7 @@ std::string PodRunner::address_of(const std::string& pod) const {
 }
 
 std::string PodRunner::log_of(const std::string& pod) const {
-  std::ifstream file{directory_of(pod) + "/log"};
+  std::ifstream file{pod == "scripts" ? directory_.file("scripts.log") : directory_of(pod) + "/log"};
   std::stringstream text;
   text << file.rdbuf();
   const auto all = text.str();

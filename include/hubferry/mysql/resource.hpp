@@ -117,6 +117,9 @@ struct ClusterSpec {
   std::string config;         // lines for the [mariadbd] section
   std::string restore_claim;  // restoreFrom: a PersistentVolumeClaim with a backup
   std::string restore_path;
+  std::string backup_schedule;  // a cron expression; empty: no schedule
+  std::string backup_claim;
+  std::int64_t backup_keep = 7;
   json::object resources;  // of the mysql container
 };
 
@@ -133,8 +136,9 @@ std::optional<double> parse_quantity(std::string_view text);
 
 struct BackupSpec {
   std::string cluster;
-  std::string source;  // a pod's name; empty: the operator chooses
-  std::string claim;   // the PersistentVolumeClaim that keeps it
+  std::string source;     // a pod's name; empty: the operator chooses
+  std::string claim;      // the PersistentVolumeClaim that keeps it
+  std::int64_t keep = 0;  // then only this many of the cluster's scheduled backups are kept there; 0: all
 };
 
 BackupSpec read_backup_spec(const json::object& backup);
