@@ -151,15 +151,16 @@ Awaitable<bool> HttpConnection::serve_one() {
 /// Also sets the time by which the whole header must have come.
 Awaitable<bool> HttpConnection::await_first_byte() {
   auto& [tcp, buffer] = *stream_;
-  const bool idle = served_any_ && buffer.size() == 0;
-  now_waiting(idle);
+  silent_ = !served_any_;
+  now_waiting(served_any_ && buffer.size() == 0);
   tcp.expires_after(options_.header_time);
-  if (!idle) co_return true;
-  tcp.expires_after(options_.idle_time);
+  if (!idle_ && !silent_) co_return true;
+  if (idle_) tcp.expires_after(options_.idle_time);
   const auto [ec, bytes] = co_await tcp.async_read_some(buffer.prepare(1024), with_error);
   buffer.commit(bytes);
+  if (idle_) tcp.expires_after(options_.header_time);
+  silent_ = false;
   now_waiting(false);
-  tcp.expires_after(options_.header_time);
   co_return !ec && !dropped_;
 }
 

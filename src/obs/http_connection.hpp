@@ -25,6 +25,8 @@ class HttpConnection {
 
   /// Waits for a further request, having answered all before.
   [[nodiscard]] bool idle() const { return idle_; }
+  /// Has sent nothing at all yet.
+  [[nodiscard]] bool silent() const { return silent_; }
   /// Since when it waits for the client to do something.
   [[nodiscard]] async::TimePoint waiting_since() const { return waiting_since_; }
 
@@ -45,6 +47,7 @@ class HttpConnection {
   std::unique_ptr<Stream> stream_;
   bool dropped_ = false;
   bool idle_ = false;
+  bool silent_ = true;
   bool served_any_ = false;
   async::TimePoint waiting_since_;
 };

@@ -135,13 +135,14 @@ Awaitable<> HttpServer::State::serve(std::shared_ptr<State> self, Connection con
   }
 }
 
-/// Drops the longest idle connection, else the longest stalled one. False when all are busy.
+/// Drops the longest idle connection, else the longest silent or stalled one. False when all are busy.
 bool HttpServer::State::make_room() {
   HttpConnection* victim = nullptr;
   for (const auto& connection : connections) {
     if (connection->dropped()) continue;
     const bool stalled = connection->waiting_since() + options.stalled_after <= clock.now();
-    if (!connection->idle() && !stalled) continue;
+    const bool silent = connection->silent() && connection->waiting_since() + options.silent_after <= clock.now();
+    if (!connection->idle() && !stalled && !silent) continue;
     const bool better = victim == nullptr || connection->idle() > victim->idle() ||
                         (connection->idle() == victim->idle() && connection->waiting_since() < victim->waiting_since());
     if (better) victim = connection.get();

@@ -19,6 +19,7 @@ HttpServer::Options with_four_places() {
   auto options = ServerOnThread::on_loopback();
   options.max_connections = 4;
   options.stalled_after = 1h;
+  options.silent_after = 1h;
   return options;
 }
 
@@ -45,6 +46,21 @@ TEST(HttpServer, WhenFullOfBusyClientsANewOneIsRefused) {
     client.send("TP/1.1\r\nHost: test\r\n\r\n");
     EXPECT_THAT(client.receive_response(), EndsWith("hello"));
   }
+}
+
+// A scanner opens connections and says nothing, faster than they become stalled.
+TEST(HttpServer, WhenFullOfSilentClientsTheOldestMakesRoom) {
+  auto options = with_four_places();
+  options.silent_after = 0s;
+  ServerOnThread server{options, echo};
+  std::vector<TcpClient> silent;
+  for (int i = 0; i < 140; ++i) {
+    silent.emplace_back(server.port());
+    if (i % 10 != 0) continue;
+    TcpClient probe{server.port()};
+    EXPECT_THAT(probe.get("/page", "Connection: close\r\n"), EndsWith("hello"));
+  }
+  silent[0].await_close();
 }
 
 // A handful of clients that hold every place must not make the kubelet believe that the process is dead.

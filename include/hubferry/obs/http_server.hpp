@@ -39,6 +39,8 @@ class HttpServer {
     async::Duration idle_time = std::chrono::seconds(150);
     /// A connection that has waited this long in the middle of a request may be dropped for a new one.
     async::Duration stalled_after = std::chrono::seconds(1);
+    /// The same for one that has not sent a single byte: a client sends its first request at once.
+    async::Duration silent_after = std::chrono::milliseconds(100);
     /// Answers of at least this size are compressed for clients that accept it.
     std::size_t gzip_from_bytes = 1024;
   };
