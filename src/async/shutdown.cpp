@@ -21,6 +21,10 @@ namespace hubferry::async {
 
 namespace {
 
+/// The same signal again within this time is one request to stop: a supervisor and a process group may both send it.
+/// A person who sees no effect takes longer.
+constexpr auto one_request = std::chrono::milliseconds{100};
+
 bool is_ignored(int signal) {
   struct sigaction present{};
   return sigaction(signal, nullptr, &present) == 0 && present.sa_handler == SIG_IGN;
@@ -61,9 +65,15 @@ class SignalThread {
   }
 
   void on_signal(int signal) {
-    if (signalled_)
+    const TimePoint now = RealClock{}.now();
+    if (signal == first_signal_ && now - first_at_ < one_request) {
+      await_signal();
+      return;
+    }
+    if (first_signal_ != 0)
       answers_.end("second signal (" + std::string(strsignal(signal)) + "): exiting at once", 128 + signal);
-    signalled_ = true;
+    first_signal_ = signal;
+    first_at_ = now;
     await_signal();
     answers_.stop(signal);
     after(policy_.grace, [this] {
@@ -82,7 +92,8 @@ class SignalThread {
 
   const ShutdownPolicy& policy_;
   SignalAnswers answers_;
-  bool signalled_ = false;
+  int first_signal_ = 0;
+  TimePoint first_at_{};
   asio::io_context context_{1};
   asio::signal_set signals_{context_, SIGINT, SIGTERM};
   asio::steady_timer deadline_{context_};

@@ -48,6 +48,23 @@ TEST(RunMain, TheFirstSignalStartsAGracefulShutdown) {
   EXPECT_TRUE(orderly);
 }
 
+// From a supervisor to the process, and to its group.
+TEST(RunMain, TheSameSignalTwiceAtOnceIsOneRequest) {
+  for (int round = 0; round < 20; ++round) {
+    bool orderly = false;
+    auto body = [&](Event& stop) -> Awaitable<int> {
+      kill(getpid(), SIGTERM);
+      co_await stop.wait();
+      kill(getpid(), SIGTERM);
+      co_await real_clock.sleep_for(1ms);
+      orderly = true;
+      co_return 0;
+    };
+    EXPECT_EQ(run_main(body, quick()), 0);
+    EXPECT_TRUE(orderly);
+  }
+}
+
 // The terminal was closed.
 TEST(RunMain, AHangUpStartsAGracefulShutdown) {
   auto body = [](Event& stop) -> Awaitable<int> {
