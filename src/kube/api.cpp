@@ -106,7 +106,9 @@ Awaitable<Result<std::vector<Object>>> Api::list_all(const Resource& resource, L
       continue;
     }
     if (!page) co_return page.error();
-    for (const auto& item : page->items) all.push_back(*static_cast<const Object*>(item.object.get()));
+    // An object that cannot be decoded has a key only.
+    for (const auto& item : page->items)
+      if (item.object) all.push_back(*static_cast<const Object*>(item.object.get()));
     if (!paged || page->continue_token.empty()) co_return all;
     // Else it would grow for ever.
     if (page->continue_token == options.continue_token || all.size() > most_objects)

@@ -15,7 +15,16 @@ struct CacheSubscription::Slot {
 struct CacheCore::Instruments {
   Instruments(obs::Metrics& metrics, std::string_view server, std::string_view resource);
 
+  Instruments(const Instruments&) = delete;
+  Instruments& operator=(const Instruments&) = delete;
+  ~Instruments() { count(0); }
+
   void restarted(std::string_view reason) { restarts.with({server, resource, reason}).increment(); }
+  /// Several caches may follow one resource of a server: the gauge is their sum.
+  void count(std::size_t held) {
+    objects.add(static_cast<double>(held) - static_cast<double>(counted));
+    counted = held;
+  }
 
   std::string server;
   std::string resource;
@@ -23,6 +32,7 @@ struct CacheCore::Instruments {
   obs::Family<obs::Counter>& restarts;
   obs::Gauge& objects;
   obs::Gauge& last_event;
+  std::size_t counted = 0;
 };
 
 namespace detail {

@@ -27,9 +27,8 @@ CacheCore::Instruments::Instruments(obs::Metrics& metrics, std::string_view serv
                  .with({server, resource})),
       restarts(metrics.counter_family("hubferry_watch_restarts_total", "Lists and watches restarted, by reason.",
                                       {"server", "resource", "reason"}, most_series)),
-      objects(
-          metrics.gauge_family("hubferry_cache_objects", "Objects in the cache.", {"server", "resource"}, most_series)
-              .with({server, resource})),
+      objects(metrics.gauge_family("hubferry_cache_objects", "Objects in caches.", {"server", "resource"}, most_series)
+                  .with({server, resource})),
       last_event(metrics
                      .gauge_family("hubferry_watch_last_event_timestamp_seconds",
                                    "When the server last sent anything, bookmarks included.", {"server", "resource"},
@@ -57,7 +56,11 @@ Awaitable<> CacheCore::run() {
   WatchMachine machine{options_.watch, version_text_};
   std::unique_ptr<WatchStream> stream;
   Report report;
+  // A list of a version of its own choice comes in one piece, which was refused, as too large. The newest comes in
+  // pages.
+  bool only_pages = false;
   while (true) {
+    only_pages |= machine.state() == WatchState::listing && report.input == WatchInput::garbled;
     auto step = machine.resume(report.input, std::move(report.facts), env_.clock.now(), env_.random);
     if (step.drop_stream) stream.reset();
     if (step.begin) collected_.clear();
@@ -66,12 +69,14 @@ Awaitable<> CacheCore::run() {
       swap_in(machine.resource_version());
       env_.log.debug("list complete", {{"objects", objects_.size()}, {"resourceVersion", version_text_}});
     }
-    instruments_->objects.set(static_cast<double>(objects_.size()));
+    instruments_->count(objects_.size());
 
     if (report.input == WatchInput::filled && !report.events.empty()) {
       // What came after the initial events in the same batch is already news.
       report.input = WatchInput::events;
     } else {
+      if (auto* list = std::get_if<ListNext>(&step.action); list != nullptr && only_pages)
+        list->resource_version.reset();
       report = co_await obey(std::move(step.action), stream);
     }
     if (report.input != WatchInput::events) continue;

@@ -144,9 +144,14 @@ void CacheCore::swap_in(const std::string& resource_version) {
   ++generation_;
   std::vector<Change> changes;
   for (auto& item : collected_) {
-    if (!item.object) continue;  // without a name: nothing that a collection can hold
-    const std::uint64_t version = resource_version_number(item.resource_version);
     const auto found = objects_.find(item.key);
+    if (!item.object) {
+      // Without a name it is nothing that a collection can hold. With one it is there, but cannot be decoded: what was
+      // known of it stays.
+      if (found != objects_.end()) found->second.generation = generation_;
+      continue;
+    }
+    const std::uint64_t version = resource_version_number(item.resource_version);
     if (found == objects_.end()) {
       changes.push_back({item.key, nullptr, item.object});
       put(std::move(item.key), std::move(item.object), version);

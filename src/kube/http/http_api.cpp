@@ -4,6 +4,7 @@
 #include <boost/json/parse.hpp>
 
 #include "hubferry/async/loops.hpp"
+#include "kube/cache/identity.hpp"
 #include "kube/cache/json_cursor.hpp"
 #include "kube/http/client.hpp"
 #include "kube/http/http_watch.hpp"
@@ -93,9 +94,11 @@ Awaitable<Result<ListPage>> list_on_loop(ClientPtr client, Resource resource, Li
     auto decoded = decoder->from_bytes(item);
     if (decoded)
       page.items.push_back(std::move(*decoded));
-    else if (decoded.error().kind == ErrorKind::unsupported)
+    else if (decoded.error().kind == ErrorKind::unsupported) {
       client->skipped(wire, decoded.error());
-    else
+      // That it exists is known all the same: a cache keeps what it had.
+      if (auto identity = identify(item)) page.items.push_back(std::move(*identity));
+    } else
       co_return about(wire, decoded.error());
   }
   co_return page;

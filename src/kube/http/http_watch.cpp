@@ -4,6 +4,7 @@
 #include <boost/json/parse.hpp>
 
 #include "hubferry/async/loops.hpp"
+#include "kube/cache/identity.hpp"
 
 namespace hubferry::kube::http {
 
@@ -78,9 +79,11 @@ void HttpWatch::take_line(std::string_view line, std::vector<WatchEvent>& events
   auto event = decode(envelope->type, envelope->object);
   if (event)
     events.push_back(std::move(*event));
-  else if (event.error().kind == ErrorKind::unsupported)
+  else if (event.error().kind == ErrorKind::unsupported) {
     client_->skipped(request_, event.error());
-  else
+    if (auto identity = identify(envelope->object))
+      events.push_back({*parse_type(envelope->type), std::move(*identity), false});
+  } else
     fail(about(request_, event.error()));
 }
 

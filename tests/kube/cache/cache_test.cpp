@@ -116,6 +116,83 @@ TEST_F(CacheTest, ARelistSwapsInAtOnceAndReportsOnlyWhatDiffers) {
   EXPECT_EQ(api_.calls()[2].list_options.resource_version, std::nullopt) << "after a 410 only the newest will do";
 }
 
+// It would be refused again at every relist, after having been sent whole.
+TEST_F(CacheTest, AListThatWasTooLargeInOnePieceIsTakenInPagesEverAfter) {
+  api_.will_list(error_of(ErrorKind::bad_response, 0));
+  api_.will_list("10", {widget("a", 1)}, "next");
+  api_.will_list("10", {widget("b", 2)});
+  auto feed = api_.will_watch();
+  api_.will_list("20", {widget("a", 1)});
+  api_.will_watch();
+  auto body = [&]() -> Awaitable<> {
+    co_await cache_.wait_synced();
+    feed->try_push(error_of(ErrorKind::bad_response, 0));
+    co_await clock_.sleep_for(10s);
+    EXPECT_EQ(cache_.status().relists, 1U);
+  };
+  with_cache(body);
+  ASSERT_EQ(api_.history(), "LLLWLW");
+  EXPECT_EQ(api_.calls()[0].list_options.resource_version, "0") << "any version will do";
+  EXPECT_EQ(api_.calls()[1].list_options.resource_version, std::nullopt);
+  EXPECT_EQ(api_.calls()[4].list_options.resource_version, std::nullopt);
+  EXPECT_EQ(api_.calls()[4].list_options.limit, 500);
+}
+
+/// An object that is on the server, in a form that cannot be decoded.
+kube::Decoded undecodable(const std::string& name, int version) {
+  return {key(name), std::to_string(version), nullptr};
+}
+
+// A controller would take it for deleted, and clean up after it.
+TEST_F(CacheTest, AnObjectThatCannotBeDecodedAnyMoreStaysAsItWas) {
+  api_.will_list("10", {widget("a", 1), widget("b", 2)});
+  auto feed = api_.will_watch();
+  api_.will_list("30", {undecodable("a", 25), widget("b", 2), undecodable("never-seen", 26)});
+  auto second = api_.will_watch();
+  auto body = [&]() -> Awaitable<> {
+    co_await cache_.wait_synced();
+    record_changes();
+    feed->try_push(Batch{modified(undecodable("a", 12))});
+    feed->try_push(error_of(ErrorKind::gone, 410));
+    co_await settle();
+    EXPECT_THAT(names(), ElementsAre("a", "b"));
+    EXPECT_THAT(changes_, IsEmpty());
+    second->try_push(Batch{modified(widget("a", 31, "blue")), deleted(undecodable("b", 32))});
+    co_await settle();
+    EXPECT_THAT(changes_, ElementsAre("a: red -> blue", "b: red -> none"));
+  };
+  with_cache(body);
+}
+
+TEST_F(CacheTest, CachesOfOneResourceAreCountedTogether) {
+  const auto counted = [&](const std::string& count) {
+    return HasSubstr(R"(hubferry_cache_objects{resource="widgets.example.com",server="scripted"} )" + count + "\n");
+  };
+  api_.will_list("10", {widget("a", 1), widget("b", 2)});
+  api_.will_watch();
+  ScriptedApi second_api{clock_};
+  second_api.will_list("10", {widget("c", 1)});
+  second_api.will_watch();
+  auto body = [&]() -> Awaitable<> {
+    co_await cache_.wait_synced();
+    kube::Cache<Object> second{second_api,
+                               {"example.com", "v1", "widgets", "Widget", true},
+                               lists_first(),
+                               kube::object_decoder(),
+                               kube::Env{loop_.clock(), random_, metrics_, log_.logger()}};
+    auto beside = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(second.run());
+      co_await second.wait_synced();
+      co_await settle();
+      EXPECT_THAT(metrics_.text(), counted("3"));
+      scope.stop();
+    };
+    co_await async::with_scope(beside);
+  };
+  with_cache(body);
+  EXPECT_THAT(metrics_.text(), counted("2")) << "the second has ended";
+}
+
 TEST_F(CacheTest, A410OnOpeningAWatchIsAnsweredByAList) {
   api_.will_list("10", {widget("a", 1)});
   api_.will_refuse_watch(error_of(ErrorKind::gone, 410));
