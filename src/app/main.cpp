@@ -1,3 +1,4 @@
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,9 +9,24 @@
 #include "app/cli/terminal.hpp"
 #include "app/commands/commands.hpp"
 
+namespace {
+
+/// Each connection is a descriptor, and a manager has hundreds per hub. The soft limit is low for the sake of select(),
+/// which is not used here.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  // Without it the limit is what it was.
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace hubferry::app;
   record_sigpipe();
+  raise_descriptor_limit();
   CommandLine line{"hubferry", "migrates managed clusters from one hub to another"};
   add_manager_command(line);
   add_klusterlet_command(line);

@@ -54,6 +54,25 @@ TEST(ManagerProcess, IsNotReadyUntilTheGlobalHubHasResponded) {
   EXPECT_EQ(manager.wait(), 0);
 }
 
+// Hundreds of connections per hub; shells and container runtimes set 1024.
+TEST(ManagerProcess, RaisesItsDescriptorLimit) {
+  TemporaryDirectory directory;
+  const auto file = directory.file("nowhere.kubeconfig");
+  std::ofstream{file} << "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+                      << "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
+                      << "users: [{name: u, user: {}}]\n"
+                      << "current-context: c\n";
+  Process manager{{"sh", "-c",
+                   "ulimit -Sn 100; ulimit -Hn 500; exec " + hubferry_binary() + " manager --kubeconfig=" + file +
+                       " --metrics-bind-address=0 --health-probe-bind-address=0"}};
+  manager.await_error_text("cannot reach the global hub, retrying");
+  std::ifstream limits{"/proc/" + std::to_string(manager.pid()) + "/limits"};
+  const std::string text{std::istreambuf_iterator<char>{limits}, {}};
+  EXPECT_THAT(text, testing::ContainsRegex("Max open files +500 +500 "));
+  manager.signal(SIGTERM);
+  EXPECT_EQ(manager.wait(), 0);
+}
+
 TEST(ManagerProcess, AnInvalidKubeconfigIsReportedAndExitsWith1) {
   Process manager{{hubferry_binary(), "manager", "--kubeconfig=/does/not/exist", "--metrics-bind-address=0",
                    "--health-probe-bind-address=0"}};
