@@ -202,13 +202,18 @@ TEST_F(FailoverTest, AReplicaWithAnSqlErrorIsNotEligible) {
   EXPECT_EQ(condition("ReplicasHealthy"), "False NotReplicating");
 }
 
-TEST_F(FailoverTest, WithoutAnEligibleReplicaTheClusterFailsAndNobodyIsWritable) {
+TEST_F(FailoverTest, WithoutAnEligibleReplicaTheClusterFailsUntilAPersonHasRepairedOne) {
   given_running();
   for (auto* pod : {"demo-1", "demo-2"}) mysql.at(pod).replica->sql_error = 1062;
   kill_primary();
   run_for(2min);
   EXPECT_EQ(phase(), "Failed") << status_text();
   EXPECT_THAT(mysql.writable(), IsEmpty());
+  mysql.at("demo-2").replica->sql_error = 0;
+  patch(R"({"metadata": {"annotations": {"mysql.hubferry.io/reconcile": "now"}}})");
+  run_for(2min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_THAT(mysql.writable(), ElementsAre(primary()));
 }
 
 TEST_F(FailoverTest, AnOldPrimaryWithAnExtraTransactionIsReportedAndNotAttached) {

@@ -14,10 +14,17 @@
 #include "hubferry/obs/log_sink.hpp"
 #include "hubferry/sim/crds.hpp"
 #include "hubferry/sim/workloads.hpp"
+#include "support/edge_coverage.hpp"
 
 namespace hubferry::mysql::test {
 
 using namespace std::chrono_literals;
+
+/// The transitions that the tests of this program have taken.
+inline phase::EdgeCoverage& coverage() {
+  static phase::EdgeCoverage taken;
+  return taken;
+}
 
 /// A simulated Kubernetes cluster with StatefulSets, MySQL servers in memory, and the operator, on virtual time.
 class MysqlTest : public testing::Test {
@@ -42,7 +49,7 @@ class MysqlTest : public testing::Test {
 
   void start_operator() {
     ControllerOptions options;
-    options.on_transition = on_transition;
+    options.on_transition = coverage().recorder();
     controller = std::make_unique<Controller>(server.api(), mysql, mysql, options, env);
     working = std::make_unique<async::TaskScope>(loop.executor());
     working->spawn(controller->run());
@@ -150,7 +157,6 @@ class MysqlTest : public testing::Test {
   std::unique_ptr<sim::StatefulSets> sets;
   std::unique_ptr<Controller> controller;
   std::unique_ptr<async::TaskScope> working;
-  std::function<void(const phase::Transition&)> on_transition;
 };
 
 }  // namespace hubferry::mysql::test

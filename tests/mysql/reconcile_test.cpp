@@ -152,6 +152,24 @@ TEST_F(ReconcileTest, APrimaryThatIsScaledAwayHandsOverFirst) {
   EXPECT_THAT(mysql.writable(), ElementsAre(primary()));
 }
 
+TEST_F(ReconcileTest, ASpecThatBreaksWhileItScalesOrIsUpgradedFailsAndItsRepairContinues) {
+  given_running();
+  for (const auto* change : {R"({"spec": {"replicas": 5}})", R"({"spec": {"mysqlVersion": "11.4"}})"}) {
+    patch(change);
+    run_for(1s);
+    EXPECT_THAT(phase(), testing::AnyOf("Scaling", "Upgrading")) << status_text();
+    patch(R"({"spec": {"rootPassword": "ref://nowhere"}})");
+    run_for(10s);
+    EXPECT_EQ(phase(), "Failed") << status_text();
+    EXPECT_THAT(mysql.writable(), ElementsAre(primary())) << "what runs is not stopped";
+    patch(R"({"spec": {"rootPassword": ""}})");
+    run_for(10min);
+    EXPECT_EQ(phase(), "Running") << status_text();
+  }
+  EXPECT_EQ(mysql.servers().size(), 5U);
+  EXPECT_EQ(mysql.at("demo-4").version, "11.4.6-MariaDB");
+}
+
 // Upgrade and restarts.
 
 TEST_F(ReconcileTest, AnUpgradeRestartsReplicasFirstAndThePrimaryLast) {

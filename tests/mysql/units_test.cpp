@@ -8,6 +8,7 @@
 #include "mysql/children.hpp"
 #include "mysql/cron.hpp"
 #include "mysql/gtid.hpp"
+#include "mysql_test.hpp"
 
 namespace hubferry::mysql {
 namespace {
@@ -123,6 +124,13 @@ TEST(Passwords, AreSixteenHarmlessCharactersAndDiffer) {
   const auto one = generate_password(16);
   EXPECT_THAT(one.reveal(), testing::MatchesRegex("[A-Za-z0-9]{16}"));
   EXPECT_FALSE(one == generate_password(16));
+}
+
+// After all others: this file is the last of the program.
+TEST(Coverage, EveryTransitionOfBothMachinesIsTakenBySomeTest) {
+  if (testing::GTEST_FLAG(filter) != "*") GTEST_SKIP() << "not all tests ran";
+  EXPECT_EQ(test::coverage().missing(cluster_definition().tables()), "");
+  EXPECT_EQ(test::coverage().missing(backup_definition().tables()), "");
 }
 
 TEST(Sql, LiteralsCannotEndEarly) {

@@ -137,7 +137,11 @@ Awaitable<> PodRunner::start_server(kube::Object object, Pod& pod) {
   }
   std::ofstream{home + "/my.cnf"} << (config ? std::string{config->string_at({"data", "hubferry.cnf"})} : "");
   const auto ordinal = ordinal_of(cluster, name).value_or(0);
-  std::vector<std::string> command{"mariadbd",
+  // A test that is killed leaves no server behind.
+  std::vector<std::string> command{"setpriv",
+                                   "--pdeathsig",
+                                   "KILL",
+                                   "mariadbd",
                                    "--defaults-file=" + home + "/my.cnf",
                                    "--user=root",
                                    "--datadir=" + home + "/data",
@@ -169,8 +173,10 @@ void PodRunner::start_exporter(Pod& pod, const std::string& password) {
   options.error_fd = log;
   options.environment = {"DATA_SOURCE_NAME=" + std::string{names::exporter_user} + ":" + password + "@(" + pod.address +
                          ":3306)/"};
-  pod.exporter = std::make_unique<Process>(
-      std::vector<std::string>{"prometheus-mysqld-exporter", "--web.listen-address=" + pod.address + ":9104"}, options);
+  pod.exporter =
+      std::make_unique<Process>(std::vector<std::string>{"setpriv", "--pdeathsig", "KILL", "prometheus-mysqld-exporter",
+                                                         "--web.listen-address=" + pod.address + ":9104"},
+                                options);
   ::close(log);
 }
 
