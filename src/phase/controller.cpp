@@ -18,6 +18,7 @@ using ObjectCache = kube::Cache<kube::Object>;
 struct MappedKind {
   kube::Resource kind;
   ControllerCore::Mapping keys_of;
+  bool ignore_status = false;
   std::unique_ptr<ObjectCache> cache;
   kube::CacheSubscription subscription = {};
 };
@@ -45,6 +46,17 @@ class JudgedKeys final : public KeySource {
   kube::WorkQueue& queue_;
   OwnWrites& own_;
 };
+
+/// True if only the status differs.
+bool differ_in_status_only(const kube::Object& old, const kube::Object& now) {
+  const auto same = [&](std::string_view field) {
+    const auto* before = old.find({"metadata", field});
+    const auto* after = now.find({"metadata", field});
+    return before == nullptr ? after == nullptr : after != nullptr && *before == *after;
+  };
+  return old.generation() != 0 && same("generation") && same("labels") && same("annotations") &&
+         same("deletionTimestamp");
+}
 
 /// The owners of that kind.
 std::vector<Key> owners_of(const kube::Object& object, const kube::Resource& kind) {
@@ -110,7 +122,7 @@ struct ControllerCore::State {
 
   [[nodiscard]] bool is_cancelled_by_deletion(const kube::Object& object) const {
     if (options.deletion == Deletion::ignore || !options.survives_deletion) return true;
-    return !options.survives_deletion(Phase{object.string_at({"status", "phase"})});
+    return !options.survives_deletion(owner.phase_of(object));
   }
 
   void changed(const Key& key, const ObjectCache::Pointer& old, const ObjectCache::Pointer& now) {
@@ -147,7 +159,7 @@ struct ControllerCore::State {
         co_return;
       }
       if (definition) {
-        auto found = status_problem(*definition, kind);
+        auto found = status_problem(*definition, kind, options.phase_source);
         if (!found) co_return;
         env.log.error("custom resource cannot be used", {{"problem", *found}});
         set_problem(std::move(*found));
@@ -186,6 +198,7 @@ struct ControllerCore::State {
     for (auto& mapped : kinds) {
       const auto follow_mapped = [this, &mapped](const Key&, const ObjectCache::Pointer& old,
                                                  const ObjectCache::Pointer& now) {
+        if (mapped->ignore_status && old != nullptr && now != nullptr && differ_in_status_only(*old, *now)) return;
         mapped_changed(*mapped, old);
         mapped_changed(*mapped, now);
       };
@@ -228,16 +241,20 @@ const kube::Cache<kube::Object>& ControllerCore::owns(kube::Resource kind, std::
 }
 
 const kube::Cache<kube::Object>& ControllerCore::watches(kube::Resource kind, Mapping keys_of) {
-  return watches(std::move(kind), std::move(keys_of), {});
+  return watches(std::move(kind), std::move(keys_of), WatchedKind{});
 }
 
 const kube::Cache<kube::Object>& ControllerCore::watches(kube::Resource kind, Mapping keys_of,
                                                          std::string label_selector) {
-  auto cache = std::make_unique<ObjectCache>(state_->api, kind,
-                                             cache_options(state_->options.watch_namespace, std::move(label_selector)),
-                                             kube::object_decoder(), state_->env);
-  state_->kinds.push_back(
-      std::make_unique<MappedKind>(MappedKind{std::move(kind), std::move(keys_of), std::move(cache)}));
+  return watches(std::move(kind), std::move(keys_of), WatchedKind{std::move(label_selector)});
+}
+
+const kube::Cache<kube::Object>& ControllerCore::watches(kube::Resource kind, Mapping keys_of, WatchedKind which) {
+  auto cache = std::make_unique<ObjectCache>(
+      state_->api, kind, cache_options(state_->options.watch_namespace, std::move(which.label_selector)),
+      kube::object_decoder(), state_->env);
+  state_->kinds.push_back(std::make_unique<MappedKind>(
+      MappedKind{std::move(kind), std::move(keys_of), which.ignore_status, std::move(cache)}));
   return *state_->kinds.back()->cache;
 }
 
@@ -280,6 +297,10 @@ const std::string& ControllerCore::name() const {
 
 void ControllerCore::enqueue(Key key) {
   state_->queue.add(std::move(key));
+}
+
+Awaitable<Written> ControllerCore::patch(KubeResource& resource, json::object changes) {
+  return state_->store.patch(resource, std::move(changes));
 }
 
 void ControllerCore::for_each_cached(const std::function<void(const kube::Object&)>& visit) const {

@@ -38,12 +38,14 @@ bool keeps_any_content(const json::object& schema) {
 
 }  // namespace
 
-std::optional<std::string> status_problem(const kube::Object& definition, const kube::Resource& kind) {
+std::optional<std::string> status_problem(const kube::Object& definition, const kube::Resource& kind,
+                                          PhaseSource source) {
   const auto where = "CustomResourceDefinition " + kind.display_name() + ", version " + kind.version + ": ";
   const auto* version = find_version(definition, kind.version);
   if (version == nullptr) return where + "it does not exist";
   if (kube::find(*version, {"subresources", "status"}) == nullptr)
     return where + "it has no status subresource, so that no status can be written: add subresources.status";
+  if (source == PhaseSource::derived) return std::nullopt;
   const auto* schema = kube::find(*version, {"schema", "openAPIV3Schema"});
   if (schema == nullptr || !schema->is_object()) return std::nullopt;
   const auto* status = schema_of(schema->get_object(), "status");

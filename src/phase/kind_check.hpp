@@ -3,13 +3,13 @@
 #include <optional>
 #include <string>
 
-#include "hubferry/kube/object.hpp"
-#include "hubferry/kube/resource.hpp"
+#include "hubferry/phase/controller.hpp"
 
 namespace hubferry::phase {
 
 /// Why a phase machine cannot keep its status in resources of this kind: a message; nullopt: it can. `definition` is
 /// its CustomResourceDefinition.
-std::optional<std::string> status_problem(const kube::Object& definition, const kube::Resource& kind);
+std::optional<std::string> status_problem(const kube::Object& definition, const kube::Resource& kind,
+                                          PhaseSource source = PhaseSource::status);
 
 }  // namespace hubferry::phase

@@ -1,5 +1,7 @@
 #include "hubferry/phase/kube_store.hpp"
 
+#include <algorithm>
+
 #include "hubferry/kube/resource_version.hpp"
 
 namespace hubferry::phase {
@@ -42,6 +44,39 @@ void merge_apply(json::object& target, const json::object& patch) {
     } else {
       target[name] = value;
     }
+  }
+}
+
+void carry_status(json::object& fresh, const json::object& base, const json::object& mine) {
+  auto changes = merge_diff(base, mine);
+  for (const char* decided_anew : {"phase", "state"}) changes.erase(decided_anew);
+  const auto* conditions = changes.if_contains("conditions");
+  if (conditions != nullptr && conditions->is_array()) {
+    const json::array all = conditions->get_array();
+    changes.erase("conditions");
+    for (const auto& condition : all) {
+      if (!condition.is_object()) continue;
+      const auto type = kube::string_at(condition.get_object(), {"type"});
+      const auto* before = kube::find_condition_in_status(base, type);
+      if (before != nullptr && *before == condition.get_object()) continue;
+      auto& present = kube::array_in(fresh, "conditions");
+      const auto same = [&](const json::value& one) {
+        return one.is_object() && kube::string_at(one.get_object(), {"type"}) == type;
+      };
+      const auto found = std::find_if(present.begin(), present.end(), same);
+      if (found == present.end()) {
+        present.push_back(condition);
+      } else {
+        *found = condition;
+      }
+    }
+  }
+  merge_apply(fresh, changes);
+  const auto* known = base.if_contains("conditions");
+  if (known == nullptr || !known->is_array()) return;
+  for (const auto& condition : known->get_array()) {
+    const auto type = condition.is_object() ? kube::string_at(condition.get_object(), {"type"}) : std::string_view{};
+    if (kube::find_condition_in_status(mine, type) == nullptr) kube::remove_condition(fresh, type);
   }
 }
 
@@ -133,16 +168,31 @@ Awaitable<Result<std::optional<KubeResource>>> KubeStore::fetch_fresh(Key key) {
 Awaitable<Written> KubeStore::persist(KubeResource& resource) {
   auto changes = merge_diff(status_of(resource.object), resource.status);
   if (changes.empty()) co_return Written::ok();
-  json::object metadata;
+  json::object patch;
+  patch["status"] = std::move(changes);
+  auto written = co_await send(resource, std::move(patch), "status");
+  if (written.outcome == Written::Outcome::written) resource.status = status_of(resource.object);
+  co_return written;
+}
+
+Awaitable<Written> KubeStore::patch(KubeResource& resource, json::object changes) {
+  const json::object before = status_of(resource.object);
+  auto written = co_await send(resource, std::move(changes), {});
+  if (written.outcome != Written::Outcome::written) co_return written;
+  json::object fresh = status_of(resource.object);
+  carry_status(fresh, before, resource.status);
+  resource.status = std::move(fresh);
+  co_return written;
+}
+
+Awaitable<Written> KubeStore::send(KubeResource& resource, json::object patch, std::string subresource) {
+  auto& metadata = kube::object_in(patch, "metadata");
   metadata["resourceVersion"] = resource.object.resource_version();
   metadata["uid"] = resource.object.uid();
-  json::object patch;
-  patch["metadata"] = std::move(metadata);
-  patch["status"] = std::move(changes);
   const Key key = resource.object.key();
-  auto answer = co_await api_.merge_patch(resource_, key, std::move(patch), "status");
+  auto answer = co_await api_.merge_patch(resource_, key, std::move(patch), std::move(subresource));
   if (answer) {
-    resource = KubeResource{std::move(*answer)};
+    resource.object = std::move(*answer);
     if (options_.on_written) options_.on_written(key, resource.object.resource_version());
     remember(key, resource.object);
     co_return Written::ok();

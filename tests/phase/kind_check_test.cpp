@@ -34,6 +34,14 @@ TEST(KindCheck, ASoundDefinitionHasNoProblem) {
             std::nullopt);
 }
 
+TEST(KindCheck, AKindWhosePhaseIsDerivedNeedsNoFieldsForIt) {
+  const auto text = R"({"spec": {"versions": [{"name": "v1", "subresources": {"status": {}},
+                        "schema": {"openAPIV3Schema": {"type": "object"}}}]}})";
+  const kube::Object foreign{boost::json::parse(text).as_object()};
+  EXPECT_NE(status_problem(foreign, backups), std::nullopt);
+  EXPECT_EQ(status_problem(foreign, backups, PhaseSource::derived), std::nullopt);
+}
+
 TEST(KindCheck, AMissingStatusSubresourceIsNamed) {
   EXPECT_THAT(
       problem_with(sound, false),

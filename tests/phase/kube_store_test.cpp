@@ -242,6 +242,19 @@ TEST_F(KubeStoreTest, ANewObjectOfTheSameNameDoesNotGetItsPredecessorsStatus) {
   EXPECT_TRUE(status().as_object().empty());
 }
 
+TEST(CarryStatus, LeavesTheConditionsOfOtherControllersAlone) {
+  const auto base =
+      json::parse(R"({"conditions": [{"type": "Ours", "status": "False"}, {"type": "Old", "status": "True"},
+                                    {"type": "Theirs", "status": "False"}]})");
+  const auto mine = json::parse(R"({"conditions": [{"type": "Ours", "status": "True"},
+                                    {"type": "Theirs", "status": "False"}, {"type": "New", "status": "True"}]})");
+  auto fresh = json::parse(R"({"conditions": [{"type": "Theirs", "status": "True"}, {"type": "Ours", "status": "False"},
+                               {"type": "Old", "status": "True"}]})");
+  carry_status(fresh.as_object(), base.as_object(), mine.as_object());
+  EXPECT_EQ(fresh, json::parse(R"({"conditions": [{"type": "Theirs", "status": "True"},
+                                   {"type": "Ours", "status": "True"}, {"type": "New", "status": "True"}]})"));
+}
+
 TEST(MergeDiff, TurnsOneObjectIntoTheOther) {
   const char* pairs[][2] = {
       {R"({})", R"({"a": 1})"},

@@ -23,18 +23,34 @@ enum class Deletion {
   handle,  // its machine is cancelled where it waits and reconciles again; handlers look at object.is_being_deleted()
 };
 
+/// Where a machine's phase and the States of its handlers are kept.
+enum class PhaseSource {
+  status,  // status.phase and status.state: for kinds of our own
+  /// Nowhere: for kinds of another system, whose status has no such fields. phase() of the resource type derives the
+  /// phase from what the object says (its annotations); handlers begin with an empty State in every reconcile.
+  derived,
+};
+
 struct ControllerOptions {
   std::string name;                  // in logs, metrics and the work queue
   std::string watch_namespace = {};  // empty: all
   /// Machines at once. One that waits inside a handler counts, and costs only memory.
   std::size_t max_concurrent = 1000;
   Deletion deletion = Deletion::ignore;
+  PhaseSource phase_source = PhaseSource::status;
   /// Deletion::handle: the phases that are not cancelled, because they bring the work to its end anyway.
   std::function<bool(const Phase&)> survives_deletion = {};
   /// See MachineOptions.
   std::function<void(const Transition&)> on_transition = {};
   /// Fails, with the reason, from the start of run() until all caches are synced. May be null; outlives the controller.
   obs::CheckState* readiness = nullptr;
+};
+
+/// Which objects of another kind reconcile ours, and which of their changes.
+struct WatchedKind {
+  std::string label_selector = {};
+  /// A change of the status only (metadata.generation, labels and annotations are as before) reconciles nothing.
+  bool ignore_status = false;
 };
 
 /// A controller without the types of services and resource: cache, work queue, status store, machine and driver of one
@@ -57,6 +73,7 @@ class ControllerCore {
   /// Reconciles the resources that `keys_of` names when an object of this kind changes.
   const kube::Cache<kube::Object>& watches(kube::Resource kind, Mapping keys_of);
   const kube::Cache<kube::Object>& watches(kube::Resource kind, Mapping keys_of, std::string label_selector);
+  const kube::Cache<kube::Object>& watches(kube::Resource kind, Mapping keys_of, WatchedKind which);
   /// Runs beside the controller, from its start to its end.
   void add_task(std::function<Awaitable<>()> task);
   /// Runs when the caches are synced, before the first machine: restores what a predecessor left.
@@ -78,6 +95,8 @@ class ControllerCore {
   [[nodiscard]] const std::string& name() const;
   /// Reconciles this resource soon.
   void enqueue(Key key);
+  /// For handlers: changes the resource outside of its status, by a merge patch. See KubeStore::patch().
+  Awaitable<Written> patch(KubeResource& resource, json::object changes);
 
  protected:
   ControllerCore(kube::Api& api, kube::Resource kind, kube::Env env, ControllerOptions options);
@@ -87,6 +106,7 @@ class ControllerCore {
   virtual void* services() = 0;
   /// Old is null for a new object, now for a deleted one.
   virtual void changed(const kube::Object* old, const kube::Object* now) = 0;
+  [[nodiscard]] virtual Phase phase_of(const kube::Object& object) const = 0;
   /// False for an ended machine that nothing asks to resume.
   [[nodiscard]] virtual bool wants_to_run(const kube::Object& object) const = 0;
 
@@ -139,6 +159,7 @@ class Controller : public ControllerCore {
     const auto after = now != nullptr ? std::optional{view(*now)} : std::nullopt;
     on_change(before ? &*before : nullptr, after ? &*after : nullptr);
   }
+  [[nodiscard]] Phase phase_of(const kube::Object& object) const override { return view(object).phase(); }
   [[nodiscard]] bool wants_to_run(const kube::Object& object) const override {
     const auto resource = view(object);
     return !definition.tables().is_terminal(resource.phase()) || definition.resumption(resource).has_value();

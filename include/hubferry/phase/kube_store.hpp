@@ -34,6 +34,9 @@ struct KubeResource {
 json::object merge_diff(const json::object& from, const json::object& to);
 /// Applies a merge patch.
 void merge_apply(json::object& target, const json::object& patch);
+/// Re-applies to `fresh` what `mine` changed in the status `base`, except for phase and State, which are decided anew.
+/// Of the conditions only those that `mine` changed: others may be those of another controller.
+void carry_status(json::object& fresh, const json::object& base, const json::object& mine);
 
 struct KubeStoreOptions {
   /// Reads from a cache; nullopt if it has no such object. Without this every read is a request.
@@ -58,6 +61,10 @@ class KubeStore {
   /// Reads from the server. Later cached reads are at least as new.
   Awaitable<Result<std::optional<KubeResource>>> fetch_fresh(Key key);
   Awaitable<Written> persist(KubeResource& resource);
+  /// Writes `changes` (a merge patch, without the status) on the condition that the resource is as it was read. As
+  /// persist() it counts as our own write: its echo does not reconcile, and no later read is older. The changes to the
+  /// status that are not written yet are kept.
+  Awaitable<Written> patch(KubeResource& resource, json::object changes);
 
   /// Forgets the last known version of an object that is gone: call it from the cache's delete events.
   void forget(const Key& key) { newest_.erase(key); }
@@ -66,6 +73,8 @@ class KubeStore {
 
  private:
   [[nodiscard]] std::optional<KubeResource> accept(kube::Object object) const;
+  /// Sends a patch on the condition that the resource is as it was read.
+  Awaitable<Written> send(KubeResource& resource, json::object patch, std::string subresource);
   /// Keeps the server's version unless one at least as new is known.
   void remember(const Key& key, const kube::Object& object);
 
@@ -99,11 +108,9 @@ void keep_in(DefaultDefinition<Services, Resource>& definition, KubeStore& store
     const auto* before = mine.object.find({"status"});
     static const json::object nothing;
     const auto& base = before != nullptr && before->is_object() ? before->get_object() : nothing;
-    auto changes = merge_diff(base, mine.status);
-    // These two are decided anew.
-    changes.erase("phase");
-    changes.erase("state");
-    merge_apply(fresh.status, changes);
+    carry_status(fresh.status, base, mine.status);
+    // What a resource type keeps in memory beside the object.
+    if constexpr (requires { fresh.carry_from(mine); }) fresh.carry_from(mine);
   };
 }
 
