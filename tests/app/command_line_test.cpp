@@ -357,7 +357,7 @@ TEST_F(ManagerOptionsTest, MistakesAreFoundBeforeAnythingRuns) {
   const std::pair<std::string, std::string> mistakes[] = {
       {"--controllers=migraton", "did you mean migration?"},
       {"--controllers=", "at least one controller is required"},
-      {"--controllers=migration,relocator", "relocator"},
+      {"--controllers=migration,relocater", "did you mean relocator?"},
       {"--log-level=loud", "'loud' is invalid: use debug, info, warn or error"},
       {"--log-format=yaml", "use json or text"},
       {"--metrics-bind-address=8080", "'8080' is not a bind address"},

@@ -78,6 +78,14 @@ TEST_F(DemoProcess, APlanReportsAllProblemsAndExitsWith1) {
                                    ContainsRegex("move-1 +Failed .* 0/2 +2 +ResourceInvalid ")));
 }
 
+TEST_F(DemoProcess, ClusterDeploymentsAreRelocatedAndNothingIsDestroyed) {
+  const auto run = demo({"--relocate", "--clusters", "4"});
+  EXPECT_EQ(run->wait(), 0) << run->out() << run->err();
+  EXPECT_THAT(run->out(), AllOf(HasSubstr("cluster-3: relocating: Hive is paused on hub1\n"),
+                                HasSubstr("Success: 4 of 4 ClusterDeployments are on hub2, 0 on hub1, 0 clusters were "
+                                          "deprovisioned")));
+}
+
 // As `hubferry demo | head -1` does.
 TEST_F(DemoProcess, AClosedOutputLeavesNoFilesAndNoError) {
   Process shell{{"sh", "-c", "{ \"$0\" demo --clusters 3 --migrations 1 --keep; echo code $? >&2; } | head -1",

@@ -82,7 +82,8 @@ TEST(Queries, UseOnlyMetricsThatALeadingManagerServes) {
   Process world{{hubferry_binary(), "sim", "--clusters", "1", "--kubeconfig-dir", directory.path()}};
   world.await_output_text("hub2.kubeconfig");
   Process manager{{hubferry_binary(), "manager", "--kubeconfig", directory.file("global.kubeconfig"), "--leader-elect",
-                   "--namespace=default", "--controllers=migration,mysql", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0"}};
+                   "--namespace=default", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0",
+                   "--controllers=migration,relocator,mysql"}};
   const auto port = port_in(manager, "serving metrics");
   manager.await_error_text("migration cache synced");
   std::set<std::string> served;

@@ -9,6 +9,7 @@
 #include "app/commands/commands.hpp"
 #include "app/demo/demo_progress.hpp"
 #include "app/demo/demo_world.hpp"
+#include "app/demo/relocate_demo.hpp"
 #include "app/service/service.hpp"
 #include "hubferry/async/shutdown.hpp"
 #include "hubferry/async/task_scope.hpp"
@@ -24,6 +25,7 @@ namespace {
 constexpr auto min_redraw_interval = 100ms;
 constexpr int failed = 1;
 constexpr int interrupted = 130;
+constexpr int relocate_demo_clusters = 20;
 constexpr const char* log_name = "manager.log";
 
 /// The manager's log file; closed with the object.
@@ -239,6 +241,7 @@ int run_demo(const DemoOptions& options, std::ostream& out) {
   const kube::Env env{clock, random, observability.metrics(), log};
   const auto terminal = Terminal::of(STDOUT_FILENO);
   const auto body = [&](async::Event& stop) -> async::Awaitable<int> {
+    if (options.relocate) co_return co_await run_relocate_demo(options.clusters, stop, env, out);
     Demo demo{options, directory, observability, env, terminal, out};
     co_return co_await demo.run(stop);
   };
@@ -290,11 +293,21 @@ void add_demo_command(CommandLine& line, std::ostream& out) {
                .choices = demo_failures()});
   command.add_switch(options->keep, "keep", "Keep everything running at the end, until Ctrl-C.");
   command.add_integer(options->seed, "seed", 0, 1'000'000, "Random seed of the simulated clusters.");
-  command.not_from_environment({"clusters", "migrations", "fail", "keep", "seed"});
+  command.add_switch(options->relocate, "relocate",
+                     "Move ClusterDeployments of Hive by a ClusterRelocator instead, 20 unless --clusters is given.");
+  command.not_from_environment({"clusters", "migrations", "fail", "keep", "seed", "relocate"});
   command.example("hubferry demo", "50 clusters in three migrations");
   command.example("hubferry demo --fail registering", "the target rejects the clusters, and they are rolled back");
   command.example("hubferry demo --clusters 500 --migrations 10 --keep", "a larger one, kept running to explore it");
+  command.example("hubferry demo --relocate", "20 ClusterDeployments, from one Hive to another");
   command.on_check([options] {
+    if (options->relocate) {
+      if (options->keep || !options->fail.empty())
+        throw UsageError("--relocate cannot be combined with --keep or --fail");
+      // Not given: its default is for migrations.
+      if (options->clusters == DemoOptions{}.clusters) options->clusters = relocate_demo_clusters;
+      return;
+    }
     if (options->migrations > options->clusters)
       throw UsageError("--migrations: each migration needs at least one cluster");
   });

@@ -10,11 +10,13 @@
 #include "app/cli/server_client.hpp"
 #include "app/commands/commands.hpp"
 #include "app/plan/plan.hpp"
+#include "app/plan/relocation_plan_text.hpp"
 #include "hubferry/async/shutdown.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/hubs/hub_directory.hpp"
 #include "hubferry/kube/yaml.hpp"
 #include "hubferry/ocm/resources.hpp"
+#include "hubferry/relocator/names.hpp"
 
 namespace hubferry::app {
 
@@ -45,7 +47,16 @@ struct PlanOptions {
   }
 };
 
-migration::MigrationSpec read_spec_to_plan(const PlanOptions& options) {
+/// The only object of the file.
+kube::json::object read_object_to_plan(const PlanOptions& options) {
+  const auto text = options.file == "-" ? read_standard_input() : read_file(options.file);
+  const auto documents = kube::parse_yaml_documents(text, options.file);
+  if (documents.size() != 1 || !documents[0].is_object())
+    throw std::runtime_error(options.file + ": it must contain exactly one migration or ClusterRelocator");
+  return documents[0].get_object();
+}
+
+migration::MigrationSpec read_spec_to_plan(const PlanOptions& options, const kube::json::object& object) {
   if (options.file.empty()) {
     migration::MigrationSpec spec;
     spec.from = options.from;
@@ -54,12 +65,8 @@ migration::MigrationSpec read_spec_to_plan(const PlanOptions& options) {
     if (!options.placement.empty()) spec.placement = options.placement;
     return spec;
   }
-  const auto text = options.file == "-" ? read_standard_input() : read_file(options.file);
-  const auto documents = kube::parse_yaml_documents(text, options.file);
-  if (documents.size() != 1 || !documents[0].is_object())
-    throw std::runtime_error(options.file + ": it must contain exactly one migration");
   try {
-    return plan_spec_of(documents[0].get_object());
+    return plan_spec_of(object);
   } catch (const std::runtime_error& error) {
     throw std::runtime_error(options.file + ": " + error.what());
   }
@@ -130,8 +137,32 @@ async::Awaitable<Plan> plan_on(ServerClient& client, migration::MigrationSpec sp
   co_return plan;
 }
 
+int run_relocation_plan(const PlanOptions& options, const kube::json::object& object, std::ostream& out) {
+  ServerClient client{kube::find_config(options.kubeconfig)};
+  Connections connections{client.loop(), client.env()};
+  relocator::RelocationPlan plan;
+  const auto body = [&](async::Event& stop) -> async::Awaitable<int> {
+    auto work = [&]() -> async::Awaitable<> {
+      const kube::Object relocator{object};
+      plan = co_await relocator::make_plan(client.api(), connections.opener(), relocator, client.env());
+    };
+    co_return co_await unless_stopped(stop, work());
+  };
+  if (const int code = async::run_main(body, {}); code != 0) return code;
+  if (options.output == "json") {
+    out << to_indented_json(relocation_plan_json(plan));
+  } else {
+    for (const auto& line : relocation_plan_text(plan, options.list_objects, Terminal::of(STDOUT_FILENO)))
+      out << line << "\n";
+  }
+  return plan.can_succeed() ? 0 : 1;
+}
+
 int run_plan(const PlanOptions& options, std::ostream& out) {
-  const auto spec = read_spec_to_plan(options);
+  const auto object = options.file.empty() ? kube::json::object{} : read_object_to_plan(options);
+  if (kube::string_at(object, {"kind"}) == relocator::cluster_relocators.kind)
+    return run_relocation_plan(options, object, out);
+  const auto spec = read_spec_to_plan(options, object);
   const auto carried = read_carried_resources(options.carried_resources);
   ServerClient client{kube::find_config(options.kubeconfig)};
   Plan plan;
@@ -162,7 +193,7 @@ void add_plan_command(CommandLine& line, std::ostream& out) {
   add_kubeconfig_flag(command, options->kubeconfig);
   command.add({.name = "filename",
                .placeholder = "FILE",
-               .help = "A ManagedClusterMigration in YAML or JSON; - reads standard input.",
+               .help = "A ManagedClusterMigration or ClusterRelocator in YAML or JSON; - reads standard input.",
                .default_text = "",
                .apply = [options](const std::string& text) { options->file = text; },
                .short_name = "f"});
@@ -180,6 +211,7 @@ void add_plan_command(CommandLine& line, std::ostream& out) {
   add_output_flag(command, options->output, {"table", "json"}, "Output format: table or json.");
   command.not_from_environment({"filename", "from", "to", "clusters", "placement", "objects"});
   command.example("hubferry plan -f migration.yaml", "before kubectl apply -f migration.yaml");
+  command.example("hubferry plan -f relocator.yaml", "what a ClusterRelocator would move, on a hub with Hive");
   command.example("hubferry plan --from hub1 --to hub2 --clusters cluster1,cluster2 --objects",
                   "without a file, listing every object");
   command.example("hubferry plan --from hub1 --to hub2 --placement leaving -o json | jq .problems", "for scripts");

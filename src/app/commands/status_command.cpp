@@ -9,9 +9,12 @@
 #include "app/cli/server_client.hpp"
 #include "app/commands/commands.hpp"
 #include "app/status/migration_view.hpp"
+#include "app/status/relocator_status.hpp"
 #include "app/status/status_watch.hpp"
 #include "hubferry/async/shutdown.hpp"
 #include "hubferry/migration/resource.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "hubferry/relocator/names.hpp"
 
 namespace hubferry::app {
 
@@ -25,6 +28,7 @@ struct StatusOptions {
   std::string ns;  // empty: all
   bool all_namespaces = false;
   bool watch = false;
+  bool relocators = false;
   std::string output = "table";
   std::string name;  // empty: all migrations
 };
@@ -104,6 +108,37 @@ async::Awaitable<> show(kube::Api& api, const StatusOptions& options, async::Clo
   for (const auto& line : migration_table(std::move(views), table, clock.wall_now(), terminal)) out << line << "\n";
 }
 
+/// Prints the relocators, or one of them with its ClusterDeployments, once.
+async::Awaitable<> show_relocators(kube::Api& api, const StatusOptions& options, Terminal terminal, std::ostream& out) {
+  if (options.output == "wide") terminal.width = 0;
+  const kube::ListOptions all;
+  auto relocators = co_await api.list_all(relocator::cluster_relocators, all);
+  if (!relocators) throw_for(relocators.error(), api);
+  std::vector<std::string> names;
+  for (const auto& relocator : *relocators) names.emplace_back(relocator.name());
+  if (!options.name.empty()) {
+    std::erase_if(*relocators, [&](const kube::Object& one) { return one.name() != options.name; });
+    const auto meant = nearest(options.name, names);
+    if (relocators->empty())
+      throw std::runtime_error("no relocator '" + options.name + "' found" +
+                               (meant ? " (did you mean " + *meant + "?)" : ""));
+  }
+  if (options.output == "json" || options.output == "yaml") {
+    const auto content = in_usual_order(options.name.empty() ? as_list(*relocators) : relocators->front().json());
+    out << (options.output == "json" ? to_indented_json(content) : to_yaml(content));
+    co_return;
+  }
+  std::vector<std::string> lines{"No relocators found."};
+  if (!options.name.empty()) {
+    auto deployments = co_await api.list_all(ocm::cluster_deployments, all);
+    if (!deployments) throw_for(deployments.error(), api);
+    lines = relocator_details(relocators->front(), *deployments, terminal);
+  } else if (!relocators->empty()) {
+    lines = relocator_table(*relocators, terminal);
+  }
+  for (const auto& line : lines) out << line << "\n";
+}
+
 async::Awaitable<int> watch(ServerClient& client, const StatusOptions& options, std::ostream& out, async::Event& stop) {
   // Reports errors at once; the watch below would retry for ever.
   const auto migrations = co_await read_migrations(client.api(), options);
@@ -128,6 +163,8 @@ int run_status(const StatusOptions& options, std::ostream& out) {
   ServerClient client{kube::find_config(options.kubeconfig, options.context)};
   const auto terminal = Terminal::of(STDOUT_FILENO);
   const auto body = [&](async::Event& stop) -> async::Awaitable<int> {
+    if (options.relocators)
+      co_return co_await unless_stopped(stop, show_relocators(client.api(), options, terminal, out));
     if (options.watch) co_return co_await watch(client, options, out, stop);
     co_return co_await unless_stopped(stop, show(client.api(), options, client.env().clock, terminal, out));
   };
@@ -167,6 +204,8 @@ void add_status_command(CommandLine& line, std::ostream& out) {
                .default_text = "false",
                .apply = [options](const std::string& text) { options->watch = parse_switch(text); },
                .short_name = "w"});
+  command.add_switch(options->relocators, "relocators",
+                     "Show ClusterRelocators instead of migrations; with NAME, its ClusterDeployments.");
   add_output_flag(command, options->output, {"table", "wide", "json", "yaml"},
                   "Output format: table, wide (more columns, not truncated), json or yaml.");
   command.add_argument({.name = "NAME",
@@ -177,12 +216,13 @@ void add_status_command(CommandLine& line, std::ostream& out) {
                           if (text.empty()) throw std::invalid_argument("'' is not a migration's name");
                           options->name = text;
                         }});
-  command.not_from_environment({"context", "namespace", "all-namespaces", "watch"});
+  command.not_from_environment({"context", "namespace", "all-namespaces", "watch", "relocators"});
   command.example("hubferry status", "all migrations");
   command.example("hubferry status move-three --watch", "one migration, until it ends");
   command.example("hubferry status -n default -o json | jq '.items[].status.phase'", "for scripts");
   command.on_check([options] {
     if (options->all_namespaces) options->ns.clear();
+    if (options->relocators && options->watch) throw UsageError("--relocators cannot be combined with --watch");
   });
   command.on_run([options, &out] { return run_status(*options, out); });
 }

@@ -18,7 +18,8 @@ struct DemoOptions {
   int clusters = 50;
   int migrations = 3;
   bool keep = false;
-  std::string fail;  // the phase to fail in; empty: no failure
+  bool relocate = false;  // ClusterDeployments of Hive, by a ClusterRelocator
+  std::string fail;       // the phase to fail in; empty: no failure
   int seed = 1;
 };
 

@@ -10,6 +10,7 @@
 #include "hubferry/mysql/controller.hpp"
 #include "hubferry/obs/build_info.hpp"
 #include "hubferry/phase/render.hpp"
+#include "hubferry/relocator/controller.hpp"
 
 namespace hubferry::app {
 
@@ -46,6 +47,16 @@ async::Awaitable<> run_migrations(const ControllerSurroundings& around, hubs::Hu
   co_await controller.run();
 }
 
+async::Awaitable<> run_relocations(const ControllerSurroundings& around, hubs::Hubs&, obs::CheckState& readiness) {
+  relocator::ControllerOptions options;
+  options.watch_namespace = around.options.watch_namespace;
+  options.at_once = static_cast<std::size_t>(around.options.max_concurrent_relocations);
+  options.instance = host_name();
+  options.readiness = &readiness;
+  relocator::Controller controller{around.global, connecting(around), std::move(options), around.env};
+  co_await controller.run();
+}
+
 async::Awaitable<> run_mysql(const ControllerSurroundings& around, hubs::Hubs&, obs::CheckState& readiness) {
   const auto connector = sql::make_connector(around.env.clock);
   const auto exporter = mysql::make_http_exporter(around.env.clock);
@@ -62,6 +73,7 @@ async::Awaitable<> run_mysql(const ControllerSurroundings& around, hubs::Hubs&, 
 const std::vector<ControllerEntry>& controller_registry() {
   static const std::vector<ControllerEntry> registry{
       {"migration", {migration::phase_definition}, run_migrations},
+      {"relocator", {relocator::phase_definition}, run_relocations, false, false},
       {"mysql", {mysql::cluster_definition, mysql::backup_definition}, run_mysql, false, false},
   };
   return registry;

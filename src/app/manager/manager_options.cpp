@@ -67,6 +67,8 @@ void ManagerOptions::add_to(Command& command) {
   command.add(print_phases_flag(print_phases));
   command.add_integer(max_concurrent_migrations, "max-concurrent-migrations", 1, 100'000,
                       "Maximum number of migrations that run at once; the others wait in Pending.");
+  command.add_integer(max_concurrent_relocations, "max-concurrent-relocations", 1, 10'000,
+                      "Maximum number of ClusterDeployments that are moved to one destination at once.");
   command.add_integer(clusters_in_flight_per_hub, "clusters-in-flight-per-hub", 1, 100'000,
                       "Maximum number of clusters of one hub that are processed at once, across all migrations.");
   add_carried_resources_flag(command, carried_resources);

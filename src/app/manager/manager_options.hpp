@@ -28,6 +28,7 @@ struct ManagerOptions {
   std::vector<std::string> controllers = default_controllers();
   std::string print_phases;  // the format; empty: run
   int max_concurrent_migrations = 10;
+  int max_concurrent_relocations = 10;  // to one destination
   int clusters_in_flight_per_hub = 50;
   std::string carried_resources;  // a file; empty: the default resources only
   int threads = 0;                // 0: one per CPU

@@ -1,0 +1,187 @@
+#include "relocator/copy.hpp"
+
+#include "hubferry/ocm/hive.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "hubferry/relocator/names.hpp"
+
+namespace hubferry::relocator {
+
+namespace {
+
+Problem copy_failed(const kube::Resource& resource, const json::object& object, const std::string& why) {
+  const Key key{std::string{kube::string_at(object, {"metadata", "namespace"})},
+                std::string{kube::string_at(object, {"metadata", "name"})}};
+  return {reasons::move_failed, "cannot copy " + resource.kind + " " + kube::to_string(key) + ": " + why};
+}
+
+/// True unless both have the field and differ.
+bool agree(const Object& one, const Object& other, std::string_view field) {
+  const auto mine = one.string_at({"spec", "clusterMetadata", field});
+  const auto theirs = other.string_at({"spec", "clusterMetadata", field});
+  return mine.empty() || theirs.empty() || mine == theirs;
+}
+
+bool is_same_cluster(const Object& one, const Object& other) {
+  return one.string_at({"spec", "baseDomain"}) == other.string_at({"spec", "baseDomain"}) &&
+         agree(one, other, "infraID") && agree(one, other, "clusterID");
+}
+
+void merge_annotations(json::object& object, const json::object& changes) {
+  auto& annotations = kube::object_in(kube::object_in(object, "metadata"), "annotations");
+  for (const auto& change : changes) {
+    if (change.value().is_null()) {
+      annotations.erase(change.key());
+    } else {
+      annotations[change.key()] = change.value();
+    }
+  }
+}
+
+/// The destination's controller removes its finalizer while there is no ClusterDeployment: that is no difference.
+void ignore_finalizers(json::object& present, const json::object& wanted) {
+  auto& metadata = kube::object_in(present, "metadata");
+  metadata.erase("finalizers");
+  if (const auto* finalizers = kube::find(wanted, {"metadata", "finalizers"})) metadata["finalizers"] = *finalizers;
+}
+
+json::object zone_status(const Object& zone) {
+  json::object kept;
+  for (const char* field : {"nameServers", "aws", "gcp", "azure"})
+    if (const auto* value = zone.find({"status", field})) kept[field] = *value;
+  return kept;
+}
+
+}  // namespace
+
+json::object clean_copy(const Object& object) {
+  json::object copy;
+  json::object metadata;
+  for (const char* field : {"name", "namespace", "labels", "annotations", "finalizers"}) {
+    const auto* value = object.find({"metadata", field});
+    const bool empty = value == nullptr || (value->is_object() && value->get_object().empty()) ||
+                       (value->is_array() && value->get_array().empty());
+    if (!empty) metadata[field] = *value;
+  }
+  copy["metadata"] = std::move(metadata);
+  for (const auto& field : object.json())
+    if (field.key() != "metadata" && field.key() != "status" && field.key() != "apiVersion" && field.key() != "kind")
+      copy[field.key()] = field.value();
+  return copy;
+}
+
+Awaitable<kube::Result<Look>> look_at(const Destination& destination, const Object& deployment) {
+  const Key key = deployment.key();
+  auto found = co_await destination.api->get(ocm::cluster_deployments, key);
+  if (!found && found.error().kind == kube::ErrorKind::not_found) co_return Look{};
+  if (!found) co_return found.error();
+  const auto name = "ClusterDeployment " + kube::to_string(key);
+  if (!deployment.uid().empty() && found->uid() == deployment.uid())
+    co_return Look{Holding::same_hub, "the destination is this hub: it has this very " + name};
+  if (!is_same_cluster(*found, deployment))
+    co_return Look{Holding::other, "the destination has another cluster as " + name + " (base domain \"" +
+                                       std::string{found->string_at({"spec", "baseDomain"})} + "\", infra ID \"" +
+                                       std::string{found->string_at({"spec", "clusterMetadata", "infraID"})} + "\")"};
+  if (found->is_being_deleted()) co_return Look{Holding::leaving, name + " is being deleted on the destination"};
+  if (relocation_of(*found).stage == Stage::complete)
+    co_return Look{Holding::leaving, name + " has just been relocated from the destination to another hub"};
+  co_return Look{Holding::ours, {}};
+}
+
+Awaitable<OrProblem<bool>> Copier::create_namespace() {
+  json::object wanted;
+  kube::object_in(wanted, "metadata")["name"] = deployment_.ns();
+  auto created = co_await destination_->api->create(kube::resources::namespaces, wanted);
+  if (!created && created.error().kind != kube::ErrorKind::already_exists)
+    co_return copy_failed(kube::resources::namespaces, wanted, created.error().describe());
+  co_return true;
+}
+
+Awaitable<OrProblem<bool>> Copier::copy(InventoryItem item) {
+  auto wanted = clean_copy(item.object);
+  return put(std::move(item.resource), std::move(wanted));
+}
+
+Awaitable<OrProblem<bool>> Copier::copy_zone(Object zone) {
+  auto wanted = clean_copy(zone);
+  merge_annotations(wanted, annotations_for(Stage::incoming, relocator_, false));
+  auto copied = co_await put(ocm::dns_zones, wanted);
+  if (!copied) co_return copied.error();
+  json::object status = zone_status(zone);
+  if (status.empty()) co_return true;
+  json::object patch;
+  patch["status"] = std::move(status);
+  const Key key = zone.key();
+  auto written = co_await destination_->api->merge_patch(ocm::dns_zones, key, patch, "status");
+  if (!written) co_return copy_failed(ocm::dns_zones, wanted, written.error().describe());
+  co_return true;
+}
+
+Awaitable<OrProblem<Object>> Copier::create_deployment(std::string source) {
+  auto wanted = clean_copy(deployment_);
+  merge_annotations(wanted, annotations_for(Stage::incoming, relocator_, true));
+  if (!source.empty())
+    kube::object_in(kube::object_in(wanted, "metadata"), "annotations")[names::relocated_from] = source;
+  auto created = co_await destination_->api->create(ocm::cluster_deployments, wanted);
+  if (created) co_return *created;
+  const auto& error = created.error();
+  if (error.kind == kube::ErrorKind::already_exists || error.kind == kube::ErrorKind::ambiguous) {
+    // Ours, without an answer; or that of a manager that does not know yet that it has been replaced.
+    auto look = co_await look_at(*destination_, deployment_);
+    if (look && look->holding == Holding::ours) co_return Object{};
+    if (look && !look->message.empty()) co_return copy_failed(ocm::cluster_deployments, wanted, look->message);
+  }
+  co_return copy_failed(ocm::cluster_deployments, wanted, error.describe());
+}
+
+Awaitable<OrProblem<bool>> Copier::put(kube::Resource resource, json::object wanted) {
+  auto created = co_await destination_->api->create(resource, wanted);
+  if (created) co_return true;
+  const auto kind = created.error().kind;
+  if (kind != kube::ErrorKind::already_exists && kind != kube::ErrorKind::ambiguous)
+    co_return copy_failed(resource, wanted, created.error().describe());
+  co_return co_await reconcile_existing(std::move(resource), std::move(wanted));
+}
+
+Awaitable<OrProblem<bool>> Copier::reconcile_existing(kube::Resource resource, json::object wanted) {
+  const Key key = Object{wanted}.key();
+  auto present = co_await destination_->api->get(resource, key);
+  if (!present) co_return copy_failed(resource, wanted, present.error().describe());
+  auto comparable = clean_copy(*present);
+  if (resource == ocm::machine_pools) ignore_finalizers(comparable, wanted);
+  if (comparable == wanted) co_return true;
+  const auto owner = present->label(ocm::names::hive_deployment_label);
+  if (!owner.empty() && owner != deployment_.name())
+    co_return copy_failed(resource, wanted,
+                          "the destination has one that belongs to ClusterDeployment " + std::string{owner});
+  if (resource == ocm::dns_zones && relocation_of(*present).stage != Stage::incoming)
+    co_return copy_failed(resource, wanted,
+                          "the destination has one that did not arrive by a relocation: remove it if it is not in use");
+  if (present->is_being_deleted()) co_return copy_failed(resource, wanted, "it is being deleted on the destination");
+  json::object updated = wanted;
+  auto& metadata = kube::object_in(updated, "metadata");
+  metadata["resourceVersion"] = present->resource_version();
+  metadata["uid"] = present->uid();
+  auto written = co_await destination_->api->update(resource, std::move(updated));
+  if (written) co_return true;
+  // Immutable, or another type: only a new object can have this content.
+  if (written.error().kind == kube::ErrorKind::invalid)
+    co_return co_await replace(std::move(resource), std::move(wanted), *present);
+  co_return copy_failed(resource, wanted, written.error().describe());
+}
+
+Awaitable<OrProblem<bool>> Copier::replace(kube::Resource resource, json::object wanted, Object present) {
+  kube::Request request;
+  request.verb = kube::Verb::remove;
+  request.resource = resource;
+  request.key = present.key();
+  request.propagation = kube::Propagation::background;
+  request.precondition_uid = std::string{present.uid()};
+  auto removed = co_await destination_->api->call(std::move(request));
+  if (!removed && removed.error().kind != kube::ErrorKind::not_found)
+    co_return copy_failed(resource, wanted, removed.error().describe());
+  auto created = co_await destination_->api->create(resource, wanted);
+  if (!created) co_return copy_failed(resource, wanted, created.error().describe());
+  co_return true;
+}
+
+}  // namespace hubferry::relocator

@@ -1,0 +1,104 @@
+#include "relocator/destinations.hpp"
+
+#include "hubferry/kube/base64.hpp"
+#include "hubferry/ocm/hive.hpp"
+#include "hubferry/relocator/names.hpp"
+
+namespace hubferry::relocator {
+
+namespace {
+
+constexpr auto verified_for = std::chrono::seconds{15};
+constexpr auto sync_sets_valid_for = std::chrono::minutes{1};
+constexpr const char* kubeconfig_key = "kubeconfig";
+
+/// Throws kube::ConfigError. Its text never holds a credential.
+kube::ClientConfig config_of(const kube::Object& secret) {
+  const std::string where = "Secret " + kube::to_string(secret.key());
+  const auto encoded = secret.string_at({"data", kubeconfig_key});
+  if (encoded.empty()) throw kube::ConfigError(where + " has no key " + kubeconfig_key);
+  const auto text = kube::decode_base64(encoded);
+  if (!text) throw kube::ConfigError(where + ": the key " + kubeconfig_key + " is not base64");
+  auto config = kube::parse_kubeconfig(*text, where, std::nullopt);
+  if (!config.server.starts_with("https://"))
+    throw kube::ConfigError(where + ": the server is not https: Secrets would be sent in clear text");
+  return config;
+}
+
+/// True if a server has answered: it is there and accepts our credential.
+bool has_answered(const kube::Result<kube::Object>& answer) {
+  return answer || answer.error().kind == kube::ErrorKind::forbidden ||
+         answer.error().kind == kube::ErrorKind::not_found;
+}
+
+}  // namespace
+
+void throw_exception_from_error(const Problem& problem, const boost::source_location&) {
+  throw std::runtime_error(problem.reason + ": " + problem.message);
+}
+
+Destinations::Destinations(kube::Api& source, hubs::Connect connect, kube::Env env)
+    : source_(source), connect_(std::move(connect)), env_(std::move(env)) {}
+
+Awaitable<OrProblem<std::shared_ptr<Destination>>> Destinations::connect(Key secret_key) {
+  const auto known = known_.find(secret_key);
+  if (known != known_.end() && env_.clock.now() < async::later(known->second->verified, verified_for))
+    co_return known->second;
+  auto secret = co_await source_.get(kube::resources::secrets, secret_key);
+  if (!secret)
+    co_return Problem{reasons::missing_secret, "kubeconfig Secret of the destination: " + secret.error().describe()};
+  auto opened = co_await open(secret_key, *secret);
+  if (opened) {
+    known_[secret_key] = *opened;
+  } else {
+    known_.erase(secret_key);
+  }
+  co_return opened;
+}
+
+Awaitable<OrProblem<std::shared_ptr<Destination>>> Destinations::open(Key key, kube::Object secret) {
+  const std::string version = std::string{secret.uid()} + "@" + std::string{secret.resource_version()};
+  const auto known = known_.find(key);
+  std::shared_ptr<Destination> destination =
+      known != known_.end() && known->second->version == version ? known->second : std::make_shared<Destination>();
+  destination->version = version;
+  if (destination->api == nullptr) {
+    try {
+      const auto config = config_of(secret);
+      destination->api = connect_("destination " + kube::to_string(key), config);
+      env_.log.info("connecting to a destination", {{"secret", kube::to_string(key)}, {"server", config.server}});
+    } catch (const std::exception& error) {
+      co_return Problem{reasons::no_connection, std::string{"kubeconfig of the destination: "} + error.what()};
+    }
+  }
+  const Key system{{}, "kube-system"};
+  auto answer = co_await destination->api->get(kube::resources::namespaces, system);
+  if (!has_answered(answer))
+    co_return Problem{reasons::no_connection, "the destination cannot be reached: " + answer.error().describe()};
+  if (answer) destination->identity = std::string{answer->uid()};
+  destination->verified = env_.clock.now();
+  co_return destination;
+}
+
+Awaitable<kube::Result<std::set<std::string>>> Destinations::selector_sync_sets(
+    std::shared_ptr<Destination> destination) {
+  const auto read = destination->sync_sets_read;
+  if (read && env_.clock.now() < async::later(*read, sync_sets_valid_for)) co_return destination->selector_sync_sets;
+  const kube::ListOptions all;
+  auto listed = co_await destination->api->list_all(ocm::selector_sync_sets, all);
+  if (!listed) co_return listed.error();
+  destination->selector_sync_sets.clear();
+  for (const auto& one : *listed) destination->selector_sync_sets.emplace(one.name());
+  destination->sync_sets_read = env_.clock.now();
+  co_return destination->selector_sync_sets;
+}
+
+Awaitable<std::string> Destinations::source_identity() {
+  if (!source_identity_.empty()) co_return source_identity_;
+  const Key system{{}, "kube-system"};
+  auto answer = co_await source_.get(kube::resources::namespaces, system);
+  if (answer) source_identity_ = std::string{answer->uid()};
+  co_return source_identity_;
+}
+
+}  // namespace hubferry::relocator

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "hubferry/hubs/hub_directory.hpp"
+#include "hubferry/kube/api.hpp"
+#include "hubferry/kube/env.hpp"
+
+namespace hubferry::relocator {
+
+using async::Awaitable;
+using kube::Key;
+
+/// Why something is refused or does not work now: a reason of the condition, and a message.
+struct Problem {
+  std::string reason;
+  std::string message;
+  /// A user must change something first: retried seldom.
+  bool lasting = false;
+};
+
+template <typename T>
+using OrProblem = boost::system::result<T, Problem>;
+[[noreturn]] void throw_exception_from_error(const Problem& problem, const boost::source_location& where);
+
+/// The hub that a kubeconfig Secret leads to.
+struct Destination {
+  std::shared_ptr<kube::Api> api;
+  std::string identity;  // the uid of its namespace kube-system; empty: we may not read it
+  std::string version;   // of the Secret
+  async::TimePoint verified{};
+  std::set<std::string> selector_sync_sets;
+  std::optional<async::TimePoint> sync_sets_read;
+};
+
+/// Connections to destinations, by kubeconfig Secret of the source hub (key `kubeconfig`). exec plugins and file
+/// references in it are refused. A Secret is read again, and the destination verified, when the last time is some
+/// seconds ago; it is not watched.
+/// Lifetime: source and env outlive it. Executor: one loop.
+class Destinations {
+ public:
+  Destinations(kube::Api& source, hubs::Connect connect, kube::Env env);
+
+  /// Problems: MissingKubeconfigSecret, NoConnection.
+  Awaitable<OrProblem<std::shared_ptr<Destination>>> connect(Key secret);
+  /// The same for the names of its SelectorSyncSets. Errors: of the list.
+  Awaitable<kube::Result<std::set<std::string>>> selector_sync_sets(std::shared_ptr<Destination> destination);
+  /// The uid of the namespace kube-system of the source hub; empty: we may not read it.
+  Awaitable<std::string> source_identity();
+
+ private:
+  Awaitable<OrProblem<std::shared_ptr<Destination>>> open(Key key, kube::Object secret);
+
+  kube::Api& source_;
+  hubs::Connect connect_;
+  kube::Env env_;
+  std::map<Key, std::shared_ptr<Destination>> known_;
+  std::string source_identity_;
+};
+
+}  // namespace hubferry::relocator

@@ -1,0 +1,58 @@
+#include "relocator/definition.hpp"
+
+namespace hubferry::relocator {
+
+namespace {
+
+/// For the metric.
+std::string_view reason_of(Context& context, const Deployment& deployment) {
+  if (deployment.object.is_being_deleted()) return "deleted";
+  const auto found = matching_relocators(*context->relocators, deployment.object);
+  if (found.empty()) return "no_match";
+  return found.size() == 1 ? "new_match" : "multiple_matches";
+}
+
+Problem blocked(const std::string& why) {
+  return {reasons::abort_blocked,
+          "the relocation should be aborted, but nobody knows whether the destination has the cluster: " + why};
+}
+
+/// What the destination has, through the relocator under which the move began.
+Awaitable<OrProblem<Look>> look_through(Context& context, const Object& deployment, std::string relocator) {
+  const auto spec = find_relocator(*context->relocators, relocator);
+  if (!spec)
+    co_return blocked("ClusterRelocator " + relocator +
+                      " does not exist any more. Create it again; or, if the destination does not have it, remove the "
+                      "annotations of the relocation");
+  auto destination = co_await context->destinations.connect(spec->secret);
+  if (!destination) co_return blocked(destination.error().message);
+  auto look = co_await look_at(**destination, deployment);
+  if (!look) co_return blocked(look.error().describe());
+  co_return *look;
+}
+
+}  // namespace
+
+Awaitable<ReconcileState> abort_move(Context& context, Deployment& deployment, const phase::State&) {
+  const auto relocator = deployment.relocation().relocator;
+  const auto look = co_await look_through(context, deployment.object, relocator);
+  if (!look) co_return fail(context, deployment, look.error());
+  if (look->holding == Holding::ours) co_return phase::go_to(phases::finishing);
+  if (look->holding == Holding::leaving) co_return fail(context, deployment, blocked(look->message));
+
+  auto certain = context->no_abort_before;
+  const auto unanswered = context->unanswered_until.find(deployment.object.key());
+  if (unanswered != context->unanswered_until.end()) certain = std::max(certain, unanswered->second);
+  if (context.clock().now() < certain) co_return phase::not_done(certain - context.clock().now());
+  context->unanswered_until.erase(deployment.object.key());
+
+  const auto reason = reason_of(context, deployment);
+  auto zone = co_await annotate_zone(context, deployment, Stage::none, relocator);
+  if (!zone)
+    co_return fail(context, deployment, {reasons::abort_blocked, "annotating its DNSZone: " + zone.error().describe()});
+  if (auto undone = co_await annotate(context, deployment, Stage::none, relocator)) co_return *undone;
+  context->reporter.aborted(deployment.object, relocator, reason);
+  co_return phase::done();
+}
+
+}  // namespace hubferry::relocator

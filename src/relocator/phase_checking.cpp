@@ -1,0 +1,127 @@
+#include "hubferry/ocm/hive.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "relocator/definition.hpp"
+
+namespace hubferry::relocator {
+
+namespace {
+
+constexpr auto hive_relocates_valid_for = std::chrono::seconds{30};
+
+/// The ClusterRelocate of Hive that matches it too; empty: none does. A hub that does not serve the kind has none.
+Awaitable<kube::Result<std::string>> competing_relocate(Services& services, const Object& deployment) {
+  const auto now = services.env.clock.now();
+  if (!services.hive_relocates_read || now >= async::later(*services.hive_relocates_read, hive_relocates_valid_for)) {
+    const kube::ListOptions all;
+    auto listed = co_await services.source.list_all(ocm::cluster_relocates, all);
+    const bool served = listed || (listed.error().kind != kube::ErrorKind::not_found &&
+                                   listed.error().kind != kube::ErrorKind::unsupported);
+    if (!listed && served) co_return listed.error();
+    services.hive_relocates = listed ? std::move(*listed) : std::vector<Object>{};
+    services.hive_relocates_read = now;
+  }
+  for (const auto& relocate : services.hive_relocates) {
+    const auto* selector = relocate.find({"spec", "clusterDeploymentSelector"});
+    if (selector == nullptr || !selector->is_object()) continue;
+    const auto parsed = kube::LabelSelector::from_json(selector->get_object());
+    if (parsed && parsed->matches(deployment)) co_return std::string{relocate.name()};
+  }
+  co_return std::string{};
+}
+
+/// A warning, not a failure: what they applied stays on the cluster, and nobody manages it any more.
+Awaitable<> warn_of_missing_sync_sets(Context& context, Deployment& deployment,
+                                      std::shared_ptr<Destination> destination) {
+  auto missing = co_await missing_sync_sets(context.services(), deployment.object, destination);
+  if (!missing)
+    context.log().warn("listing the SelectorSyncSets of the destination failed",
+                       {{"error", missing.error().describe()}});
+  if (!missing || missing->empty()) co_return;
+  std::string names;
+  for (const auto& name : *missing) names += (names.empty() ? "" : ", ") + name;
+  const auto message = "SelectorSyncSets that match on this hub are missing on the destination: " + names;
+  context->reporter.event(deployment.object, kube::EventType::warning, reasons::sync_sets_missing, message);
+  set_condition(context, deployment, kube::ConditionStatus::no, reasons::sync_sets_missing, message);
+}
+
+}  // namespace
+
+Awaitable<std::optional<Problem>> source_problem(Services& services, const Object& deployment) {
+  if (deployment.annotation(ocm::names::hive_protected_delete_annotation) == "true")
+    co_return Problem{reasons::protected_delete,
+                      std::string{"it has the annotation "} + ocm::names::hive_protected_delete_annotation +
+                          "=true, so that it could not be deleted from this hub: remove the annotation",
+                      true};
+  auto competing = co_await competing_relocate(services, deployment);
+  if (!competing)
+    co_return Problem{reasons::hive_relocate, "cannot list Hive's ClusterRelocates: " + competing.error().describe()};
+  if (!competing->empty())
+    co_return Problem{reasons::hive_relocate, "Hive's own ClusterRelocate " + *competing + " matches it, too", true};
+  co_return std::nullopt;
+}
+
+std::optional<Problem> destination_problem(const Look& look, const Destination& destination, const Object& deployment) {
+  switch (look.holding) {
+    case Holding::same_hub:
+      return Problem{reasons::same_hub, look.message, true};
+    case Holding::leaving:
+      return Problem{reasons::move_failed, look.message};
+    case Holding::other:
+      return Problem{reasons::mismatch, look.message, true};
+    case Holding::absent:
+    case Holding::ours:
+      break;
+  }
+  const auto came_from = deployment.annotation(names::relocated_from);
+  if (look.holding == Holding::ours || came_from.empty() || came_from != destination.identity) return std::nullopt;
+  return Problem{reasons::return_refused,
+                 std::string{"it was relocated from that hub to this one. To move it back, remove the annotation "} +
+                     names::relocated_from,
+                 true};
+}
+
+Awaitable<kube::Result<std::vector<std::string>>> missing_sync_sets(Services& services, Object deployment,
+                                                                    std::shared_ptr<Destination> destination) {
+  auto wanted = matching_sync_sets(*services.caches.selector_sync_sets, deployment);
+  if (wanted.empty()) co_return wanted;
+  auto present = co_await services.destinations.selector_sync_sets(destination);
+  if (!present) co_return present.error();
+  std::erase_if(wanted, [&](const std::string& name) { return present->contains(name); });
+  co_return wanted;
+}
+
+Awaitable<ReconcileState> check(Context& context, Deployment& deployment, const phase::State&) {
+  auto found = matching_relocators(*context->relocators, deployment.object);
+  if (found.size() != 1) co_return phase::go_to(phases::matching);
+  const auto relocator = std::move(found.front());
+  if (deployment.relocation().stage == Stage::none)
+    if (const auto problem = co_await source_problem(context.services(), deployment.object))
+      co_return fail(context, deployment, *problem);
+
+  deployment.slot = co_await context->slots.acquire(relocator.destination(), relocator.name);
+  // It may have waited for long. That the ClusterDeployment itself has changed is found out by the next write.
+  found = matching_relocators(*context->relocators, deployment.object);
+  if (found.size() != 1 || found.front().name != relocator.name || found.front().secret != relocator.secret)
+    co_return phase::go_to(phases::matching);
+
+  auto destination = co_await context->destinations.connect(relocator.secret);
+  if (!destination) co_return fail(context, deployment, destination.error());
+  auto look = co_await look_at(**destination, deployment.object);
+  if (!look)
+    co_return fail(context, deployment,
+                   {reasons::no_connection, "cannot read from the destination: " + look.error().describe()});
+  if (look->holding == Holding::ours) co_return phase::go_to(phases::finishing);
+  if (const auto problem = destination_problem(*look, **destination, deployment.object))
+    co_return fail(context, deployment, *problem);
+
+  if (deployment.relocation().stage == Stage::none) {
+    co_await warn_of_missing_sync_sets(context, deployment, *destination);
+    const auto* installed = deployment.object.find({"spec", "installed"});
+    if (installed == nullptr || !installed->is_bool() || !installed->get_bool())
+      context->reporter.event(deployment.object, kube::EventType::warning, "NotInstalled",
+                              "the cluster is not installed: its installation starts afresh on the destination");
+  }
+  co_return phase::done();
+}
+
+}  // namespace hubferry::relocator

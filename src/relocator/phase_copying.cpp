@@ -1,0 +1,79 @@
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/ocm/hive.hpp"
+#include "relocator/definition.hpp"
+
+namespace hubferry::relocator {
+
+Awaitable<ReconcileState> mark(Context& context, Deployment& deployment, const phase::State&) {
+  const auto found = matching_relocators(*context->relocators, deployment.object);
+  if (found.size() != 1) co_return retry({});
+  const auto& relocator = found.front().name;
+  const bool begins = deployment.relocation().stage == Stage::none;
+  // The ClusterDeployment first: if the second write is lost, its annotation leads back here.
+  if (auto undone = co_await annotate(context, deployment, Stage::outgoing, relocator)) co_return *undone;
+  if (begins) {
+    context->reporter.event(deployment.object, kube::EventType::normal, "Relocating",
+                            "moving to another hub by ClusterRelocator " + relocator);
+    context->reporter.touch();
+  }
+  auto zone = co_await annotate_zone(context, deployment, Stage::outgoing, relocator);
+  if (!zone)
+    co_return fail(context, deployment, {reasons::move_failed, "annotating its DNSZone: " + zone.error().describe()});
+  co_return phase::done();
+}
+
+namespace {
+
+/// The DNSZone with what is on the server; nullopt: it has none.
+Awaitable<OrProblem<std::optional<Object>>> read_zone(kube::Api& source, const Object& deployment) {
+  const auto key = child_zone(deployment);
+  if (!key) co_return std::optional<Object>{};
+  auto zone = co_await source.get(ocm::dns_zones, *key);
+  if (zone) co_return std::optional<Object>{*zone};
+  if (zone.error().kind == kube::ErrorKind::not_found) co_return std::optional<Object>{};
+  co_return Problem{reasons::move_failed, "reading its DNSZone: " + zone.error().describe()};
+}
+
+Awaitable<OrProblem<Object>> copy_everything(Services& services, Deployment& deployment, RelocatorSpec relocator) {
+  auto destination = co_await services.destinations.connect(relocator.secret);
+  if (!destination) co_return destination.error();
+  auto items = co_await take_inventory(services.source, services.caches, relocator, deployment.object);
+  if (!items) co_return items.error();
+  auto zone = co_await read_zone(services.source, deployment.object);
+  if (!zone) co_return zone.error();
+  Copier copier{*destination, deployment.object, relocator.name};
+  auto there = co_await copier.create_namespace();
+  if (!there) co_return there.error();
+  for (auto& item : *items) {
+    auto copied = co_await copier.copy(std::move(item));
+    if (!copied) co_return copied.error();
+  }
+  if (*zone) {
+    auto copied = co_await copier.copy_zone(**zone);
+    if (!copied) co_return copied.error();
+  }
+  const auto identity = co_await services.destinations.source_identity();
+  // If this machine is cancelled, because the ClusterDeployment is being deleted, its successor must know the outcome.
+  services.unanswered_until[deployment.object.key()] = async::never;
+  OrProblem<Object> created = Object{};
+  auto create = [&]() -> Awaitable<> {
+    created = co_await copier.create_deployment(identity);
+    services.unanswered_until[deployment.object.key()] = async::later(services.env.clock.now(), longest_request);
+  };
+  co_await async::shielded(create());
+  if (created) services.unanswered_until.erase(deployment.object.key());
+  co_return created;
+}
+
+}  // namespace
+
+Awaitable<ReconcileState> copy_all(Context& context, Deployment& deployment, const phase::State&) {
+  const auto relocator = find_relocator(*context->relocators, deployment.relocation().relocator);
+  if (!relocator) co_return retry({});
+  auto copied = co_await copy_everything(context.services(), deployment, *relocator);
+  if (!copied) co_return fail(context, deployment, copied.error());
+  deployment.arrived = *copied;
+  co_return phase::done();
+}
+
+}  // namespace hubferry::relocator

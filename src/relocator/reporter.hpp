@@ -1,0 +1,58 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "hubferry/async/event.hpp"
+#include "hubferry/kube/event_recorder.hpp"
+#include "relocator/deployment.hpp"
+#include "relocator/relocator_spec.hpp"
+
+namespace hubferry::relocator {
+
+/// Reports relocations: metrics, events on ClusterDeployments, and the status of the ClusterRelocators.
+/// Lifetime: source and what `env` refers to outlive it. Executor: one loop.
+class Reporter {
+ public:
+  /// Calls its argument for each ClusterDeployment of the cache.
+  using Deployments = std::function<void(const std::function<void(const Object&)>&)>;
+
+  Reporter(kube::Api& source, std::string instance, kube::Env env);
+
+  /// Before run().
+  void follow(const ObjectCache& relocators, Deployments deployments);
+  /// Writes events and statuses until cancelled.
+  Awaitable<> run();
+  /// Something has changed that a relocator's status shows.
+  void touch() { changed_.notify(); }
+
+  void event(const Object& deployment, kube::EventType type, std::string_view reason, std::string_view note);
+  void relocated(const Object& deployment, const std::string& relocator);
+  /// `reason`: no_match, multiple_matches, new_match, deleted.
+  void aborted(const Object& deployment, const std::string& relocator, std::string_view reason);
+
+ private:
+  struct Count {
+    std::size_t matching = 0;
+    std::size_t moving = 0;
+    std::size_t failed = 0;
+  };
+
+  Awaitable<> write_statuses();
+  Awaitable<> write_status(ObjectCache::Pointer relocator, Count count);
+  [[nodiscard]] std::map<std::string, Count> count() const;
+
+  kube::Api& source_;
+  kube::Env env_;
+  kube::EventRecorder events_;
+  const ObjectCache* relocators_ = nullptr;
+  Deployments deployments_;
+  async::Notify changed_;
+  std::map<std::string, std::size_t> moved_;  // by relocator: not in its status yet
+  obs::Family<obs::Counter>& relocations_;
+  obs::Family<obs::Counter>& aborts_;
+  obs::Family<obs::Gauge>& deployments_by_state_;
+};
+
+}  // namespace hubferry::relocator
