@@ -78,6 +78,24 @@ TEST_F(ReconcileTest, TwoWritableServersAtTheStartAreBothMadeReadOnlyAndAPersonD
   EXPECT_THAT(std::string{cluster().string_at({"status", "message"})}, HasSubstr("demo-0, demo-1"));
 }
 
+TEST_F(ReconcileTest, ServersThatReplicateFromEachOtherHaveNoPrimaryAndStayReadOnly) {
+  stop_operator();
+  given_running_servers_without_operator();
+  const auto follow = [&](const char* pod, const char* source) {
+    mysql.at(pod).replica.emplace().host = mysql.at(source).address;
+    mysql.at(pod).read_only = true;
+  };
+  follow("demo-0", "demo-1");
+  follow("demo-1", "demo-2");
+  follow("demo-2", "demo-0");
+  start_operator();
+  run_for(1min);
+  EXPECT_EQ(phase(), "Failed") << status_text();
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+  EXPECT_THAT(std::string{cluster().string_at({"status", "message"})},
+              HasSubstr("every server is the replica of another"));
+}
+
 TEST_F(ReconcileTest, FailedPassesAreCountedAndAGoodOneResetsTheCount) {
   given_running();
   server.faults().on({"get", "statefulsets"}).times(5).fail(500);

@@ -140,11 +140,14 @@ TEST_F(RealFailoverTest, APasswordIsChangedInTheServersFirst) {
   EXPECT_EQ(value(primary(), "1"), "1");
 }
 
-// By turns kill -9 and SIGSTOP, under a client that writes all the time. HUBFERRY_FAILOVERS says how many.
+// By turns kill -9 and SIGSTOP, under a client that writes all the time. HUBFERRY_FAILOVERS says how many. With
+// HUBFERRY_SEMI_SYNC=off acknowledged writes may be lost: then it only counts them.
 TEST_F(RealFailoverTest, ManyFailoversInARowLoseNoAcknowledgedWrite) {
   const char* wanted = std::getenv("HUBFERRY_FAILOVERS");
   const int count = wanted == nullptr ? 4 : std::atoi(wanted);
-  given_running(three_servers);
+  const char* semi_sync = std::getenv("HUBFERRY_SEMI_SYNC");
+  const bool may_lose = semi_sync != nullptr && std::string_view{semi_sync} == "off";
+  given_running(may_lose ? R"({"replicas": 3, "failoverCoolDownSeconds": 0, "semiSync": false})" : three_servers);
   scope.spawn(writer.run());
   struct Times {
     std::vector<double> outages;
@@ -166,15 +169,16 @@ TEST_F(RealFailoverTest, ManyFailoversInARowLoseNoAcknowledgedWrite) {
     times.outages.push_back(std::chrono::duration<double>(writer.take_longest_pause()).count());
     times.promotions.push_back(cluster().find({"status", "lastFailover", "seconds"})->to_number<double>());
   }
-  EXPECT_THAT(missing(writer), IsEmpty());
+  const auto lost = missing(writer).size();
+  if (!may_lose) EXPECT_EQ(lost, 0U);
   EXPECT_THAT(writable(), ElementsAre(primary()));
   const auto at = [](std::vector<double> values, double part) {
     std::ranges::sort(values);
     return values.empty() ? 0
                           : values[std::min(values.size() - 1, static_cast<std::size_t>(part * double(values.size())))];
   };
-  std::printf("%d failovers: %zu writes acknowledged, %zu refused or without an answer\n", count,
-              writer.acknowledged().size(), writer.refused());
+  std::printf("%d failovers: %zu writes acknowledged, %zu of them lost, %zu refused or without an answer\n", count,
+              writer.acknowledged().size(), lost, writer.refused());
   for (const auto& [name, times] : {std::pair{"kill -9", &killed}, std::pair{"SIGSTOP", &stopped}})
     std::printf("%s: write outage p50 %.2f s, p99 %.2f s; of it from the third failed probe p50 %.2f s, p99 %.2f s\n",
                 name, at(times->outages, 0.5), at(times->outages, 0.99), at(times->promotions, 0.5),
