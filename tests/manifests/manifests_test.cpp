@@ -88,6 +88,8 @@ TEST(Manifests, ReferToExistingKindsOnly) {
                               "v1 ConfigMap",
                               "apps/v1 Deployment",
                               "policy/v1 PodDisruptionBudget",
+                              "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy",
+                              "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding",
                               "networking.k8s.io/v1 NetworkPolicy",
                               "rbac.authorization.k8s.io/v1 Role",
                               "rbac.authorization.k8s.io/v1 RoleBinding",

@@ -179,8 +179,8 @@ class RightsTest : public testing::Test {
     EXPECT_THAT(refused(), IsEmpty());
 
     world_.server("hub2").faults().on({.verb = "create", .resource = "certificatesigningrequests"}).always().fail(422);
-    migrate("and-back", {{"includedManagedClusters", clusters(9, 12)},
-                         {"supportedConfigs", json::object{{"stageTimeout", "5m"}}}});
+    migrate("and-back",
+            {{"includedManagedClusters", clusters(9, 12)}, {"supportedConfigs", json::object{{"stageTimeout", "5m"}}}});
     run_manager_until("and-back", "Failed");
     EXPECT_THAT(refused(), IsEmpty());
   }

@@ -26,7 +26,10 @@ class RealServer : public testing::Test {
       throw std::runtime_error("run this by tests/real-kube/run, or ./dev test --real-kube");
     client_ = std::make_unique<app::ServerClient>(kube::load_kubeconfig(kubeconfig));
     loop_.run(sim::install_crds(client_->api(), client_->env()));
-    for (const auto* name : {"hubferry-system", "hubferry-bootstrap", "hub1", "open-cluster-management-agent"}) {
+    std::set<std::string> names;
+    for (const auto& manifest : all_manifests()) names.insert(manifest.ns());
+    names.erase("");
+    for (const auto& name : names) {
       kube::json::object space{{"metadata", kube::json::object{{"name", name}}}};
       auto made = loop_.run(client_->api().create(kube::resources::namespaces, space));
       EXPECT_TRUE(made || made.error().kind == kube::ErrorKind::already_exists);
@@ -61,8 +64,9 @@ TEST_F(RealServer, AcceptsEveryManifestOfAKindThatItServes) {
     taken += why_not.empty() ? 1U : 0U;
   }
   EXPECT_GT(taken, 15U);
-  // policy/v1 came with 1.21; the others are the Prometheus operator's.
-  EXPECT_THAT(unknown, UnorderedElementsAre("PodDisruptionBudget", "PrometheusRule", "ServiceMonitor"));
+  // policy/v1 came with 1.21, admission policies with 1.30; the others are the Prometheus operator's.
+  EXPECT_THAT(unknown, UnorderedElementsAre("PodDisruptionBudget", "PrometheusRule", "ServiceMonitor",
+                                            "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"));
 }
 
 TEST_F(RealServer, RejectsInvalidMigrations) {

@@ -214,7 +214,7 @@ TEST_F(WaysUp, WhatRemainsIsWhatTheReadmeNames) {
   as_admin("apply -f " + file("hub-rbac/all-clusters/bindings.yaml"));
   expect_open("hubferry-hub", "get secret of-an-administrator -n kube-system");
   as_admin("apply -f " + file("hub-rbac/approval/role.yaml"));
-  expect_open("hubferry-hub", "auth can-i approve signers.certificates.k8s.io/kubernetes.io/kube-apiserver-client");
+  expect_open("hubferry-hub", "certificate approve of-anybody");
   const auto readme = text_of(source_root() / "README.md");
   for (const auto* named : {"hub-rbac/all-clusters", "hub-rbac/approval", "multicluster-engine"})
     EXPECT_THAT(readme.substr(readme.find("## Security")), HasSubstr(named));
