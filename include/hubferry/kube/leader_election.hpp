@@ -5,8 +5,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "hubferry/kube/api.hpp"
-#include "hubferry/kube/env.hpp"
+#include "hubferry/async/semaphore.hpp"
+#include "hubferry/async/wait_list.hpp"
+#include "hubferry/kube/fence.hpp"
 
 namespace hubferry::kube {
 
@@ -26,16 +27,16 @@ struct LeaderElectionOptions {
   Duration retry_period = std::chrono::seconds{2};
   /// Give the Lease back when the work has ended, so that the next leader need not wait.
   bool release_on_stop = true;
+  /// Not zero: take the Lease from a holder that has not renewed it for this long, whatever it promised. For a process
+  /// that is meant to be the only one: it need not wait for the Lease of its crashed predecessor to expire.
+  Duration takeover_after{0};
+  /// A leader that loses the Lease becomes a candidate again, instead of throwing LeadershipLost.
+  bool return_to_standby = false;
+  /// Called when the Lease is seen to have another holder: its identity, or empty.
+  std::function<void(const std::string& leader)> on_leader_change = {};
 
   /// Throws std::invalid_argument naming the value that cannot work.
   void validate() const;
-};
-
-/// A term of leadership. Its number only grows and is a fencing token: what the leader writes should carry it or be
-/// conditional on it, so that the late write of a deposed leader fails. A Lease alone is not a lock.
-struct LeaderEpoch {
-  std::string identity;
-  std::int64_t number = 0;  // leaseTransitions of the Lease
 };
 
 /// This process has lost its leadership. It should exit: its state may be out of date.
@@ -51,17 +52,18 @@ class LeadershipLost : public std::runtime_error {
 /// that they saw, by their own clocks; timestamps of other machines are not trusted. So the work has
 /// lease_duration - renew_deadline to unwind before another starts.
 ///
+/// It is the Fence of the work that it runs.
 /// Lifetime: outlives run(); `api`, `events` and the references in `env` outlive it. Executor: one loop.
-class LeaderElector {
+class LeaderElector : public Fence {
  public:
   /// Throws std::invalid_argument for options that cannot work. `events` may be null.
   LeaderElector(Api& api, LeaderElectionOptions options, Env env, EventRecorder* events = nullptr);
   LeaderElector(const LeaderElector&) = delete;
   LeaderElector& operator=(const LeaderElector&) = delete;
-  ~LeaderElector();
+  ~LeaderElector() override;
 
-  /// Waits to become leader, then runs `lead` once, renewing the Lease beside it.
-  /// Returns when `lead` returned. Errors: LeadershipLost; what `lead` throws.
+  /// Waits to become leader, then runs `lead`, renewing the Lease beside it: once, or with return_to_standby again
+  /// after each loss of the Lease. Returns when `lead` returned. Errors: LeadershipLost; what `lead` throws.
   /// Cancellation: terminal. In all cases the work has been joined first, then, if we still held it, the Lease has been
   /// released.
   Awaitable<> run(std::function<Awaitable<>(LeaderEpoch)> lead);
@@ -70,7 +72,14 @@ class LeaderElector {
   /// The holder of the Lease as last read; empty if there was none.
   [[nodiscard]] std::string leader() const;
 
+  [[nodiscard]] LeaderEpoch epoch() const override;
+  [[nodiscard]] TimePoint until() const override;
+  [[nodiscard]] Duration least_time() const override;
+  Awaitable<bool> confirm() override;
+  Awaitable<bool> outrank(std::int64_t number) override;
+
  private:
+  Awaitable<> run_term(const std::function<Awaitable<>(LeaderEpoch)>& lead);
   /// Does the one thing that the machine wants next.
   Awaitable<> step();
   Awaitable<> read();
@@ -90,7 +99,10 @@ class LeaderElector {
   obs::Gauge master_status_;
   obs::Counter slow_path_;
   std::string reported_leader_;
-  std::string last_error_;  // why the last try failed: part of the message when leadership is lost
+  std::string last_error_;          // why the last try failed: part of the message when leadership is lost
+  async::WaitList renewals_;        // woken after each request for the Lease
+  async::Semaphore confirming_{1};  // one read for all who ask at the same time
+  TimePoint confirmed_at_{};        // when the last request started that showed us as the holder
 };
 
 }  // namespace hubferry::kube

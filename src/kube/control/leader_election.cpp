@@ -12,6 +12,10 @@ namespace {
 /// Releasing the Lease only helps the next leader: the process must not hang on it.
 constexpr Duration release_limit = std::chrono::seconds{3};
 
+/// A Lease that was read this recently need not be read again before a destructive write. A leader reads or renews it
+/// this often at most, however many such writes there are.
+constexpr Duration confirmation_age = std::chrono::seconds{1};
+
 void require(bool condition, const std::string& message) {
   if (!condition) throw std::invalid_argument("leader election: " + message);
 }
@@ -66,7 +70,39 @@ std::string LeaderElector::leader() const {
   return machine_->holder();
 }
 
+LeaderEpoch LeaderElector::epoch() const {
+  return {options_.identity, machine_->epoch()};
+}
+
+TimePoint LeaderElector::until() const {
+  return machine_->state() == LeaseState::leading ? machine_->leads_until() : TimePoint{};
+}
+
+Duration LeaderElector::least_time() const {
+  return options_.renew_deadline / 10;
+}
+
+Awaitable<bool> LeaderElector::confirm() {
+  const auto permit = co_await confirming_.acquire();
+  if (!is_leader()) co_return false;
+  const auto started = env_.clock.now();
+  if (started - confirmed_at_ < confirmation_age) co_return true;
+  auto request = api_.get(resources::leases, {options_.ns, options_.name});
+  const auto lease = co_await async::before_deadline(env_.clock, machine_->leads_until(), std::move(request));
+  if (!lease || !*lease) co_return false;
+  const bool ours = is_leader() && machine_->is_of_our_term(**lease);
+  if (ours) confirmed_at_ = started;
+  co_return ours;
+}
+
+Awaitable<bool> LeaderElector::outrank(std::int64_t number) {
+  machine_->raise_above(number);
+  while (is_leader() && machine_->epoch() <= number) co_await renewals_.wait();
+  co_return is_leader();
+}
+
 void LeaderElector::report_changes() {
+  renewals_.wake_all();
   const std::string holder = machine_->holder();
   if (holder == reported_leader_) return;
   reported_leader_ = holder;
@@ -74,6 +110,7 @@ void LeaderElector::report_changes() {
     env_.log.info("Lease has no holder");
   else
     env_.log.info("new leader elected", {{"leader", holder}});
+  if (options_.on_leader_change) options_.on_leader_change(holder);
 }
 
 Awaitable<> LeaderElector::read() {
@@ -107,6 +144,7 @@ Awaitable<> LeaderElector::write(json::object lease, bool create) {
   const auto now = env_.clock.now();
   if (answer) {
     machine_->on_written(*answer, started, now);
+    if (machine_->is_leading(now)) confirmed_at_ = std::max(confirmed_at_, started);
   } else {
     last_error_ = answer.error().describe();
     const bool race = answer.error().kind == ErrorKind::conflict || answer.error().kind == ErrorKind::already_exists;
@@ -163,6 +201,19 @@ Awaitable<> LeaderElector::release() {
 }
 
 Awaitable<> LeaderElector::run(std::function<Awaitable<>(LeaderEpoch)> lead) {
+  bool ended = false;
+  while (!ended) {
+    try {
+      co_await run_term(lead);
+      ended = true;
+    } catch (const LeadershipLost& lost) {
+      if (!options_.return_to_standby) throw;
+      env_.log.warn("stopped leading, candidate again", {{"error", lost.what()}});
+    }
+  }
+}
+
+Awaitable<> LeaderElector::run_term(const std::function<Awaitable<>(LeaderEpoch)>& lead) {
   machine_ = std::make_unique<LeaseMachine>(options_, env_.random, machine_->transitions());
   co_await acquire();
   LeaderEpoch epoch{options_.identity, machine_->epoch()};

@@ -35,6 +35,7 @@ std::string LeaseMachine::holder() const {
 }
 
 TimePoint LeaseMachine::expiry() const {
+  if (options_.takeover_after > Duration::zero()) return async::later(seen_at_, options_.takeover_after);
   // The holder's own promise counts; a Lease without one is judged by ours.
   const std::int64_t promised = integer_at(*lease_, "leaseDurationSeconds");
   return async::later(seen_at_, promised > 0 ? Duration{std::chrono::seconds{promised}} : options_.lease_duration);
@@ -75,10 +76,10 @@ json::object LeaseMachine::claim(async::WallTime wall) const {
     spec["acquireTime"] = now;
     // Also when the Lease names us already: a claim whose answer got lost is a new term, and so is a restart.
     spec["leaseTransitions"] = transitions_ + 1;
-  } else if (!lease_) {
+  } else {
     // Deleted under a leader: the same term continues in a new object.
-    spec["acquireTime"] = now;
-    spec["leaseTransitions"] = epoch_;
+    if (!lease_) spec["acquireTime"] = now;
+    spec["leaseTransitions"] = std::max(epoch_, wanted_epoch_);
   }
   return lease;
 }
@@ -101,8 +102,18 @@ void LeaseMachine::on_read(std::optional<Object> lease, TimePoint now) {
   take(std::move(lease));
   must_read_ = false;
   // A deleted Lease is still ours to create again; one that names another is not.
-  if (state_ == LeaseState::leading && lease_ && (!held_by_us() || integer_at(*lease_, "leaseTransitions") != epoch_))
+  if (state_ != LeaseState::leading || !lease_) return;
+  if (is_of_our_term(*lease_))
+    epoch_ = integer_at(*lease_, "leaseTransitions");
+  else
     state_ = LeaseState::lost;
+}
+
+bool LeaseMachine::is_of_our_term(const Object& lease) const {
+  const auto number = integer_at(lease, "leaseTransitions");
+  // The other number is that of a renewal whose answer got lost.
+  return lease.string_at({"spec", "holderIdentity"}) == options_.identity &&
+         (number == epoch_ || (wanted_epoch_ > epoch_ && number == wanted_epoch_));
 }
 
 void LeaseMachine::on_written(Object lease, TimePoint started, TimePoint now) {
@@ -117,7 +128,7 @@ void LeaseMachine::on_written(Object lease, TimePoint started, TimePoint now) {
   hurried_ = false;
   not_before_ = async::later(started, options_.retry_period);
   if (state_ == LeaseState::lost) return;
-  if (state_ == LeaseState::following) epoch_ = integer_at(*lease_, "leaseTransitions");
+  epoch_ = integer_at(*lease_, "leaseTransitions");
   leads_until_ = async::later(started, options_.renew_deadline);
   // A response after its own deadline is void: claim again.
   if (state_ == LeaseState::following && now >= leads_until_) return;

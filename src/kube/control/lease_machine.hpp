@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -57,6 +58,10 @@ class LeaseMachine {
   /// terms whose numbers start over could not be distinguished.
   [[nodiscard]] std::int64_t transitions() const { return transitions_; }
   [[nodiscard]] std::string holder() const;
+  /// The next renewal takes a number above this one.
+  void raise_above(std::int64_t number) { wanted_epoch_ = std::max(wanted_epoch_, number + 1); }
+  /// True if that Lease is of our term.
+  [[nodiscard]] bool is_of_our_term(const Object& lease) const;
   /// The Lease as it looks when given back; nullopt when it is not known to be ours.
   [[nodiscard]] std::optional<json::object> released(async::WallTime wall) const;
 
@@ -78,6 +83,7 @@ class LeaseMachine {
   TimePoint not_before_{};       // of the next request
   TimePoint leads_until_{};
   std::int64_t epoch_ = 0;
+  std::int64_t wanted_epoch_ = 0;  // above epoch_: to be taken with the next renewal
   std::int64_t transitions_;
   bool hurried_ = false;  // the last failure was answered at once; the next one waits
 };
