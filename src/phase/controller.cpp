@@ -103,6 +103,7 @@ struct ControllerCore::State {
       return found == nullptr ? std::nullopt : std::optional{*found};
     };
     stored.skip_deleted = options.deletion == Deletion::ignore;
+    stored.fence = options.fence;
     stored.on_written = [this](const Key& key, std::string_view version) { own.written(key, version); };
     stored.on_read = [this](const Key& key, std::string_view version) { own.read(key, version); };
     return stored;

@@ -27,6 +27,7 @@ class Checker {
     if (tables_.is_terminal(tables_.initial))
       complain("phase " + quoted(tables_.initial) + ": it is the initial phase and cannot be terminal as well");
     for (const auto& phase : tables_.in_order()) {
+      if (phase == leader_field) complain("phase " + quoted(phase) + ": status.state uses that name for the leader");
       if (tables_.is_terminal(phase)) {
         check_terminal(phase);
       } else {

@@ -17,6 +17,19 @@ const json::object& status_of(const kube::Object& object) {
   return status != nullptr && status->is_object() ? status->get_object() : nothing;
 }
 
+std::optional<kube::LeaderEpoch> leader_in(const json::object& status) {
+  const auto* leader = kube::find(status, {"state", leader_field});
+  if (leader == nullptr || !leader->is_object()) return std::nullopt;
+  const auto* number = leader->get_object().if_contains("epoch");
+  if (number == nullptr || !number->is_int64()) return std::nullopt;
+  return kube::LeaderEpoch{std::string{kube::string_at(leader->get_object(), {"identity"})}, number->get_int64()};
+}
+
+void put_leader(json::object& status, const kube::LeaderEpoch& leader) {
+  json::object entry{{"epoch", leader.number}, {"identity", leader.identity}};
+  kube::object_in(status, "state")[leader_field] = std::move(entry);
+}
+
 }  // namespace
 
 json::object merge_diff(const json::object& from, const json::object& to) {
@@ -111,6 +124,35 @@ bool KubeResource::is_modified() const {
   return status != status_of(object);
 }
 
+std::optional<kube::LeaderEpoch> KubeResource::leader() const {
+  return leader_in(status_of(object));
+}
+
+Awaitable<kube::Result<kube::Object>> edit_metadata(kube::Api& api, kube::Resource kind, KubeResource& resource,
+                                                    kube::Mutation mutate) {
+  constexpr int attempts = 5;
+  kube::Error last;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    json::object changed = resource.object.json();
+    if (!mutate(changed)) co_return resource.object;
+    auto written = co_await api.update(kind, std::move(changed));
+    if (written) {
+      resource.object = *written;
+      co_return written;
+    }
+    last = written.error();
+    if (last.kind != kube::ErrorKind::conflict && last.kind != kube::ErrorKind::ambiguous) co_return last;
+    auto current = co_await api.get(kind, resource.object.key());
+    if (!current) co_return current.error();
+    if (current->uid() != resource.object.uid())
+      co_return kube::Error{kube::ErrorKind::not_found, 0, {}, "there is another object of that name", std::nullopt};
+    if (status_of(*current) != status_of(resource.object))
+      co_return kube::Error{kube::ErrorKind::conflict, 0, {}, "somebody else has written the status", std::nullopt};
+    resource.object = *current;
+  }
+  co_return last;
+}
+
 KubeStore::KubeStore(kube::Api& api, kube::Resource resource, KubeStoreOptions options)
     : api_(api), resource_(std::move(resource)), options_(std::move(options)) {}
 
@@ -165,7 +207,34 @@ Awaitable<Result<std::optional<KubeResource>>> KubeStore::fetch_fresh(Key key) {
   co_return Error{read.error()};
 }
 
+/// True if a status that was last written in that term may be replaced.
+Awaitable<bool> KubeStore::outranks(std::optional<kube::LeaderEpoch> recorded) {
+  if (!recorded) co_return true;
+  const auto ours = options_.fence->epoch();
+  if (recorded->number < ours.number || *recorded == ours) co_return true;
+  co_return co_await options_.fence->outrank(recorded->number);
+}
+
+bool KubeStore::is_claimed(const KubeResource& resource) const {
+  if (options_.fence == nullptr) return true;
+  const auto recorded = resource.leader();
+  // Our own number may have been raised since.
+  return !recorded || recorded->identity == options_.fence->epoch().identity;
+}
+
+Awaitable<Written> KubeStore::claim(KubeResource& resource) {
+  if (options_.fence == nullptr || resource.leader() == options_.fence->epoch()) co_return Written::ok();
+  // Nobody has worked on it: the first write of its status, which is conditional, will claim it.
+  if (resource.object.string_at({"status", "phase"}).empty()) co_return Written::ok();
+  co_return co_await persist(resource);
+}
+
 Awaitable<Written> KubeStore::persist(KubeResource& resource) {
+  if (options_.fence != nullptr) {
+    const bool allowed = co_await outranks(resource.leader());
+    if (!allowed) co_return Written::failed(Error::network("another leader works on this resource"));
+    put_leader(resource.status, options_.fence->epoch());
+  }
   auto changes = merge_diff(status_of(resource.object), resource.status);
   if (changes.empty()) co_return Written::ok();
   json::object patch;

@@ -25,6 +25,7 @@ struct MachineCore::Step final : ReconcileRun {
   Decision decision;
   Reconciled reconciled;
   bool resumed = false;                      // in this reconcile
+  bool claimed = false;                      // by this process, in the status
   bool over = false;                         // reconciled is the answer
   std::unique_ptr<async::Semaphore> saving;  // once a handler has called save(): one write at a time
 };
@@ -124,9 +125,15 @@ Awaitable<Reconciled> MachineCore::reconcile(Key key) {
       definition_.erased_set_phase(step.resource.get(), step.phase);
       step.phase_unwritten = true;
     }
-    if (definition_.tables().is_terminal(step.phase)) {
-      auto resumed = definition_.erased_resumption(step.resource.get());
-      if (!resumed) co_return finish(Reconciled::Outcome::terminal);
+    const bool ended = definition_.tables().is_terminal(step.phase);
+    auto resumed = ended ? definition_.erased_resumption(step.resource.get()) : std::optional<Phase>{};
+    if (ended && !resumed) co_return finish(Reconciled::Outcome::terminal);
+    if (!step.claimed) {
+      co_await claim(step);
+      if (step.over) co_return std::move(step.reconciled);
+      continue;
+    }
+    if (ended) {
       if (step.resumed) {
         // It has ended again and still asks for more: not at once.
         step.reconciled.after = definition_.requeue_delay();
@@ -176,6 +183,23 @@ void MachineCore::report_transition(const Step& step) {
   transitions_.with({options_.name, step.decision.phase}).increment();
   if (options_.on_transition)
     options_.on_transition({step.key, step.phase, step.decision.phase, step.decision.state, step.decision.edge});
+}
+
+/// Records in the status that this process works on the resource, which may be read again for that.
+Awaitable<> MachineCore::claim(Step& step) {
+  async::Backoff backoff{{}, env_.clock, env_.random};
+  for (;;) {
+    const auto written = co_await caught(definition_.erased_claim(services_, step.resource.get()));
+    step.claimed = written.outcome == Written::Outcome::written;
+    if (step.claimed) co_return;
+    record_write(step, written);
+    if (step.over) co_return;
+    co_await pause_after(written, backoff);
+    auto fresh = co_await read_fresh(step);
+    if (step.over) co_return;
+    step.resource = std::move(fresh);
+    step.phase_unwritten = false;
+  }
 }
 
 /// Writes the transition from a terminal phase back to work. On a write conflict the caller looks at the
@@ -251,6 +275,8 @@ Awaitable<> MachineCore::save(Step& step) {
     auto fetched = co_await caught(definition_.erased_fetch(services_, step.key, true));
     if (!fetched || *fetched == nullptr || !definition_.erased_is_same(fetched->get(), resource)) co_return;
     void* const fresh = fetched->get();
+    // Another leader's: the handler's result will find out as well, and end this run.
+    if (!definition_.erased_is_claimed(fresh)) co_return;
     definition_.erased_carry_over(fresh, resource);
     if (definition_.erased_phase(fresh).empty()) definition_.erased_set_phase(fresh, step.phase);
     definition_.erased_assign(resource, fresh);
@@ -346,6 +372,12 @@ Awaitable<DefinitionBase::ErasedResource> MachineCore::read_fresh(Step& step) {
       step.reconciled = {};
       // A new object of the same name is another machine.
       if (fresh != nullptr) step.reconciled.outcome = Reconciled::Outcome::again;
+      step.over = true;
+    } else if (step.claimed && !definition_.erased_is_claimed(fresh.get())) {
+      // Another leader has worked on it: what we have done does not count. The next reconcile claims it, or cannot.
+      step.log.warn("another leader has written the status, dropping the results of this run");
+      step.reconciled = {};
+      step.reconciled.outcome = Reconciled::Outcome::again;
       step.over = true;
     }
     co_return fresh;

@@ -138,7 +138,8 @@ State state_from_json(const json::value& value) {
 States states_from_json(const json::value& value) {
   States states;
   if (!value.is_object()) return states;
-  for (const auto& [phase, state] : value.get_object()) states.emplace(std::string{phase}, state_from_json(state));
+  for (const auto& [phase, state] : value.get_object())
+    if (phase != leader_field) states.emplace(std::string{phase}, state_from_json(state));
   return states;
 }
 

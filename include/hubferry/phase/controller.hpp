@@ -42,6 +42,9 @@ struct ControllerOptions {
   std::function<bool(const Phase&)> survives_deletion = {};
   /// See MachineOptions.
   std::function<void(const Transition&)> on_transition = {};
+  /// The fence of the leader that runs it, usually its LeaderElector: see KubeStoreOptions. May be null; outlives the
+  /// controller.
+  kube::Fence* fence = nullptr;
   /// Fails, with the reason, from the start of run() until all caches are synced. May be null; outlives the controller.
   obs::CheckState* readiness = nullptr;
 };

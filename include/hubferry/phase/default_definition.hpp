@@ -56,6 +56,8 @@ class DefaultDefinition final : public Definition<Services, Resource> {
   std::vector<Jump> forced;                                 // transitions by go_to()
   std::vector<Resumption<Services, Resource>> resumptions;  // of terminal phases: the first wanted one counts
   std::function<Awaitable<Result<std::optional<Resource>>>(Services&, Key)> fetch_fresh;  // fetch_resource
+  std::function<Awaitable<Written>(Services&, Resource&)> claim_resource;                 // nothing to record
+  std::function<bool(const Resource&)> holds_claim;                                       // always
   std::function<Phase(const Resource&)> get_phase;                                        // status.phase
   std::function<void(Resource&, const Phase&)> put_phase;
   std::function<State(const Resource&, const Phase&)> get_state;  // status.state
@@ -93,6 +95,13 @@ class DefaultDefinition final : public Definition<Services, Resource> {
   }
   Awaitable<Written> persist(Services& services, Resource& resource) override {
     return persist_status(services, resource);
+  }
+  Awaitable<Written> claim(Services& services, Resource& resource) override {
+    return claim_resource ? claim_resource(services, resource)
+                          : Definition<Services, Resource>::claim(services, resource);
+  }
+  [[nodiscard]] bool is_claimed(const Resource& resource) const override {
+    return !holds_claim || holds_claim(resource);
   }
   [[nodiscard]] Phase phase(const Resource& resource) const override { return get_phase(resource); }
   void set_phase(Resource& resource, const Phase& to) override { put_phase(resource, to); }

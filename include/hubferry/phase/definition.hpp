@@ -63,6 +63,8 @@ class DefinitionBase {
 
   virtual Awaitable<Result<ErasedResource>> erased_fetch(void* services, Key key, bool fresh) = 0;
   virtual Awaitable<Written> erased_persist(void* services, void* resource) = 0;
+  virtual Awaitable<Written> erased_claim(void* services, void* resource) = 0;
+  [[nodiscard]] virtual bool erased_is_claimed(const void* resource) const = 0;
   [[nodiscard]] virtual Phase erased_phase(const void* resource) const = 0;
   virtual void erased_set_phase(void* resource, const Phase& phase) = 0;
   [[nodiscard]] virtual State erased_state(const void* resource, const Phase& phase) const = 0;
@@ -96,6 +98,11 @@ class Definition : public DefinitionBase {
   /// Writes the status with the version that was read as a precondition. On success, updates the resource to the
   /// stored version.
   virtual Awaitable<Written> persist(Services& services, Resource& resource) = 0;
+  /// Records in the status that this process works on the resource, before any handler runs: from then on the writes of
+  /// a deposed leader fail. `written`, without a write, where there is nothing to record.
+  virtual Awaitable<Written> claim(Services&, Resource&) { co_return Written::ok(); }
+  /// False if another process has written to the resource: results at hand must not be put on top of that.
+  [[nodiscard]] virtual bool is_claimed(const Resource&) const { return true; }
   [[nodiscard]] virtual Phase phase(const Resource& resource) const = 0;
   virtual void set_phase(Resource& resource, const Phase& phase) = 0;
   [[nodiscard]] virtual State state(const Resource& resource, const Phase& phase) const = 0;
@@ -134,6 +141,10 @@ class Definition : public DefinitionBase {
   Awaitable<Written> erased_persist(void* services, void* resource) final {
     return persist(*static_cast<Services*>(services), cast(resource));
   }
+  Awaitable<Written> erased_claim(void* services, void* resource) final {
+    return claim(*static_cast<Services*>(services), cast(resource));
+  }
+  [[nodiscard]] bool erased_is_claimed(const void* resource) const final { return is_claimed(cast(resource)); }
   [[nodiscard]] Phase erased_phase(const void* resource) const final { return phase(cast(resource)); }
   void erased_set_phase(void* resource, const Phase& to) final { set_phase(cast(resource), to); }
   [[nodiscard]] State erased_state(const void* resource, const Phase& of) const final {

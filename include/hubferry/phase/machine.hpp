@@ -70,6 +70,7 @@ class MachineCore {
   struct Step;
 
   Awaitable<> run_root(Step& step, const HandlerRun& run);
+  Awaitable<> claim(Step& step);
   Awaitable<> write(Step& step);
   Awaitable<> resume(Step& step, Phase to);
   Awaitable<> save(Step& step);

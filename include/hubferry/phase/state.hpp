@@ -50,8 +50,10 @@ struct State {
   bool operator==(const State& other) const;
 };
 
-/// `status.state`: the State of each phase's root handler.
+/// `status.state`: the State of each phase's root handler. Beside them it has the leader that works on the resource
+/// (see KubeStore), under a name that no phase may have.
 using States = std::map<Phase, State>;
+inline constexpr const char* leader_field = "leader";
 
 json::object to_json(const State& state);
 json::object to_json(const States& states);
