@@ -47,10 +47,14 @@ RetryBudget::RetryBudget(const Hub& hub)
 
 Awaitable<bool> RetryBudget::wait_before_retry(kube::Error error) {
   if (!kube::is_transient(error.kind)) co_return false;
-  if (!first_failure_) first_failure_ = clock_.now();
-  const auto timeout = error.kind == ErrorKind::unreachable ? unreachable_timeout_ : busy_timeout_;
+  const auto now = clock_.now();
+  const bool silent = error.kind == ErrorKind::unreachable;
+  if (!first_failure_) first_failure_ = now;
+  if (!silent) unreachable_since_.reset();
+  if (silent && !unreachable_since_) unreachable_since_ = now;
+  const auto end = silent ? *unreachable_since_ + unreachable_timeout_ : *first_failure_ + busy_timeout_;
   const auto delay = std::max(backoff_.next(), error.retry_after.value_or(async::Duration{0}));
-  if (clock_.now() + delay - *first_failure_ > timeout) co_return false;
+  if (now + delay > end) co_return false;
   co_await clock_.sleep_for(delay);
   co_return true;
 }

@@ -13,9 +13,8 @@
 ///   where         every request of an operation
 ///   on what       kube::is_transient(): retry_later, unreachable, conflict, gone, ambiguous; with jittered backoff, or
 ///                 after the server's Retry-After
-///   how long      HubOptions::busy_timeout (90 s) from the first failure; unreachable_timeout (30 s) while the hub
-///   does
-///                 not answer
+///   how long      HubOptions::busy_timeout (90 s) from the first failure; unreachable_timeout (30 s) from when the hub
+///                 stopped answering
 ///   what users    while it lasts: nothing. Then the failure of one cluster in the ledger and the migration's status;
 ///   or, see           where the hub as a whole does not answer, an error of the operation, which the migration's phase
 ///                 retries until its own timeout
@@ -52,6 +51,7 @@ class RetryBudget {
   async::Duration unreachable_timeout_;
   async::Backoff backoff_;
   std::optional<async::TimePoint> first_failure_;
+  std::optional<async::TimePoint> unreachable_since_;  // absent: the last error was an answer
 };
 
 /// Repeats `attempt()` within the retry budget. It must be safe to repeat after an ambiguous result.

@@ -1,7 +1,5 @@
 #include "hubs/connections.hpp"
 
-#include <algorithm>
-
 #include "hubferry/async/backoff.hpp"
 
 namespace hubferry::hubs {
@@ -11,6 +9,21 @@ namespace {
 Awaitable<> report_first_answer(std::shared_ptr<hubagent::Hub> hub, std::shared_ptr<Connection> connection) {
   co_await hub->clusters().wait_synced();
   connection->on_result(true);
+}
+
+/// Once the hub did not answer, any answer shows that it is back: not only that to the next operation, which may come
+/// hours later.
+Awaitable<> report_recovery(std::shared_ptr<hubagent::Hub> hub, std::shared_ptr<WatchedConnection> connection) {
+  const auto& env = hub->env();
+  while (true) {
+    while (connection->answers) co_await connection->silent.wait();
+    async::Backoff backoff{{}, env.clock, env.random};
+    while (!connection->answers) {
+      co_await backoff.pause();
+      auto version = co_await hub->api().get_path("/version");
+      if (version || version.error().kind != kube::ErrorKind::unreachable) connection->on_result(true);
+    }
+  }
 }
 
 /// Never returns by itself.
@@ -32,20 +45,23 @@ Awaitable<> run_with_restarts(std::shared_ptr<hubagent::Hub> hub, std::shared_pt
 
 }  // namespace
 
-std::shared_ptr<Connection> make_connection(const std::shared_ptr<hubagent::Hub>& hub, obs::Gauge& reachable) {
-  auto connection = std::make_shared<Connection>();
+std::shared_ptr<WatchedConnection> make_connection(const std::shared_ptr<hubagent::Hub>& hub, obs::Gauge& reachable) {
+  auto connection = std::make_shared<WatchedConnection>();
   connection->source = hubagent::make_source_hub(hub);
   connection->target = hubagent::make_target_hub(hub);
   connection->on_result = [&reachable, to = connection.get()](bool answered) {
+    to->answers = answered;
+    if (!answered) to->silent.wake_all();
     if (!to->closed.is_set()) reachable.set(answered ? 1 : 0);
   };
   return connection;
 }
 
-Awaitable<> watch_clusters(std::shared_ptr<hubagent::Hub> hub, std::shared_ptr<Connection> connection) {
+Awaitable<> watch_clusters(std::shared_ptr<hubagent::Hub> hub, std::shared_ptr<WatchedConnection> connection) {
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(run_with_restarts(hub, connection));
     scope.spawn(report_first_answer(hub, connection));
+    scope.spawn(report_recovery(hub, connection));
     co_await connection->closed.wait();
     scope.stop();
   };
@@ -55,6 +71,7 @@ Awaitable<> watch_clusters(std::shared_ptr<hubagent::Hub> hub, std::shared_ptr<C
 void Connections::put(const std::string& hub, std::shared_ptr<Connection> connection) {
   auto& entry = entries_[hub];
   auto old = std::exchange(entry.connection, std::move(connection));
+  if (old == nullptr) ++open_;
   entry.why_not.clear();
   if (old != nullptr) old->closed.set();
 }
@@ -64,6 +81,7 @@ void Connections::drop(const std::string& hub, std::string why) {
   auto old = std::exchange(entry.connection, nullptr);
   entry.why_not = std::move(why);
   if (old == nullptr) return;
+  --open_;
   old->on_result(false);
   old->closed.set();
 }
@@ -79,9 +97,11 @@ Result<std::shared_ptr<Connection>> Connections::find(const std::string& hub) co
   return Error{FailureReason::hub_unreachable, known ? found->second.why_not : "there is no connection to hub " + hub};
 }
 
-std::size_t Connections::open() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(entries_, [](const auto& entry) { return entry.second.connection != nullptr; }));
+bool is_destructive(const kube::Request& request) {
+  if (request.verb == kube::Verb::remove) return true;
+  const auto* body = request.body.if_object();
+  const auto* accepts = body != nullptr ? kube::find(*body, {"spec", "hubAcceptsClient"}) : nullptr;
+  return accepts != nullptr && *accepts == false;
 }
 
 Awaitable<> detail::stop_when_closed(std::shared_ptr<Connection> connection, async::TaskScope& scope) {

@@ -14,12 +14,18 @@ using hubagent::Error;
 using hubagent::FailureReason;
 using hubagent::Result;
 
+/// A connection of which is known whether the hub answers.
+struct WatchedConnection : Connection {
+  bool answers = true;
+  async::WaitList silent;  // woken when it does not
+};
+
 /// A connection whose operations run on `hub` directly; `reachable` shows whether the hub answered the last one.
-std::shared_ptr<Connection> make_connection(const std::shared_ptr<hubagent::Hub>& hub, obs::Gauge& reachable);
+std::shared_ptr<WatchedConnection> make_connection(const std::shared_ptr<hubagent::Hub>& hub, obs::Gauge& reachable);
 
 /// Watches the hub's clusters until the connection is closed. A fault boundary: an exception is logged, the hub counts
 /// as unreachable, and the watch is restarted after a backoff. One hub must not end the manager.
-Awaitable<> watch_clusters(std::shared_ptr<hubagent::Hub> hub, std::shared_ptr<Connection> connection);
+Awaitable<> watch_clusters(std::shared_ptr<hubagent::Hub> hub, std::shared_ptr<WatchedConnection> connection);
 
 /// The current connection to each hub.
 class Connections {
@@ -31,7 +37,7 @@ class Connections {
   void drop_all(const std::string& why);
   /// Errors: hub_unreachable, with the reason given to drop().
   [[nodiscard]] Result<std::shared_ptr<Connection>> find(const std::string& hub) const;
-  [[nodiscard]] std::size_t open() const;
+  [[nodiscard]] std::size_t open() const { return open_; }
 
  private:
   struct Entry {
@@ -39,6 +45,7 @@ class Connections {
     std::string why_not;
   };
   std::map<std::string, Entry, std::less<>> entries_;
+  std::size_t open_ = 0;
 };
 
 }  // namespace hubferry::hubs

@@ -1,5 +1,7 @@
 #include "hubferry/hubs/hub_directory.hpp"
 
+#include <set>
+
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubs/connections.hpp"
@@ -141,7 +143,12 @@ class HubDirectory::State {
   /// Updates one hub from the caches.
   void update(const std::string& hub) {
     const auto cluster = clusters.get({{}, hub});
-    if (cluster == nullptr || !is_hub(*cluster)) {
+    const bool known = cluster != nullptr && is_hub(*cluster);
+    if (known)
+      known_.insert(hub);
+    else
+      known_.erase(hub);
+    if (!known) {
       forget(hub, "hub " + hub + " is not, or no longer, a hub of the global hub");
     } else if (is_local(*cluster)) {
       use(hub, "local", [this] { return std::shared_ptr<kube::Api>{std::shared_ptr<void>{}, &global}; },
@@ -185,8 +192,7 @@ class HubDirectory::State {
   }
 
   void count() {
-    std::size_t known = 0;
-    clusters.for_each([&](const Key&, const auto& cluster) { known += is_hub(*cluster) ? 1 : 0; });
+    const auto known = known_.size();
     const auto open = connections->open();
     hubs_.with({"direct"}).set(static_cast<double>(open));
     hubs_.with({"none"}).set(static_cast<double>(known > open ? known - open : 0));
@@ -195,6 +201,7 @@ class HubDirectory::State {
   obs::Family<obs::Gauge>& hubs_;
   obs::Family<obs::Gauge>& reachable_;
   async::TaskScope* scope_ = nullptr;  // while run() runs
+  std::set<std::string> known_;        // hubs of the global hub
   std::map<std::string, std::string> secrets_in_use_;
   std::map<std::string, Address> addresses_;
 };

@@ -229,6 +229,8 @@ TEST_F(HubDirectoryTest, ReachabilityOfAHubIsAMetric) {
     EXPECT_FALSE(unanswered);
     EXPECT_EQ(reachable(), 0);
     world_.server("hub1").outage(false);
+    co_await world_.clock().sleep_for(1min);
+    EXPECT_EQ(reachable(), 1) << "without another operation";
     auto again = co_await validate_source("hub1", {});
     EXPECT_TRUE(again);
     EXPECT_EQ(reachable(), 1);

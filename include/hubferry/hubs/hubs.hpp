@@ -10,6 +10,7 @@
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/hubagent/source_hub.hpp"
 #include "hubferry/hubagent/target_hub.hpp"
+#include "hubferry/kube/api.hpp"
 
 namespace hubferry::hubs {
 
@@ -70,6 +71,10 @@ auto on_connection(Hubs& hubs, std::string hub, Operation operation) -> std::inv
 }
 
 }  // namespace detail
+
+/// True for a write that takes a cluster from a hub, or an object from a cluster: a deletion, or a denial
+/// (`hubAcceptsClient: false`). A leader makes sure that it leads before each of them: see kube::make_fenced_api().
+bool is_destructive(const kube::Request& request);
 
 /// Runs `operation(source)` on a hub: a function of a hubagent::SourceHub& that returns an Awaitable of a result, whose
 /// error can be made of a hubagent::Error. It is called once for each connection that it needs, so it must not move
