@@ -19,6 +19,10 @@ std::vector<std::string> own_objects(const Contender& contender) {
   return {contender.key.name + " " + contender.from, contender.key.name + " " + contender.to};
 }
 
+std::string slot_message(std::size_t most_active) {
+  return "waiting for one of " + std::to_string(most_active) + " migrations to end: no more run at once";
+}
+
 std::optional<std::string> find_holder(const Contender& contender, const Holders& clusters,
                                        const std::unordered_map<std::string, const Contender*>& object_names) {
   for (const auto& cluster : contender.clusters)
@@ -47,8 +51,7 @@ std::unordered_map<std::string, std::string> find_obstacles(std::vector<const Co
       if (auto message = find_holder(*contender, clusters, object_names)) {
         obstacles.emplace(contender->uid, std::move(*message));
       } else if (begun >= most_active) {
-        obstacles.emplace(contender->uid, "waiting for one of " + std::to_string(most_active) +
-                                              " migrations to end: no more run at once");
+        obstacles.emplace(contender->uid, slot_message(most_active));
       } else {
         ++begun;
       }
@@ -74,7 +77,7 @@ void Admission::see(const Migration& migration) {
   if (!is_new) {
     // The list of a waiting migration may change; an active one keeps what it claimed.
     auto listed = migration.spec().clusters;
-    if (contender.active || !listed || *listed == contender.clusters) return;
+    if (contender.active || contender.rolls_back || !listed || *listed == contender.clusters) return;
     contender.clusters = std::move(*listed);
     changes();
     return;
@@ -107,15 +110,31 @@ void Admission::begin(const std::string& uid) {
   const auto found = contenders_.find(uid);
   if (found == contenders_.end() || found->second.active) return;
   found->second.active = true;
-  obstacles_.reset();  // this frees nothing: no need to wake the others
+  // This frees nothing: no need to wake the others.
+  obstacles_.reset();
+  holders_.reset();
 }
 
-std::optional<std::string> Admission::holder_message(const std::string& uid, const ClusterNames& clusters) const {
-  for (const auto& [id, other] : contenders_) {
-    if (id == uid || !other.active) continue;
-    for (const auto& cluster : clusters)
-      if (std::ranges::binary_search(other.clusters, cluster)) return cluster_message(cluster, other);
+std::optional<std::string> Admission::holder_message(const std::string& uid, const ClusterNames& clusters) {
+  if (!holders_) {
+    holders_.emplace();
+    for (const auto& [id, contender] : contenders_)
+      if (contender.active)
+        for (const auto& cluster : contender.clusters) holders_->emplace(cluster, &contender);
   }
+  for (const auto& cluster : clusters) {
+    const auto [first, last] = holders_->equal_range(cluster);
+    for (auto holder = first; holder != last; ++holder)
+      if (holder->second->uid != uid) return cluster_message(cluster, *holder->second);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Admission::readmission_obstacle(const std::string& uid, const ClusterNames& clusters) {
+  if (auto message = holder_message(uid, clusters)) return message;
+  const auto others = std::ranges::count_if(
+      contenders_, [&](const auto& entry) { return entry.second.active && entry.second.uid != uid; });
+  if (static_cast<std::size_t>(others) >= most_active_) return slot_message(most_active_);
   return std::nullopt;
 }
 
@@ -138,29 +157,45 @@ void Admission::restore(const std::string& uid, ClusterNames clusters) {
 
 std::optional<std::string> Admission::readmit(const Migration& migration, ClusterNames clusters) {
   const std::string uid{migration.object.uid()};
-  auto message = holder_message(uid, clusters);
+  auto message = readmission_obstacle(uid, clusters);
   const auto found = contenders_.find(uid);
   // It is Rollbacking, so it counts as active since the cache has shown that. While it waits it holds nothing: of two
   // that wait for each other's clusters, one must be able to begin. Once it waits, nothing changes for the others.
-  if (message && found != contenders_.end() && !found->second.active) return message;
+  if (message && found != contenders_.end() && found->second.rolls_back) return message;
   contenders_[uid] = {uid,
                       migration.object.key(),
                       std::string{migration.object.string_at({"metadata", "creationTimestamp"})},
                       migration.from(),
                       migration.to(),
                       std::move(clusters),
-                      !message};
+                      !message,
+                      message.has_value()};
   changes();
   return message;
 }
 
-void Admission::changes() {
-  obstacles_.reset();
-  waiters_.wake_all();
+std::optional<std::string> Admission::verdict(const std::string& uid) {
+  const auto found = contenders_.find(uid);
+  if (found == contenders_.end()) return std::nullopt;
+  return found->second.rolls_back ? readmission_obstacle(uid, found->second.clusters) : obstacle(uid);
 }
 
-async::Awaitable<> Admission::changed() {
-  co_await waiters_.wait();
+void Admission::changes() {
+  obstacles_.reset();
+  holders_.reset();
+  for (auto* waiter : waiters_)
+    if (verdict(waiter->uid) != waiter->message) waiter->woken.wake_all();
+}
+
+async::Awaitable<> Admission::changed(std::string uid, std::string message) {
+  Waiter waiter{std::move(uid), std::move(message), {}};
+  if (verdict(waiter.uid) != waiter.message) co_return;
+  struct Entry {
+    std::list<Waiter*>& list;
+    std::list<Waiter*>::iterator at;
+    ~Entry() { list.erase(at); }
+  } entry{waiters_, waiters_.insert(waiters_.end(), &waiter)};
+  co_await waiter.woken.wait();
 }
 
 }  // namespace hubferry::migration

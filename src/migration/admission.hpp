@@ -1,5 +1,6 @@
 #pragma once
 
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,8 +19,9 @@ struct Contender {
   std::string created;  // RFC 3339: sorts by age
   std::string from;
   std::string to;
-  ClusterNames clusters;  // as far as known: those of a placement only once it is resolved
-  bool active = false;    // admitted; else it waits in Pending
+  ClusterNames clusters;    // as far as known: those of a placement only once it is resolved
+  bool active = false;      // admitted; else it waits, in Pending or, if it has to be readmitted, in Rollbacking
+  bool rolls_back = false;  // it waits to be readmitted
 };
 
 /// What each waiting contender waits for, by uid: a message. One without an entry may begin.
@@ -54,17 +56,30 @@ class Admission {
   /// For one that has ended and rolls back once more. Absent: it is active now; else what it has to wait for.
   [[nodiscard]] std::optional<std::string> readmit(const Migration& migration, ClusterNames clusters);
 
-  /// Waits until an obstacle may have changed.
-  async::Awaitable<> changed();
+  /// Waits until that migration, which obstacle() or readmit() has refused with `message`, may begin or has to wait for
+  /// something else. The others that wait are not woken.
+  async::Awaitable<> changed(std::string uid, std::string message);
 
  private:
-  [[nodiscard]] std::optional<std::string> holder_message(const std::string& uid, const ClusterNames& clusters) const;
+  /// A migration inside changed().
+  struct Waiter {
+    std::string uid;
+    std::string message;
+    async::WaitList woken;
+  };
+
+  [[nodiscard]] std::optional<std::string> holder_message(const std::string& uid, const ClusterNames& clusters);
+  /// What a rollback has to wait for.
+  [[nodiscard]] std::optional<std::string> readmission_obstacle(const std::string& uid, const ClusterNames& clusters);
+  [[nodiscard]] std::optional<std::string> verdict(const std::string& uid);
   void changes();
 
   std::size_t most_active_;
   std::map<std::string, Contender> contenders_;
   std::optional<std::unordered_map<std::string, std::string>> obstacles_;  // absent: to be found anew
-  async::WaitList waiters_;
+  /// The active contenders by cluster; absent: to be found anew.
+  std::optional<std::unordered_multimap<std::string, const Contender*>> holders_;
+  std::list<Waiter*> waiters_;
 };
 
 }  // namespace hubferry::migration

@@ -35,6 +35,7 @@ struct Controller::State {
       if (also) also(transition);
     };
     made.readiness = options.readiness;
+    made.fence = options.fence;
     return made;
   }
 

@@ -9,6 +9,9 @@ namespace {
 // Enough for an operation on a hub that answers; short enough that a hub that does not is soon left.
 constexpr Duration longest_guarantee = std::chrono::seconds{10};
 
+// With less, a short timeout would repeat an operation that no server can answer so fast, or not even start it.
+constexpr Duration shortest_attempt = std::chrono::seconds{1};
+
 }  // namespace
 
 TimePoint phase_deadline(WallTime started, Duration timeout, const async::Clock& clock) {
@@ -18,7 +21,11 @@ TimePoint phase_deadline(WallTime started, Duration timeout, const async::Clock&
 }
 
 TimeBudget::TimeBudget(async::Clock& clock, WallTime started, Duration timeout, bool guaranteed)
-    : clock_(&clock), timeout_(timeout), deadline_(phase_deadline(started, timeout, clock)), guaranteed_(guaranteed) {}
+    : clock_(&clock),
+      timeout_(timeout),
+      attempt_timeout_(std::max(timeout / 3, shortest_attempt)),
+      deadline_(phase_deadline(started, timeout, clock)),
+      guaranteed_(guaranteed) {}
 
 TimePoint TimeBudget::guaranteed_until() const {
   if (!guaranteed_) return TimePoint{};
@@ -43,6 +50,7 @@ TimeBudget TimeBudget::share(double part) const {
 TimeBudget TimeBudget::unlimited() const {
   TimeBudget longer{*this};
   longer.deadline_ = async::never;
+  longer.attempt_timeout_ = std::max(attempt_timeout_, longest_guarantee);
   return longer;
 }
 

@@ -23,8 +23,9 @@ class TimeBudget {
   [[nodiscard]] bool is_over() const { return clock_->now() >= deadline_; }
   /// The timeout of the whole phase.
   [[nodiscard]] Duration timeout() const { return timeout_; }
-  /// How long one attempt of an operation may take before the operation is repeated: a third of the phase's timeout.
-  [[nodiscard]] Duration attempt_timeout() const { return timeout_ / 3; }
+  /// How long one attempt of an operation may take before the operation is repeated: a third of the phase's timeout, at
+  /// least a second.
+  [[nodiscard]] Duration attempt_timeout() const { return attempt_timeout_; }
   /// Until when an operation that begins now is attempted even if the time is up; the earliest time where it is not.
   [[nodiscard]] TimePoint guaranteed_until() const;
 
@@ -39,6 +40,7 @@ class TimeBudget {
  private:
   async::Clock* clock_;
   Duration timeout_;
+  Duration attempt_timeout_;
   TimePoint deadline_;
   bool guaranteed_;
 };

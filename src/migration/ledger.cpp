@@ -11,6 +11,10 @@ constexpr std::size_t longest_detail = 200;
 // An API server accepts 1 MiB for the whole object.
 constexpr std::size_t most_bytes = 900UL * 1024;
 
+// What the lists other than that of all clusters may need for one cluster, as ranges: in the worst case every second
+// cluster has failed, and each is in three lists and in the details.
+constexpr std::size_t most_range_bytes = 42;
+
 template <typename Names>
 std::string list(const Names& names) {
   json::array array;
@@ -155,20 +159,30 @@ json::object to_data(const Ledger& ledger) {
   data["undone"] = ranges(ledger.undone, ledger.all);
   data["unverified"] = ranges(ledger.unverified, ledger.all);
   data["cleaned"] = ranges(ledger.cleaned, ledger.all);
+  if (bytes_in(data) <= most_bytes) return data;
+  const std::set<std::string> failed_ones(failed.begin(), failed.end());
+  data["success"] = ranges(ledger.success, ledger.all);
+  data["failure"] = ranges(failed_ones, ledger.all);
   return data;
+}
+
+bool fits_ledger(const ClusterNames& clusters) {
+  std::size_t bytes = 0;
+  for (const auto& name : clusters) bytes += name.size() + 3 + most_range_bytes;
+  return bytes <= most_bytes;
 }
 
 Ledger ledger_from_data(const json::object& data) {
   Ledger ledger;
   const auto all = read_set(data, "all-clusters", {});
   ledger.all.assign(all.begin(), all.end());
-  ledger.success = read_set(data, "success", {});
+  ledger.success = read_set(data, "success", ledger.all);
   ledger.rolled_back = read_set(data, "rolled-back", ledger.all);
   ledger.undone = read_set(data, "undone", ledger.all);
   ledger.unverified = read_set(data, "unverified", ledger.all);
   ledger.cleaned = read_set(data, "cleaned", ledger.all);
   auto reasons = read_details(data, ledger.all);
-  for (const auto& name : read_set(data, "failure", {})) ledger.fail(name, std::move(reasons[name]));
+  for (const auto& name : read_set(data, "failure", ledger.all)) ledger.fail(name, std::move(reasons[name]));
   return ledger;
 }
 

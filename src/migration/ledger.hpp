@@ -48,8 +48,10 @@ struct Ledger {
 };
 
 /// The ConfigMap's data. Beyond the size that an API server accepts it is abbreviated: failures without their messages,
-/// then the other lists as ranges of indices into `all-clusters`.
+/// then the other lists as ranges of indices into `all-clusters`, at last those of `success` and `failure` too.
 json::object to_data(const Ledger& ledger);
+/// True if a ledger of these clusters fits into a ConfigMap, whatever becomes of them.
+bool fits_ledger(const ClusterNames& clusters);
 /// Reads what to_data() wrote; a missing or malformed list is empty.
 Ledger ledger_from_data(const json::object& data);
 

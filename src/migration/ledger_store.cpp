@@ -1,5 +1,7 @@
 #include "migration/ledger_store.hpp"
 
+#include <charconv>
+
 #include "hubferry/kube/edit.hpp"
 #include "migration/retry.hpp"
 #include "migration/status_report.hpp"
@@ -17,6 +19,63 @@ OperationError foreign_ledger(const Migration& migration) {
   return OperationError::foreign_config_map(
       "ConfigMap " + kube::to_string(migration.object.key()) +
       " does not belong to this migration: rename or delete it, or give the migration another name");
+}
+
+/// The ledger of a migration of the same name that no longer exists, which the garbage collector has yet to delete.
+bool is_left_behind(const kube::Object& config_map, const Migration& migration) {
+  if (config_map.uid().empty() || kube::is_owned_by(config_map, migration.object.uid())) return false;
+  const auto* owners = config_map.find({"metadata", "ownerReferences"});
+  if (owners == nullptr || !owners->is_array() || owners->get_array().size() != 1) return false;
+  const auto* owner = owners->get_array().front().if_object();
+  if (owner == nullptr) return false;
+  const auto uid = kube::string_at(*owner, {"uid"});
+  return kube::string_at(*owner, {"kind"}) == managed_cluster_migrations.kind &&
+         kube::string_at(*owner, {"name"}) == migration.object.name() && !uid.empty() &&
+         config_map.label(hubagent::migration_label) == uid;
+}
+
+bool is_foreign(const kube::Object& config_map, const Migration& migration) {
+  return !config_map.uid().empty() && !kube::is_owned_by(config_map, migration.object.uid());
+}
+
+constexpr const char* epoch_annotation = "hubferry.io/leader-epoch";
+
+/// The term of the leader that last wrote the ledger; -1: none.
+std::int64_t epoch_of(const json::object& config_map) {
+  const auto text = kube::string_at(config_map, {"metadata", "annotations", epoch_annotation});
+  std::int64_t number = -1;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+/// Records our term; false if it was there already.
+bool put_epoch(json::object& config_map, const kube::Fence& fence) {
+  const auto number = fence.epoch().number;
+  if (epoch_of(config_map) == number) return false;
+  auto& annotations = kube::object_in(kube::object_in(config_map, "metadata"), "annotations");
+  annotations[epoch_annotation] = std::to_string(number);
+  return true;
+}
+
+bool is_newer(const json::object& config_map, const kube::Fence* fence) {
+  return fence != nullptr && epoch_of(config_map) > fence->epoch().number;
+}
+
+/// Of reading and writing the ledger against another leader's writes.
+constexpr int most_attempts = 5;
+
+/// Not replaced: the garbage collector, which knows it by its uid, might delete what we write.
+OperationError left_behind(const Migration& migration) {
+  return kube::Error{kube::ErrorKind::conflict,
+                     0,
+                     {},
+                     "ConfigMap " + kube::to_string(migration.object.key()) +
+                         " belongs to a deleted migration of the same name: waiting for its garbage collection",
+                     std::nullopt};
+}
+
+OperationError other_leader() {
+  return kube::Error{kube::ErrorKind::conflict, 0, {}, "another leader writes the ledger", std::nullopt};
 }
 
 /// Sets owner and label. True if that changed anything.
@@ -57,18 +116,53 @@ Awaitable<OperationResult<std::optional<Ledger>>> read_ledger(kube::Api& api, co
   auto read = co_await api.get(kube::resources::config_maps, migration.object.key());
   if (!read && read.error().kind == kube::ErrorKind::not_found) co_return std::optional<Ledger>{};
   if (!read) co_return OperationError{read.error()};
-  if (!kube::is_owned_by(*read, migration.object.uid())) co_return foreign_ledger(migration);
+  if (is_left_behind(*read, migration)) co_return std::optional<Ledger>{};
+  if (is_foreign(*read, migration)) co_return foreign_ledger(migration);
   co_return std::optional<Ledger>{data_of(*read)};
 }
 
+namespace {
+
+/// read_ledger(), and from now on an older leader cannot change what was read.
+Awaitable<OperationResult<std::optional<Ledger>>> claim_ledger(kube::Api& api, const Migration& migration,
+                                                               kube::Fence* fence) {
+  if (fence == nullptr) co_return co_await read_ledger(api, migration);
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    auto read = co_await api.get(kube::resources::config_maps, migration.object.key());
+    if (!read && read.error().kind == kube::ErrorKind::not_found) co_return std::optional<Ledger>{};
+    if (!read) co_return OperationError{read.error()};
+    if (is_left_behind(*read, migration)) co_return std::optional<Ledger>{};
+    if (is_foreign(*read, migration)) co_return foreign_ledger(migration);
+    if (is_newer(read->json(), fence)) {
+      const bool ours = co_await fence->outrank(epoch_of(read->json()));
+      if (!ours) co_return other_leader();
+    }
+    const auto number = fence->epoch().number;
+    if (epoch_of(read->json()) == number) co_return std::optional<Ledger>{data_of(*read)};
+    json::object annotations{{epoch_annotation, std::to_string(number)}};
+    json::object metadata{{"resourceVersion", read->resource_version()}, {"annotations", std::move(annotations)}};
+    json::object patch{{"metadata", std::move(metadata)}};
+    auto claimed = co_await api.merge_patch(kube::resources::config_maps, migration.object.key(), std::move(patch));
+    if (claimed) co_return std::optional<Ledger>{data_of(*claimed)};
+    if (!kube::is_transient(claimed.error().kind)) co_return OperationError{claimed.error()};
+  }
+  co_return other_leader();
+}
+
+}  // namespace
+
 Awaitable<OperationResult<>> change_ledger(kube::Api& api, const Migration& migration, Ledger known,
-                                           LedgerChange change) {
-  bool is_foreign = false;
+                                           LedgerChange change, kube::Fence* fence) {
+  std::optional<kube::Object> refused;  // not ours to change
+  bool newer = false;
   auto mutate = [&](json::object& object) {
     const kube::Object present{object};
-    is_foreign = !present.uid().empty() && !kube::is_owned_by(present, migration.object.uid());
-    if (is_foreign) return false;
-    const bool changed = claim(object, migration);
+    refused.reset();
+    newer = is_newer(object, fence);
+    if (newer || is_foreign(present, migration)) refused = present;
+    if (refused) return false;
+    bool changed = claim(object, migration);
+    if (fence != nullptr) changed = put_epoch(object, *fence) || changed;
     auto ledger = data_of(present);
     if (ledger.all.empty()) ledger = known;
     change(ledger);
@@ -77,14 +171,20 @@ Awaitable<OperationResult<>> change_ledger(kube::Api& api, const Migration& migr
     object["data"] = std::move(data);
     return true;
   };
-  auto written = co_await kube::create_or_patch(api, kube::resources::config_maps, migration.object.key(), mutate);
-  if (is_foreign) co_return foreign_ledger(migration);
-  if (!written) co_return OperationError{written.error()};
-  co_return OperationResult<>{};
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    auto written = co_await kube::create_or_patch(api, kube::resources::config_maps, migration.object.key(), mutate);
+    if (!written) co_return OperationError{written.error()};
+    if (!refused) co_return OperationResult<>{};
+    if (is_left_behind(*refused, migration)) co_return left_behind(migration);
+    if (!newer) co_return foreign_ledger(migration);
+    const bool ours = co_await fence->outrank(epoch_of(refused->json()));
+    if (!ours) co_return other_leader();
+  }
+  co_return other_leader();
 }
 
 Awaitable<OperationResult<Ledger>> load_ledger(Step& step) {
-  auto read_it = [&step] { return read_ledger(step->global, step.migration); };
+  auto read_it = [&step] { return claim_ledger(step->global, step.migration, step->options.fence); };
   auto read = co_await retry_ledger(step, read_it);
   if (!read) co_return read.error();
   if (*read && !(**read).all.empty()) co_return std::move(**read);
@@ -107,13 +207,13 @@ Awaitable<OperationResult<Ledger>> load_ledger(Step& step) {
 Awaitable<OperationResult<>> save_ledger(Step& step, const Ledger& ledger) {
   put_counts(step.migration, ledger, is_active(step.phase()) && step.phase() != phases::validating);
   LedgerChange replace = [&ledger](Ledger& present) { present = ledger; };
-  auto write = [&] { return change_ledger(step->global, step.migration, ledger, replace); };
+  auto write = [&] { return change_ledger(step->global, step.migration, ledger, replace, step->options.fence); };
   co_return co_await retry_ledger(step, write);
 }
 
 Awaitable<OperationResult<>> amend_ledger(Step& step, Ledger& ledger, LedgerChange change) {
   change(ledger);
-  auto write = [&] { return change_ledger(step->global, step.migration, ledger, change); };
+  auto write = [&] { return change_ledger(step->global, step.migration, ledger, change, step->options.fence); };
   co_return co_await retry_ledger(step, write);
 }
 

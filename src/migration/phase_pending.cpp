@@ -11,13 +11,11 @@ using kube::ConditionStatus;
 Awaitable<ReconcileState> add_finalizer(Step& step) {
   auto& migration = step.migration;
   if (kube::has_finalizer(migration.object, names::finalizer)) co_return phase::done();
-  auto held =
-      co_await kube::add_finalizer(step->global, managed_cluster_migrations, migration.object.key(), names::finalizer);
+  auto held = co_await change_metadata(step, put_own_finalizer);
+  // Replaced by another one of that name, or deleted, at this very moment: read it again.
+  if (!held && held.error().kind == kube::ErrorKind::not_found) co_return phase::not_done(std::chrono::seconds{1});
   if (!held) co_return phase::failed(phase::Error{held.error()});
-  // Deleted, or replaced by another one of that name, at this very moment: read it again.
-  if (held->uid() != migration.object.uid() || held->is_being_deleted())
-    co_return phase::not_done(std::chrono::seconds{1});
-  migration.object = *held;
+  if (held->is_being_deleted()) co_return phase::not_done(std::chrono::seconds{1});
   co_return phase::done();
 }
 
@@ -28,7 +26,7 @@ Awaitable<ReconcileState> wait_for_admission(Step& step) {
   const std::string uid{migration.object.uid()};
   while (auto obstacle = step->admission.obstacle(uid)) {
     if (condition_message(migration, conditions::started) == *obstacle) {
-      co_await step->admission.changed();
+      co_await step->admission.changed(uid, *obstacle);
       continue;
     }
     step.report(ConditionStatus::no, reasons::waiting, *obstacle);

@@ -91,7 +91,8 @@ Awaitable<> cross(Step& step, Crossing& crossing) {
     co_await watch_arrivals(step, crossing);
     scope.stop();
   };
-  co_await async::before_deadline(step.clock(), step.time().deadline(), async::with_scope(body));
+  const auto deadline = std::max(step.time().deadline(), step.time().guaranteed_until());
+  co_await async::before_deadline(step.clock(), deadline, async::with_scope(body));
 }
 
 std::string why_missing(const Step& step, const Crossing& crossing, const std::string& cluster) {

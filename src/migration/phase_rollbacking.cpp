@@ -21,7 +21,7 @@ Awaitable<> wait_for_others(Step& step, const Ledger& ledger) {
   std::ranges::set_union(ledger.to_roll_back(), ledger.to_undo(), std::back_inserter(concerned));
   while (auto obstacle = step->admission.readmit(step.migration, concerned)) {
     if (condition_message(step.migration, conditions::rolled_back) == *obstacle) {
-      co_await step->admission.changed();
+      co_await step->admission.changed(std::string{step.migration.object.uid()}, *obstacle);
       continue;
     }
     step.report(ConditionStatus::no, reasons::waiting, *obstacle);
@@ -39,10 +39,8 @@ Awaitable<ReconcileState> accept_request(Step& step) {
     migration.enter(phases::rollbacking, step.now());
   }
   step.report(ConditionStatus::no, reasons::waiting, "retrying the rollback, as requested");
-  auto held =
-      co_await kube::add_finalizer(step->global, managed_cluster_migrations, migration.object.key(), names::finalizer);
+  auto held = co_await change_metadata(step, put_own_finalizer);
   if (!held) co_return phase::failed(phase::Error{held.error()});
-  if (held->uid() == migration.object.uid()) migration.object = *held;
   co_return phase::done();
 }
 
@@ -50,11 +48,11 @@ Awaitable<ReconcileState> accept_request(Step& step) {
 Awaitable<ReconcileState> acknowledge_request(Step& step) {
   auto& migration = step.migration;
   if (!migration.requests_rollback()) co_return phase::done();
-  json::object annotations{{names::request_annotation, nullptr}};
-  json::object patch{{"metadata", json::object{{"annotations", std::move(annotations)}}}};
-  auto patched = co_await step->global.merge_patch(managed_cluster_migrations, migration.object.key(), patch);
-  if (!patched) co_return phase::failed(phase::Error{patched.error()});
-  if (patched->uid() == migration.object.uid()) migration.object = *patched;
+  kube::Mutation drop_request = [](json::object& object) {
+    return kube::object_in(kube::object_in(object, "metadata"), "annotations").erase(names::request_annotation) > 0;
+  };
+  auto changed = co_await change_metadata(step, std::move(drop_request));
+  if (!changed) co_return phase::failed(phase::Error{changed.error()});
   co_return phase::done();
 }
 

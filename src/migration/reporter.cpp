@@ -87,6 +87,8 @@ void Reporter::moved(const phase::Transition& transition) {
   // A terminal phase that is left again has neither an outcome nor a duration.
   const bool resumed = transition.edge == phase::EdgeKind::resume;
   if (!resumed) outcomes_.with({transition.from, failed ? "failed" : "done"}).increment();
+  if (const auto result = results_.extract(transition.key); result && is_terminal(transition.to))
+    count(result.mapped());
   const auto found = messages_.find(transition.key);
   if (found == messages_.end()) return;
   // Not from the State, which counts in whole seconds: most phases of small migrations take less.
@@ -98,12 +100,23 @@ void Reporter::moved(const phase::Transition& transition) {
   messages_.erase(found);
 }
 
-void Reporter::ended(const Migration& migration, const Ledger& ledger, bool success) {
-  clusters_.with({"migrated"}).increment(static_cast<double>(ledger.success.size()));
-  clusters_.with({"failed"}).increment(static_cast<double>(ledger.failures.size()));
-  clusters_.with({"rolled_back"}).increment(static_cast<double>(ledger.rolled_back.size()));
-  if (const auto started = migration.started())
-    duration_.with({success ? "completed" : "failed"}).observe(seconds(clock_.wall_now() - *started));
+void Reporter::ends(const Migration& migration, const Ledger& ledger, bool success) {
+  results_[migration.object.key()] = {ledger.success.size(), ledger.failures.size(), ledger.rolled_back.size(),
+                                      migration.started(), success};
+}
+
+void Reporter::count(const Result& result) {
+  clusters_.with({"migrated"}).increment(static_cast<double>(result.migrated));
+  clusters_.with({"failed"}).increment(static_cast<double>(result.failed));
+  clusters_.with({"rolled_back"}).increment(static_cast<double>(result.rolled_back));
+  if (result.started)
+    duration_.with({result.success ? "completed" : "failed"}).observe(seconds(clock_.wall_now() - *result.started));
+}
+
+void Reporter::forget(const kube::Key& key) {
+  messages_.erase(key);
+  // Its deletion was asked for: with the finalizer it is gone, and no status can be written any more.
+  if (const auto result = results_.extract(key)) count(result.mapped());
 }
 
 void Reporter::clusters_failed(const Migration& migration, const Phase& phase, const Failures& failures) {

@@ -24,9 +24,10 @@ class Reporter {
   void remember(const Migration& migration, const Phase& phase, WallTime began);
   /// A transition was written.
   void moved(const phase::Transition& transition);
-  void forget(const kube::Key& key) { messages_.erase(key); }
-  /// A migration has ended. Its duration counts from when it was admitted.
-  void ended(const Migration& migration, const Ledger& ledger, bool success);
+  void forget(const kube::Key& key);
+  /// A migration ends with the next transition: its result is counted when that is written. Its duration counts from
+  /// when it was admitted.
+  void ends(const Migration& migration, const Ledger& ledger, bool success);
 
   /// One event a cluster, or one for all if there are many.
   void clusters_failed(const Migration& migration, const Phase& phase, const Failures& failures);
@@ -45,9 +46,20 @@ class Reporter {
     WallTime began;
   };
 
+  struct Result {
+    std::size_t migrated = 0;
+    std::size_t failed = 0;
+    std::size_t rolled_back = 0;
+    std::optional<WallTime> started;
+    bool success = false;
+  };
+
+  void count(const Result& result);
+
   kube::EventRecorder events_;
   async::Clock& clock_;
   std::unordered_map<kube::Key, PhaseMessage> messages_;
+  std::unordered_map<kube::Key, Result> results_;  // of migrations whose last status write is yet to come
   obs::Family<obs::Gauge>& migrations_;
   obs::Family<obs::Counter>& entries_;
   obs::Family<obs::Counter>& outcomes_;

@@ -10,7 +10,8 @@ TimeBudget time_of(Context& context, const Migration& migration) {
   const auto& phase = context.phase();
   const auto timeout = phase_timeout(migration.spec(), phase);
   const auto entered = migration.entered(phase).value_or(context.clock().wall_now());
-  if (!survives_deletion(phase)) return {context.clock(), entered, timeout, false};
+  // If the time ran out while there was no manager, nobody has tried.
+  if (!survives_deletion(phase)) return {context.clock(), entered, timeout, entered < context->began};
   return {context.clock(), std::max(entered, context->began), timeout, true};
 }
 

@@ -81,18 +81,26 @@ Awaitable<ReconcileState> reject(Step& step, std::string reason, std::string mes
   co_return result;
 }
 
+Awaitable<kube::Result<kube::Object>> change_metadata(Step& step, kube::Mutation mutate) {
+  return phase::edit_metadata(step->global, managed_cluster_migrations, step.migration, std::move(mutate));
+}
+
+bool put_own_finalizer(json::object& object) {
+  if (!kube::string_at(object, {"metadata", "deletionTimestamp"}).empty()) return false;
+  return kube::put_finalizer(object, names::finalizer);
+}
+
 Awaitable<ReconcileState> finish(Step& step, const Ledger& ledger, const Phase& ending) {
   auto& migration = step.migration;
   // The finalizer first: if the process dies before the last status write, only the rest is repeated.
-  auto freed = co_await kube::remove_finalizer(step->global, managed_cluster_migrations, migration.object.key(),
-                                               names::finalizer);
+  kube::Mutation drop = [](json::object& object) { return kube::drop_finalizer(object, names::finalizer); };
+  auto freed = co_await change_metadata(step, std::move(drop));
   // Retried whatever the error: a migration that has ended with its finalizer on could never be deleted.
   if (!freed && freed.error().kind != kube::ErrorKind::not_found)
     co_return phase::failed(
         phase::Error::network("cannot remove the finalizer: " + OperationError{freed.error()}.message()));
-  if (freed && freed->uid() == migration.object.uid()) migration.object = *freed;
   migration.set_completed(step.now());
-  step->reporter.ended(migration, ledger, ending == phases::completed);
+  step->reporter.ends(migration, ledger, ending == phases::completed);
   co_return ending == step.successor() ? phase::done() : phase::go_to(ending);
 }
 

@@ -21,6 +21,11 @@ ReconcileState fail_phase(Step& step, const OperationError& error, const std::st
 /// Ends a migration that has not changed anything yet.
 Awaitable<ReconcileState> reject(Step& step, std::string reason, std::string message);
 
+/// phase::edit_metadata() of the migration.
+Awaitable<kube::Result<kube::Object>> change_metadata(Step& step, kube::Mutation mutate);
+/// A Mutation. No effect on an object that is being deleted: the server would refuse it.
+bool put_own_finalizer(json::object& object);
+
 /// Ends the migration: removes the finalizer, since nothing is left to undo, and counts the result.
 Awaitable<ReconcileState> finish(Step& step, const Ledger& ledger, const Phase& ending);
 

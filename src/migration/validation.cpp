@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "migration/ledger.hpp"
+#include "migration/status_report.hpp"
+
 namespace hubferry::migration {
 
 namespace {
@@ -67,8 +70,18 @@ async::Awaitable<std::vector<Problem>> check_hub(ValidationReads& reads, std::st
 
 async::Awaitable<SelectedClusters> select_clusters(ValidationReads& reads, const MigrationSpec& spec) {
   SelectedClusters selected;
+  const auto find_excess = [&] {
+    if (fits_ledger(selected.clusters)) return;
+    selected.problem = {{},
+                        {},
+                        reasons::error,
+                        count_clusters(selected.clusters.size()) +
+                            " are too many for one migration: their names do not fit into its ledger, a ConfigMap, "
+                            "which is limited to 1 MiB. Move them in several migrations."};
+  };
   if (spec.clusters) {
     selected.clusters = *spec.clusters;
+    find_excess();
     co_return selected;
   }
   const auto placement = spec.placement.value_or(std::string{});
@@ -90,6 +103,7 @@ async::Awaitable<SelectedClusters> select_clusters(ValidationReads& reads, const
                         {},
                         std::string{to_string(hubagent::FailureReason::cluster_not_found)},
                         "placement '" + placement + "' selects no cluster of " + hub_text(spec.from)};
+  find_excess();
   co_return selected;
 }
 

@@ -75,6 +75,41 @@ TEST(Ledger, FiveThousandClustersFitIntoAConfigMapWhateverTheirResult) {
   EXPECT_EQ(back.failures.at(ledger.all.back()).reason, "Timeout");
 }
 
+// 7,900 clusters with the longest names: the lists of the successful and the failed ones would not fit beside theirs.
+TEST(Ledger, ThousandsOfTheLongestNamesFitWhateverBecomesOfThem) {
+  Ledger ledger;
+  for (int index = 0; index < 7900; ++index) ledger.all.push_back(std::to_string(10000 + index) + std::string(58, 'x'));
+  ASSERT_TRUE(fits_ledger(ledger.all));
+  for (std::size_t index = 0; index < ledger.all.size(); ++index) {
+    const auto& name = ledger.all[index];
+    if (index % 2 == 0) {
+      ledger.succeed(name);
+      (index % 4 == 0 ? ledger.cleaned : ledger.unverified).insert(name);
+    } else {
+      ledger.fail(name, {index % 4 == 1 ? "Deploying" : "Registering", "Timeout", std::string(100, 'm')});
+      ledger.rolled_back.insert(name);
+      ledger.undone.insert(name);
+    }
+  }
+  const auto data = to_data(ledger);
+  EXPECT_LT(kube::json::serialize(data).size(), 1000u * 1024);
+  const auto back = ledger_from_data(data);
+  EXPECT_EQ(back.success, ledger.success);
+  EXPECT_EQ(back.cleaned, ledger.cleaned);
+  EXPECT_EQ(back.unverified, ledger.unverified);
+  EXPECT_EQ(back.rolled_back, ledger.rolled_back);
+  EXPECT_EQ(back.failures.size(), ledger.failures.size());
+  EXPECT_EQ(back.failures.at(ledger.all[1]).stage, "Deploying");
+}
+
+TEST(TimeBudget, ATinyTimeoutLeavesTimeForAnAttempt) {
+  async::VirtualLoop loop;
+  const TimeBudget time{loop.clock(), loop.clock().wall_now(), Duration{2}, true};
+  EXPECT_GE(time.attempt_timeout(), 1s);
+  EXPECT_GE(time.guaranteed_until(), loop.clock().now() + 1s);
+  EXPECT_GE(time.unlimited().attempt_timeout(), 10s);
+}
+
 TEST(Ledger, IndicesOutOfRangeAreIgnored) {
   const auto ledger = ledger_from_data(
       {{"all-clusters", R"(["a","b"])"}, {"cleaned", R"([[1, 9], [-1, 0], [0], [5, 7], ["a", "b"], 3])"}});

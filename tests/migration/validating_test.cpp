@@ -1,3 +1,4 @@
+#include "hubferry/kube/edit.hpp"
 #include "migration_test.hpp"
 
 namespace hubferry::migration::test {
@@ -145,6 +146,44 @@ TEST_F(ValidatingTest, AForeignConfigMapIsNeverOverwritten) {
   given("m1", {"a"});
   expect_rejected("m1", "ConfigMapConflict", "ConfigMap default/m1 does not belong to this migration");
   EXPECT_EQ(global.object(kube::resources::config_maps, {"default", "m1"})->string_at({"data", "mine"}), "yes");
+}
+
+// Found out before anything moves, not when the ledger can no longer be written.
+TEST_F(ValidatingTest, ClustersThatDoNotFitIntoTheLedgerAreRefused) {
+  ClusterNames names;
+  for (int index = 0; index < 20000; ++index)
+    names.push_back("c" + std::to_string(10000 + index) + std::string(50, 'x'));
+  hubs.hub("hub1").placements["all"] = names;
+  given("m1", {}, {{"includedManagedClustersPlacementRef", "all"}});
+  live_until("m1", "Failed");
+  EXPECT_THAT(condition("m1", "ResourceValidated"), HasSubstr("20000 clusters are too many for one migration"));
+  EXPECT_FALSE(global.object(kube::resources::config_maps, {"default", "m1"}));
+}
+
+// kubectl delete and apply, faster than the garbage collector.
+TEST_F(ValidatingTest, TheLedgerOfADeletedMigrationOfTheSameNameIsWaitedFor) {
+  json::object owner{{"apiVersion", "global-hub.open-cluster-management.io/v1alpha1"},
+                     {"kind", "ManagedClusterMigration"},
+                     {"name", "m1"},
+                     {"uid", "old"}};
+  json::object metadata{{"name", "m1"},
+                        {"namespace", "default"},
+                        {"labels", json::object{{"hubferry.io/migration", "old"}}},
+                        {"finalizers", json::array{"example.com/slow"}},
+                        {"ownerReferences", json::array{std::move(owner)}}};
+  json::object left{{"metadata", std::move(metadata)}, {"data", json::object{{"all-clusters", "[\"x\"]"}}}};
+  ASSERT_TRUE(loop.run(global.api().create(kube::resources::config_maps, left)));
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Validating");
+    co_await sleep(10min);
+    EXPECT_EQ(phase("m1"), "Validating");
+    const Key key{"default", "m1"};
+    co_await kube::remove_finalizer(global.api(), kube::resources::config_maps, key, "example.com/slow");
+    co_await global.api().remove(kube::resources::config_maps, key);
+    co_await reaches("m1", "Completed");
+  });
+  expect_moved("m1", {"a"}, {"b", "c"});
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "hubferry/hubs/hubs.hpp"
 #include "hubferry/kube/api.hpp"
 #include "hubferry/kube/env.hpp"
+#include "hubferry/kube/fence.hpp"
 #include "hubferry/obs/health.hpp"
 #include "hubferry/phase/machine.hpp"
 
@@ -23,6 +24,7 @@ struct ControllerOptions {
   std::function<void(const phase::Transition&)> on_transition = {};
   /// See phase::ControllerOptions.
   obs::CheckState* readiness = nullptr;
+  kube::Fence* fence = nullptr;
 };
 
 /// The phases of a migration, their transitions and handlers: for graphs and checklists. No machine runs on it.

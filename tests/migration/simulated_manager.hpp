@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hubferry/async/task_scope.hpp"
+#include "hubferry/hubs/hub_directory.hpp"
+#include "hubferry/kube/leader_election.hpp"
+#include "hubferry/migration/controller.hpp"
+#include "hubferry/sim/virtual_world.hpp"
+
+/// Managers as processes, several in one simulated world and on virtual time: each with its own election, fence, hub
+/// connections and controller, wired as `hubferry manager` wires them.
+namespace hubferry::migration::test {
+
+using async::Awaitable;
+
+/// A write that a manager has sent. Those to its Lease and its events are left out.
+struct SentWrite {
+  async::TimePoint at;
+  std::string what;  // "delete managedclusters /c1 on hub1"
+};
+
+struct SimulatedManagerOptions {
+  std::string identity;
+  /// False: as without --leader-elect.
+  bool leader_elect = true;
+  ControllerOptions controller = {};
+};
+
+/// One manager. pause() and resume() are SIGSTOP and SIGCONT: meanwhile nothing of it runs, while servers, clocks and
+/// other managers go on; requests that are in flight take effect, their answers wait. A manager that loses its lead
+/// ends, as the process does, or waits for the Lease again where it is run without --leader-elect. Lifetime: within
+/// that of the world; stop() it before.
+class SimulatedManager {
+ public:
+  SimulatedManager(sim::VirtualWorld& world, SimulatedManagerOptions options);
+  ~SimulatedManager();
+  SimulatedManager(const SimulatedManager&) = delete;
+  SimulatedManager& operator=(const SimulatedManager&) = delete;
+
+  void pause();
+  void resume();
+  /// SIGTERM, and its end. One that is paused continues for that.
+  void stop();
+
+  [[nodiscard]] bool leads() const;
+  /// The holder of the Lease, as this manager knows it.
+  [[nodiscard]] std::string leader() const;
+  /// Why it ended by itself; empty: it did not.
+  [[nodiscard]] const std::string& end() const;
+  [[nodiscard]] const std::vector<SentWrite>& writes() const;
+  [[nodiscard]] std::size_t writes_since(async::TimePoint when) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hubferry::migration::test
