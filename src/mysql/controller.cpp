@@ -80,6 +80,7 @@ struct Controller::State {
     made.name = "mysqlcluster";
     made.watch_namespace = options.watch_namespace;
     made.readiness = options.readiness;
+    made.fence = options.fence;
     made.on_transition = [this](const phase::Transition& transition) {
       reporter.cluster_moved(transition);
       if (options.on_transition) options.on_transition(transition);
@@ -90,6 +91,7 @@ struct Controller::State {
     phase::ControllerOptions made;
     made.name = "mysqlbackup";
     made.watch_namespace = options.watch_namespace;
+    made.fence = options.fence;
     made.on_transition = options.on_transition;
     return made;
   }

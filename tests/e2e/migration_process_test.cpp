@@ -1,4 +1,8 @@
+#include <boost/json/parse.hpp>
+#include <sstream>
+
 #include "stage.hpp"
+#include "support/tcp_client.hpp"
 #include "support/temporary_directory.hpp"
 
 /// Real processes, sockets and kubectl: a simulated world, and the manager as users run it.
@@ -32,6 +36,15 @@ std::map<std::string, Snapshot> snapshots(Onlooker& onlooker) {
   std::map<std::string, Snapshot> all;
   for (const auto* server : {"global", "hub1", "hub2"}) all[server] = onlooker.snapshot(server);
   return all;
+}
+
+std::uint16_t port_in(const std::string& log, const std::string& message) {
+  std::istringstream lines{log};
+  for (std::string line; std::getline(lines, line);) {
+    const auto entry = boost::json::parse(line).as_object();
+    if (entry.at("msg") == boost::json::string_view(message)) return entry.at("port").to_number<std::uint16_t>();
+  }
+  throw std::runtime_error("no port in the log");
 }
 
 /// The flag that makes a simulator do so.
@@ -71,6 +84,8 @@ TEST(MigrationProcess, FiftyCrashesOfTheManagerChangeNothing) {
   Onlooker onlooker{sim};
   const auto before = snapshots(onlooker);
   std::vector<std::string> names;
+  // It takes the Lease of its crashed predecessor after three of these periods.
+  const std::vector<std::string> hasty{"--leader-elect-retry-period=20ms"};
   async::Random random{50};
   for (int death = 0; death < 50; ++death) {
     // A new migration every now and then, so that crashes hit all phases.
@@ -79,11 +94,11 @@ TEST(MigrationProcess, FiftyCrashesOfTheManagerChangeNothing) {
       const auto manifest = migration_manifest(names.back(), 1 + 5 * static_cast<int>(names.size() - 1), 5);
       sim.must("global", "apply -f " + sim.write(names.back() + ".yaml", manifest));
     }
-    ManagerOfWorld manager{sim};
+    ManagerOfWorld manager{sim, hasty};
     std::this_thread::sleep_for(random.between(30ms, 1500ms));
     manager.kill();
   }
-  ManagerOfWorld manager{sim};
+  ManagerOfWorld manager{sim, hasty};
   ASSERT_TRUE(onlooker.eventually([&] { return onlooker.all_ended(); })) << sim.must("global", "get mcm -A");
   for (const auto& [name, phase] : onlooker.phases())
     EXPECT_EQ(phase, "Completed") << sim.must("global", "describe mcm " + name);
@@ -112,6 +127,55 @@ TEST(MigrationProcess, AnotherManagerTakesOverWithinTheLease) {
   ASSERT_TRUE(onlooker.eventually([&] { return onlooker.all_ended(); }));
   EXPECT_EQ(onlooker.phases()["m"], "Completed");
   EXPECT_EQ(onlooker.clusters("hub1", false).size(), 0u);
+}
+
+// It was not dead, only asleep: its requests were cut off in the middle, and it wakes up as a leader.
+TEST(MigrationProcess, AStoppedLeaderThatContinuesDoesNoHarm) {
+  TemporaryDirectory folder;
+  const auto slow = write_faults(folder, "- {server: hub2, verb: create, always: true, delay: 200ms}\n");
+  SimProcess sim{{"--clusters=12", "--hubs=hub1,hub2", slow}};
+  Onlooker onlooker{sim};
+  const auto before = snapshots(onlooker);
+  const std::vector<std::string> electing{"--leader-elect", "--namespace=default", "--leader-elect-lease-duration=3s",
+                                          "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms"};
+  ManagerOfWorld first{sim, electing};
+  first.process().await_error_text("the manager leads");
+  ManagerOfWorld second{sim, electing};
+  sim.must("global", "apply -f " + sim.write("m.yaml", migration_manifest("m", 1, 12)));
+  ASSERT_TRUE(onlooker.eventually(
+      [&] { return onlooker.phases()["m"] == "Deploying" && !onlooker.clusters("hub2", false).empty(); }));
+  first.process().signal(SIGSTOP);
+  second.process().await_error_text("the manager leads");
+  first.process().signal(SIGCONT);
+  EXPECT_NE(first.process().wait(), 0);
+  EXPECT_THAT(first.process().err(), testing::HasSubstr("lost Lease"));
+  ASSERT_TRUE(onlooker.eventually([&] { return onlooker.all_ended(); }));
+  EXPECT_EQ(onlooker.phases()["m"], "Completed") << sim.must("global", "describe mcm m");
+  EXPECT_TRUE(onlooker.eventually([&] { return onlooker.clusters("hub2", true).size() == 12; }));
+  expect_clean_world(onlooker, before, 12, {"m"});
+}
+
+TEST(MigrationProcess, WithoutLeaderElectionASecondManagerWaitsAndSaysSo) {
+  SimProcess sim{{"--clusters=6", "--hubs=hub1,hub2"}};
+  Onlooker onlooker{sim};
+  const auto before = snapshots(onlooker);
+  ManagerOfWorld first{sim};
+  first.process().await_error_text("the manager leads");
+  ManagerOfWorld second{sim};
+  second.process().await_error_text("another manager has the Lease");
+  TcpClient probe{port_in(second.process().err(), "serving health probes")};
+  EXPECT_THAT(probe.get("/readyz?verbose"), testing::HasSubstr("[-]only-manager failed: another manager, "));
+  TcpClient scrape{port_in(second.process().err(), "serving metrics")};
+  EXPECT_THAT(scrape.get("/metrics"), testing::HasSubstr("\nhubferry_other_manager 1\n"));
+  sim.must("global", "apply -f " + sim.write("m.yaml", migration_manifest("m", 1, 6)));
+  ASSERT_TRUE(onlooker.eventually([&] { return onlooker.all_ended(); }));
+  EXPECT_EQ(onlooker.phases()["m"], "Completed") << sim.must("global", "describe mcm m");
+  EXPECT_THAT(second.process().err(), testing::Not(testing::HasSubstr("the manager leads")));
+  expect_clean_world(onlooker, before, 6, {"m"});
+  // Once the first one has ended, it acts.
+  first.process().signal(SIGTERM);
+  EXPECT_EQ(first.process().wait(), 0);
+  second.process().await_error_text("the manager leads");
 }
 
 TEST(MigrationProcess, DeletingAMigrationRollsItsClustersBack) {

@@ -6,6 +6,7 @@
 
 #include "hubferry/kube/api.hpp"
 #include "hubferry/kube/env.hpp"
+#include "hubferry/kube/fence.hpp"
 #include "hubferry/mysql/exporter.hpp"
 #include "hubferry/obs/health.hpp"
 #include "hubferry/phase/machine.hpp"
@@ -28,6 +29,7 @@ struct ControllerOptions {
   async::Duration young = std::chrono::seconds{15};
   std::function<void(const phase::Transition&)> on_transition = {};  // for tests
   obs::CheckState* readiness = nullptr;
+  kube::Fence* fence = nullptr;  // see phase::ControllerOptions
 };
 
 /// The MySQL operator: reconciles MySQLClusters and MySQLBackups, probes their servers, and fails over.

@@ -37,6 +37,50 @@ kube::HttpApiOptions lease_client_options(const ManagerOptions& options) {
   return client;
 }
 
+/// Without --leader-elect the manager is meant to be the only one. It takes the Lease all the same, so that two of them
+/// notice each other: the one that finds it renewed by another waits, and says so. It need not wait for long where its
+/// predecessor crashed.
+void expect_no_other(kube::LeaderElectionOptions& election, const kube::Env& env, obs::CheckState& alone) {
+  // A live manager renews every period.
+  election.takeover_after = 3 * election.retry_period;
+  election.return_to_standby = true;
+  auto& other = env.metrics.gauge("hubferry_other_manager",
+                                  "1 while this manager, run without --leader-elect, waits because another one acts.");
+  const std::string lease = election.ns + "/" + election.name;
+  election.on_leader_change = [&alone, &other, lease, log = env.log,
+                               identity = election.identity](const std::string& leader) {
+    const bool is_other = !leader.empty() && leader != identity;
+    other.set(is_other ? 1 : 0);
+    if (!is_other) {
+      alone.pass();
+      return;
+    }
+    alone.fail("another manager, " + leader + ", has the Lease " + lease);
+    log.warn("another manager has the Lease, waiting: run several replicas with --leader-elect",
+             {{"leader", leader}, {"lease", lease}});
+  };
+}
+
+/// False, with a warning, if there can be no Lease: no right to it, or no such namespace. Only for a manager without
+/// --leader-elect: it works without.
+async::Awaitable<bool> can_have_lease(kube::Api& api, std::string ns, std::string name, kube::Env env) {
+  async::Backoff backoff{{}, env.clock, env.random};
+  while (true) {
+    auto found = co_await api.get(kube::resources::leases, {ns, name});
+    const bool missing = !found && found.error().kind == kube::ErrorKind::not_found;
+    if (missing) found = co_await api.get(kube::resources::namespaces, {{}, ns});
+    // An account that may read the Lease, but not the namespace, got that right in the namespace: it exists.
+    const bool hidden = missing && !found && found.error().kind == kube::ErrorKind::forbidden;
+    if (found || hidden) co_return true;
+    if (!kube::is_transient(found.error().kind)) {
+      env.log.warn("Lease cannot be used: another manager would not be noticed",
+                   {{"lease", ns + "/" + name}, {"error", found.error().describe()}});
+      co_return false;
+    }
+    co_await backoff.pause();
+  }
+}
+
 std::string version_of(const kube::json::value& answer) {
   return answer.is_object() ? std::string{kube::string_at(answer.get_object(), {"gitVersion"})} : "unknown";
 }
@@ -55,17 +99,30 @@ async::Awaitable<> wait_for_global_hub(kube::Api& api, kube::Env env) {
   }
 }
 
+struct Checks {
+  Checks() { alone.pass(); }
+
+  obs::CheckState reached{"the global hub has not responded yet"};
+  obs::CheckState alone{"not checked yet"};
+};
+
 /// The manager's work, until cancelled. A standby is ready without synced caches; only the leader needs them.
-async::Awaitable<> work(ControllerSurroundings around, Controllers& controllers, obs::CheckState& reached) {
+async::Awaitable<> work(ControllerSurroundings around, Controllers& controllers, Checks& checks) {
   co_await wait_for_global_hub(around.global, around.env);
-  reached.pass();
-  if (!around.options.leader_elect) {
-    co_await controllers.run(around);
-    co_return;
-  }
+  checks.reached.pass();
   const auto lease_api =
       kube::make_http_api(around.global_config, lease_client_options(around.options), around.loops.next(), around.env);
-  kube::LeaderElector elector{*lease_api, election_options(around.options, around.env.random), around.env};
+  auto election = election_options(around.options, around.env.random);
+  if (!around.options.leader_elect) {
+    expect_no_other(election, around.env, checks.alone);
+    const bool usable = co_await can_have_lease(*lease_api, election.ns, election.name, around.env);
+    if (!usable) {
+      co_await controllers.run(around);
+      co_return;
+    }
+  }
+  kube::LeaderElector elector{*lease_api, std::move(election), around.env};
+  around.fence = &elector;
   auto lead = [&](kube::LeaderEpoch) { return controllers.run(around); };
   co_await elector.run(lead);
 }
@@ -74,12 +131,13 @@ async::Awaitable<> manage(const ManagerOptions& options, Observability& observab
   async::LoopPool loops{options.effective_threads()};
   const auto config = kube::find_config(options.kubeconfig);
   const auto api = kube::make_http_api(config, client_options(options, "global"), loops.next(), env);
-  obs::CheckState reached{"the global hub has not responded yet"};
-  observability.health().add_readiness("global-hub", reached.check());
+  Checks checks;
+  observability.health().add_readiness("global-hub", checks.reached.check());
+  if (!options.leader_elect) observability.health().add_readiness("only-manager", checks.alone.check());
   Controllers controllers{options, observability.health()};
-  const ControllerSurroundings around{options, *api, config,
-                                      loops,   env,  read_carried_resources(options.carried_resources)};
-  co_await work(around, controllers, reached);
+  const ControllerSurroundings around{
+      options, *api, config, loops, env, read_carried_resources(options.carried_resources), nullptr};
+  co_await work(around, controllers, checks);
 }
 
 int run_manager(const ManagerOptions& options) {

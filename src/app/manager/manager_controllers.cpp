@@ -24,8 +24,17 @@ bool is_wanted(const ManagerOptions& options, std::string_view name) {
 hubs::Connect connecting(const ControllerSurroundings& around) {
   return [around](const std::string& hub, const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
     kube::HttpApiOptions client = client_options(around.options, hub);
-    return kube::make_http_api(config, client, around.loops.next(), around.env);
+    std::shared_ptr<kube::Api> api = kube::make_http_api(config, client, around.loops.next(), around.env);
+    if (around.fence == nullptr) return api;
+    return kube::make_fenced_api(std::move(api), *around.fence, around.env, hubs::is_destructive);
   };
+}
+
+/// The global hub, for the writes of a leader.
+std::shared_ptr<kube::Api> with_fence(const ControllerSurroundings& around) {
+  std::shared_ptr<kube::Api> global{std::shared_ptr<void>{}, &around.global};
+  if (around.fence == nullptr) return global;
+  return kube::make_fenced_api(std::move(global), *around.fence, around.env, hubs::is_destructive);
 }
 
 hubs::HubDirectoryOptions directory_options(const ControllerSurroundings& around) {
@@ -43,6 +52,7 @@ async::Awaitable<> run_migrations(const ControllerSurroundings& around, hubs::Hu
   options.max_concurrent = static_cast<std::size_t>(around.options.max_concurrent_migrations);
   options.instance = host_name();
   options.readiness = &readiness;
+  options.fence = around.fence;
   migration::Controller controller{around.global, hubs, std::move(options), around.env};
   co_await controller.run();
 }
@@ -64,6 +74,7 @@ async::Awaitable<> run_mysql(const ControllerSurroundings& around, hubs::Hubs&, 
   options.watch_namespace = around.options.watch_namespace;
   options.instance = host_name();
   options.readiness = &readiness;
+  options.fence = around.fence;
   mysql::Controller controller{around.global, *connector, *exporter, std::move(options), around.env};
   co_await controller.run();
 }
@@ -109,13 +120,16 @@ async::Awaitable<> Controllers::run(ControllerSurroundings around) {
   std::string names;
   for (const auto& selected : selected_) names += (names.empty() ? "" : ",") + selected.entry.name;
   around.env.log.info("the manager leads, controllers started", {{"controllers", names}});
-  hubs::HubDirectory hubs{around.global, connecting(around), directory_options(around), around.env};
+  const auto fenced = with_fence(around);
+  const ControllerSurroundings inside{around.options, *fenced,        around.global_config, around.loops,
+                                      around.env,     around.carried, around.fence};
+  hubs::HubDirectory hubs{inside.global, connecting(inside), directory_options(inside), inside.env};
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
     // The controllers end before the hubs: their last operations need them.
     if (std::ranges::any_of(selected_, [](const Selected& selected) { return selected.entry.uses_hubs; }))
       scope.spawn(hubs.run());
     auto working = [&](async::TaskScope& workers) -> async::Awaitable<> {
-      for (const auto& [entry, readiness] : selected_) workers.spawn(entry.run(around, hubs, *readiness));
+      for (const auto& [entry, readiness] : selected_) workers.spawn(entry.run(inside, hubs, *readiness));
       co_return;
     };
     co_await async::with_scope(working);

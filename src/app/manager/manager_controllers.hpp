@@ -12,6 +12,7 @@
 #include "hubferry/kube/api.hpp"
 #include "hubferry/kube/config.hpp"
 #include "hubferry/kube/env.hpp"
+#include "hubferry/kube/fence.hpp"
 #include "hubferry/obs/health.hpp"
 #include "hubferry/phase/definition.hpp"
 
@@ -26,6 +27,7 @@ struct ControllerSurroundings {
   async::LoopPool& loops;  // of the connections to hubs
   kube::Env env;
   std::shared_ptr<const hubagent::CarriedResources> carried;  // null: the default
+  kube::Fence* fence = nullptr;                               // of the leader; null: nothing keeps another one away
 };
 
 /// One controller of the manager. To add one, add a row to the registry in manager_controllers.cpp.
