@@ -46,6 +46,8 @@ class DirectTargetHub final : public TargetHub {
   Awaitable<Result<Outcome>> check_klusterlet_configs(KlusterletConfigUses uses) override;
   Awaitable<Result<Outcome>> deploy(MigrationRef migration, Bundle bundle) override;
   Awaitable<Result<Outcome>> verify(MigrationRef migration, Bundle bundle) override;
+  // target_ready.cpp
+  Awaitable<Result<Outcome>> await_ready(MigrationRef migration, ClusterNames clusters) override;
   // target_arrivals.cpp
   Awaitable<Result<>> await_arrivals(MigrationRef migration, ClusterNames clusters, async::WallTime since,
                                      OnArrival on_arrival) override;

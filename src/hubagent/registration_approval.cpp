@@ -28,20 +28,6 @@ kube::CacheOptions requests_of_clusters() {
   return options;
 }
 
-/// The user of the migration's bootstrap identity; empty once its permission has been withdrawn.
-Awaitable<Result<std::string>> registering_user(const Hub& hub, MigrationRef migration) {
-  const Key key = cluster_scoped(registration_name(migration));
-  auto binding = co_await get_if_exists(hub, kube::resources::cluster_role_bindings, key);
-  if (!binding) co_return binding.error();
-  if (!*binding || !is_ours(migration, **binding)) co_return std::string{};
-  const auto* subjects = (*binding)->find({"subjects"});
-  if (subjects == nullptr || !subjects->is_array() || subjects->get_array().size() != 1) co_return std::string{};
-  const auto& subject = subjects->get_array()[0].as_object();
-  if (kube::string_at(subject, {"kind"}) != "ServiceAccount") co_return std::string{};
-  co_return "system:serviceaccount:" + std::string{kube::string_at(subject, {"namespace"})} + ":" +
-      std::string{kube::string_at(subject, {"name"})};
-}
-
 /// Why the request is not approved; nullopt: it is one of ours.
 std::optional<std::string> find_objection(const Approval& approval, const Object& request) {
   const auto asked = ocm::read_agent_request(request);
@@ -49,7 +35,6 @@ std::optional<std::string> find_objection(const Approval& approval, const Object
   const auto copy = approval.hub.clusters().get(cluster_scoped(asked->cluster));
   if (copy == nullptr || copy->label(migration_label) != approval.migration.uid)
     return "the ManagedCluster is not the migration's own";
-  if (copy->is_being_deleted() || !copy->hub_accepts_client()) return "the ManagedCluster is not accepted";
   return std::nullopt;
 }
 
@@ -90,6 +75,19 @@ Awaitable<> approve_one(Approval& approval, Object request, async::TaskScope& sc
 }
 
 }  // namespace
+
+Awaitable<Result<std::string>> registering_user(const Hub& hub, MigrationRef migration) {
+  const Key key = cluster_scoped(registration_name(migration));
+  auto binding = co_await get_if_exists(hub, kube::resources::cluster_role_bindings, key);
+  if (!binding) co_return binding.error();
+  if (!*binding || !is_ours(migration, **binding)) co_return std::string{};
+  const auto* subjects = (*binding)->find({"subjects"});
+  if (subjects == nullptr || !subjects->is_array() || subjects->get_array().size() != 1) co_return std::string{};
+  const auto& subject = subjects->get_array()[0].as_object();
+  if (kube::string_at(subject, {"kind"}) != "ServiceAccount") co_return std::string{};
+  co_return "system:serviceaccount:" + std::string{kube::string_at(subject, {"namespace"})} + ":" +
+      std::string{kube::string_at(subject, {"name"})};
+}
 
 std::string registration_name(const MigrationRef& migration) {
   return "global-hub-migration-" + migration.name + "-registration";

@@ -35,20 +35,36 @@ struct Crossing {
 // How soon the source retries clusters that it could not detach yet.
 constexpr auto detach_again = std::chrono::seconds{15};
 
+/// An agent in the middle of a registration cannot be reached from the source: a cluster is detached only when the
+/// target has shown that it takes it.
+Awaitable<OperationResult<Outcome>> find_ready(Step& step, const ClusterNames& clusters) {
+  auto wait = [&](hubagent::TargetHub& hub) { return hub.await_ready(step.migration.ref(), clusters); };
+  co_return co_await once_on_target(step, wait);
+}
+
+Awaitable<> detach_once(Step& step, Crossing& crossing) {
+  const auto clusters = crossing.ledger.in_flight();
+  std::map<std::string, std::string> problems;
+  const auto add = [&](const OperationResult<Outcome>& outcome, std::string_view hub, const ClusterNames& concerned) {
+    if (outcome)
+      for (const auto& failed : outcome->failed) problems[failed.cluster] = failed.message;
+    else
+      for (const auto& name : concerned) problems[name] = operation_failed(hub, outcome.error());
+  };
+  auto ready = co_await find_ready(step, clusters);
+  add(ready, step.target_name(), clusters);
+  if (ready && !ready->done.empty()) {
+    auto detach = [&](hubagent::SourceHub& hub) { return hub.detach(step.migration.ref(), ready->done); };
+    auto detached = co_await on_source(step, detach);
+    add(detached, step.source_name(), ready->done);
+  }
+  crossing.detach_problems = std::move(problems);
+}
+
 /// Detaches the clusters from the source, and repeats that for those that have not arrived.
 Awaitable<> detach_clusters(Step& step, Crossing& crossing) {
   for (;;) {
-    auto detach = [&](hubagent::SourceHub& hub) {
-      return hub.detach(step.migration.ref(), crossing.ledger.in_flight());
-    };
-    auto detached = co_await on_source(step, detach);
-    crossing.detach_problems.clear();
-    if (detached) {
-      for (const auto& failed : detached->failed) crossing.detach_problems[failed.cluster] = failed.message;
-    } else {
-      for (const auto& name : crossing.ledger.in_flight())
-        crossing.detach_problems[name] = operation_failed(step.source_name(), detached.error());
-    }
+    co_await detach_once(step, crossing);
     const auto attempt = step.time().attempt_timeout();
     co_await step.clock().sleep_for(crossing.detach_problems.empty() ? attempt
                                                                      : std::min<Duration>(detach_again, attempt));

@@ -120,14 +120,18 @@ TEST_F(ApprovalTest, NoOtherRequestIsApproved) {
   });
 }
 
-TEST_F(ApprovalTest, ACopyThatIsDeniedOrNotOursGetsNoCertificate) {
+// Its certificate gives no access; but its agent, which waits for an answer for ever, goes on and sees the denial.
+TEST_F(ApprovalTest, ADeniedCopysRequestIsApproved) {
   while_waiting([&]() -> Awaitable<> {
     co_await deploy_copy("c1", true, false);
     auto denied = co_await ask({});
     co_await clock_.sleep_for(1s);
-    EXPECT_EQ(decision(denied), "");
-    auto& api = hub2_->server.api();
-    co_await api.remove(ocm::managed_clusters, {{}, "c1"});
+    EXPECT_EQ(decision(denied), "Approved ApprovedByHubferry");
+  });
+}
+
+TEST_F(ApprovalTest, AClusterThatIsNotOurCopyGetsNoCertificate) {
+  while_waiting([&]() -> Awaitable<> {
     co_await deploy_copy("c1", false, true);
     auto foreign = co_await ask({});
     co_await clock_.sleep_for(1s);
@@ -151,6 +155,66 @@ TEST_F(ApprovalTest, WithoutTheMigrationsOwnBindingNothingIsApproved) {
       scope.stop();
     };
     co_await async::with_scope(both);
+  });
+}
+
+class ReadyTest : public ApprovalTest {
+ protected:
+  Awaitable<> prepare() {
+    auto begun = co_await hub2_->target->initialize(migration_, identity_);
+    EXPECT_TRUE(begun);
+    json::object work{{"metadata", json::object{{"name", "c1-klusterlet"}, {"namespace", "c1"}}},
+                      {"spec", json::object{{"workload", json::object{{"manifests", json::array{}}}}}}};
+    co_await put_namespace(*hub2_, "c1");
+    co_await put(*hub2_, ocm::manifest_works, work);
+  }
+};
+
+TEST_F(ReadyTest, AHubThatHasAcceptedTheCopyTakesTheCluster) {
+  run([&]() -> Awaitable<> {
+    co_await prepare();
+    co_await deploy_copy("c1");
+    auto ready = co_await hub2_->target->await_ready(migration_, {"c1"});
+    CO_ASSERT_TRUE(ready);
+    EXPECT_THAT(ready->done, ElementsAre("c1"));
+  });
+}
+
+// As with a registration controller that is stopped: nobody would complete the registration.
+TEST_F(ReadyTest, AHubWhoseControllersDoNothingDoesNotTakeTheCluster) {
+  run([&]() -> Awaitable<> {
+    co_await prepare();
+    auto copy = managed_cluster("c1");
+    copy["metadata"].as_object()["labels"] = json::object{{migration_label, migration_.uid}};
+    copy.erase("status");
+    co_await put(*hub2_, ocm::managed_clusters, copy);
+    auto ready = co_await hub2_->target->await_ready(migration_, {"c1"});
+    CO_ASSERT_TRUE(ready);
+    EXPECT_THAT(reasons_of(*ready), ElementsAre("c1: ClusterNotAvailable"));
+    EXPECT_THAT(ready->failed[0].message, HasSubstr("registration controller"));
+  });
+}
+
+TEST_F(ReadyTest, AHubWithoutAnImportOfTheCopyDoesNotTakeTheCluster) {
+  run([&]() -> Awaitable<> {
+    auto begun = co_await hub2_->target->initialize(migration_, identity_);
+    CO_ASSERT_TRUE(begun);
+    co_await deploy_copy("c1");
+    auto ready = co_await hub2_->target->await_ready(migration_, {"c1"});
+    CO_ASSERT_TRUE(ready);
+    CO_ASSERT_EQ(ready->failed.size(), 1U);
+    EXPECT_THAT(ready->failed[0].message, HasSubstr("import controller"));
+  });
+}
+
+TEST_F(ReadyTest, AnAccountThatMayNotRegisterIsNoticedBeforeAnyClusterIsDetached) {
+  run([&]() -> Awaitable<> {
+    co_await prepare();
+    co_await deploy_copy("c1");
+    co_await patch(*hub2_, kube::resources::cluster_roles, {{}, ocm::names::acm_bootstrap_role}, R"({"rules": []})");
+    auto ready = co_await hub2_->target->await_ready(migration_, {"c1"});
+    CO_ASSERT_TRUE(!ready);
+    EXPECT_THAT(ready.error().message(), HasSubstr("may not register clusters on hub hub2"));
   });
 }
 

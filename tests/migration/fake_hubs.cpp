@@ -346,6 +346,18 @@ class FakeTarget final : public hubagent::TargetHub {
     co_return outcome;
   }
 
+  Awaitable<Result<Outcome>> await_ready(MigrationRef, ClusterNames clusters) override {
+    if (!hub_.reachable) co_return FakeHubs::unreachable(hub_.name);
+    Outcome outcome;
+    for (const auto& name : clusters) {
+      if (auto failure = world_.cluster_fault("target.await_ready", name))
+        outcome.failed.push_back(*failure);
+      else
+        outcome.done.push_back(name);
+    }
+    co_return outcome;
+  }
+
   Awaitable<Result<>> await_arrivals(MigrationRef migration, ClusterNames clusters, async::WallTime since,
                                      OnArrival on_arrival) override {
     auto begun = co_await world_.begin(hub_, "target.await_arrivals");

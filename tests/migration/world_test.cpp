@@ -20,11 +20,13 @@ using async::Awaitable;
 using hubagent::ClusterNames;
 using namespace std::chrono_literals;
 
-sim::WorldOptions options_of(std::size_t clusters, std::uint64_t seed, bool accounts) {
+sim::WorldOptions options_of(std::size_t clusters, std::uint64_t seed, bool accounts,
+                             sim::ImportController import_controller) {
   sim::WorldOptions options;
   options.clusters = clusters;
   options.seed = seed;
   options.managed_service_accounts = accounts;
+  options.import_controller = import_controller;
   // Between any two requests there is a moment at which something can happen.
   options.server.latency = sim::Latency::uniform(1ms, 15ms);
   return options;
@@ -32,8 +34,9 @@ sim::WorldOptions options_of(std::size_t clusters, std::uint64_t seed, bool acco
 
 class WholeWorld {
  public:
-  explicit WholeWorld(std::size_t clusters, std::uint64_t seed = 1, bool accounts = true)
-      : world(options_of(clusters, seed, accounts)) {
+  explicit WholeWorld(std::size_t clusters, std::uint64_t seed = 1, bool accounts = true,
+                      sim::ImportController import_controller = sim::ImportController::mce_2_17)
+      : world(options_of(clusters, seed, accounts, import_controller)) {
     world.run(world.world().wait_settled());
   }
   ~WholeWorld() { stop_manager(); }
@@ -77,6 +80,19 @@ class WholeWorld {
   }
   bool exists(const std::string& hub, const std::string& cluster) {
     return world.server(hub).object(ocm::managed_clusters, {"", cluster}).has_value();
+  }
+  /// As a new pod: with what the cluster has stored, and nothing else.
+  void restart_agent(const std::string& cluster) {
+    auto& agents = world.world().agents();
+    const auto* store = agents.store_of(cluster);
+    sim::FleetMember again{cluster, store->bootstraps(), store->secret()};
+    EXPECT_TRUE(agents.remove(cluster));
+    world.run_for(1s);
+    agents.add(std::move(again));
+  }
+  std::string renewal(const std::string& hub, const std::string& cluster) {
+    const auto lease = world.server(hub).object(kube::resources::leases, ocm::lease_key(cluster));
+    return lease ? std::string{lease->string_at({"spec", "renewTime"})} : "";
   }
   Snapshot snapshot(const std::string& server) { return world.run(take_snapshot(world.api(server))); }
 
@@ -278,6 +294,32 @@ TEST(WholeWorldStories, DeletingARunningMigrationLeavesTheWorldAsItWas) {
     for (const auto& name : names)
       EXPECT_NE(whole.is_available("hub1", name), whole.is_available("hub2", name)) << name;
     expect_clean_move(whole, before, moved, {});
+  }
+}
+
+// The two differ in what disable-auto-import does (see ImportController): a migration must not depend on it. After its
+// end each agent survives a restart.
+TEST(WholeWorldStories, ClustersMoveThereAndBackWithEachImportController) {
+  for (const auto controller : {sim::ImportController::mce_2_17, sim::ImportController::mce_5_x}) {
+    SCOPED_TRACE(controller == sim::ImportController::mce_5_x ? "5.x" : "2.17");
+    WholeWorld whole{3, 11, true, controller};
+    const auto names = whole.world.world().clusters();
+    whole.start_manager();
+    const auto move = [&](const std::string& name, const std::string& from, const std::string& to) {
+      whole.migrate(name, {names[0], names[1]}, from, to);
+      whole.run_until_ended({name});
+      EXPECT_EQ(whole.phase(name), "Completed") << whole.describe(name);
+      for (const auto& cluster : {names[0], names[1]}) {
+        EXPECT_FALSE(whole.exists(from, cluster));
+        whole.restart_agent(cluster);
+        const auto before = whole.renewal(to, cluster);
+        whole.world.run_for(2min);
+        EXPECT_NE(whole.renewal(to, cluster), before) << cluster << " must be on " << to;
+        EXPECT_TRUE(whole.is_available(to, cluster));
+      }
+    };
+    move("there", "hub1", "hub2");
+    move("back", "hub2", "hub1");
   }
 }
 

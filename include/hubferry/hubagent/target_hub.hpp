@@ -42,6 +42,11 @@ class TargetHub {
   /// cluster fails.
   virtual async::Awaitable<Result<Outcome>> deploy(MigrationRef migration, Bundle bundle) = 0;
 
+  /// Waits until this hub has shown that it takes these clusters: the identity may register, and the hub's controllers
+  /// have accepted each copy and, with an import controller, prepared its import. One that it does not take in time
+  /// fails, and must not be detached: an agent in the middle of a registration cannot be reached from the source.
+  virtual async::Awaitable<Result<Outcome>> await_ready(MigrationRef migration, ClusterNames clusters) = 0;
+
   /// Called for each cluster as it arrives.
   using OnArrival = std::function<void(const std::string& cluster)>;
 

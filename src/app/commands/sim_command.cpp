@@ -32,6 +32,7 @@ struct SimOptions {
   int clusters = 0;
   bool agents = true;
   bool managed_service_accounts = true;
+  std::string acm = "2.17";
   std::string kubeconfig_dir;
   obs::BindAddress listen{.host = "127.0.0.1", .port = 0};
   bool insecure_http = false;
@@ -131,6 +132,8 @@ void SimOptions::add_to(Command& command) {
                      "Run an agent for each cluster, which keeps it Available and follows migrations.");
   command.add_switch(managed_service_accounts, "managed-service-accounts",
                      "Serve ManagedServiceAccounts on the global hub.");
+  command.add_choice(acm, "acm", "", "VERSION", {"2.17", "5.x", "none"},
+                     "Import controller of the hubs, by the version of the multicluster engine: 2.17, 5.x or none.");
   command.add_text(kubeconfig_dir, "kubeconfig-dir", "DIRECTORY",
                    "Directory for the admin kubeconfigs global.kubeconfig, hub1.kubeconfig and so on.");
   command.add(listen_flag(listen));
@@ -170,6 +173,11 @@ struct ServerInfo {
   std::size_t clusters = 0;
 };
 
+sim::ImportController import_controller(const SimOptions& options) {
+  if (options.acm == "none") return sim::ImportController::none;
+  return options.acm == "5.x" ? sim::ImportController::mce_5_x : sim::ImportController::mce_2_17;
+}
+
 sim::WorldOptions world_options(const SimOptions& options) {
   sim::WorldOptions world;
   world.hubs = options.hubs;
@@ -177,6 +185,7 @@ sim::WorldOptions world_options(const SimOptions& options) {
   world.seed = options.seed;
   world.agents = options.agents;
   world.managed_service_accounts = options.managed_service_accounts;
+  world.import_controller = import_controller(options);
   world.server.record_requests = false;  // it would grow without a limit
   sim::HttpOptions http;
   http.address = options.listen.host;
@@ -210,6 +219,7 @@ class Attached {
     hubs.clusters = static_cast<std::size_t>(options.clusters);
     hubs.seed = options.seed;
     hubs.managed_service_accounts = options.managed_service_accounts;
+    hubs.import_controller = import_controller(options);
     hubs_ = std::make_unique<sim::HubSet>(std::move(sites), hubs, std::move(env));
     for (auto& one : servers_)
       if (one.name == hubs_->first_hub()) one.clusters = hubs.clusters;

@@ -1,0 +1,82 @@
+#include "hubagent/arrival.hpp"
+#include "hubagent/direct_hubs.hpp"
+#include "hubagent/registration_approval.hpp"
+#include "hubferry/async/deadline.hpp"
+
+/// Whether the target takes the clusters, before they are detached. An agent that registers on a hub does that for
+/// ever: if nobody there completes it, nothing brings it back but a restart.
+namespace hubferry::hubagent {
+
+namespace {
+
+using namespace ocm::names;
+
+/// Controllers that run need a few seconds. A cluster that is not taken by then fails for now, so that the reason is
+/// known; the migration tries again.
+constexpr auto ready_timeout = std::chrono::seconds{20};
+
+/// The account that clusters register with is allowed to.
+Awaitable<Result<>> check_permission(const Hub& hub, MigrationRef migration) {
+  auto user = co_await registering_user(hub, migration);
+  if (!user) co_return user.error();
+  if (user->empty())
+    co_return Error{FailureReason::error, "hub " + hub.name() + " has no ClusterRoleBinding " +
+                                              registration_name(migration) +
+                                              ", by which the clusters' account may register"};
+  json::object attributes{
+      {"group", "certificates.k8s.io"}, {"resource", "certificatesigningrequests"}, {"verb", "create"}};
+  json::object review{{"spec", json::object{{"user", *user}, {"resourceAttributes", std::move(attributes)}}}};
+  auto attempt = [&] { return hub.api().create(kube::resources::subject_access_reviews, review); };
+  auto reviewed = co_await with_retry(hub, attempt);
+  if (!reviewed) co_return Error{reviewed.error()}.in_context("cannot review the access of " + *user);
+  const auto* allowed = reviewed->find({"status", "allowed"});
+  if (allowed != nullptr && *allowed == true) co_return Result<>{};
+  co_return Error{FailureReason::error, *user + " may not register clusters on hub " + hub.name()};
+}
+
+bool is_accepted_copy(const ocm::ManagedCluster* cluster, const MigrationRef& migration) {
+  return cluster != nullptr && cluster->label(migration_label) == migration.uid && !cluster->is_being_deleted() &&
+         cluster->hub_accepts_client() && cluster->is_true(accepted);
+}
+
+Awaitable<Result<>> wait_until_ready(Hub& hub, WorkRule rule, MigrationRef migration, std::string cluster) {
+  auto is_ready = [&](const ocm::ManagedCluster* seen) { return is_accepted_copy(seen, migration); };
+  co_await hub.clusters().wait_for(cluster_scoped(cluster), is_ready, async::never);
+  if (rule != WorkRule::applied) co_return Result<>{};
+  auto exists = [](const Object* work) { return work != nullptr; };
+  co_return co_await wait_for_klusterlet_work(hub, cluster, exists);
+}
+
+Awaitable<Result<>> check_ready(Hub& hub, WorkRule rule, MigrationRef migration, std::string cluster) {
+  auto& clock = hub.env().clock;
+  auto ready = co_await async::before_deadline(clock, clock.now() + ready_timeout,
+                                               wait_until_ready(hub, rule, migration, cluster));
+  if (ready) co_return std::move(*ready);
+  const auto seen = hub.clusters().get(cluster_scoped(cluster));
+  const std::string missing =
+      is_accepted_copy(seen.get(), migration)
+          ? "the import controller there has not created ManifestWork " + cluster + "-klusterlet"
+          : "the condition " + std::string{accepted} +
+                " of its copy is not True: is the registration controller there running?";
+  co_return Error{FailureReason::cluster_not_available, "cluster " + cluster + " was not detached: hub " + hub.name() +
+                                                            " does not take it yet, since " + missing};
+}
+
+}  // namespace
+
+Awaitable<Result<Outcome>> DirectTargetHub::await_ready(MigrationRef migration, ClusterNames clusters) {
+  auto& hub = *hub_;
+  auto synced = co_await wait_for_cluster_cache(hub);
+  if (!synced) co_return synced.error();
+  auto permitted = co_await check_permission(hub, migration);
+  if (!permitted) co_return permitted.error();
+  auto rule = co_await work_rule(hub);
+  if (!rule) co_return rule.error();
+  auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
+    slot.release();
+    co_return co_await check_ready(hub, *rule, migration, std::move(cluster));
+  };
+  co_return co_await for_each_cluster(hub, std::move(clusters), process);
+}
+
+}  // namespace hubferry::hubagent
