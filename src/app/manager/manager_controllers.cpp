@@ -63,7 +63,9 @@ async::Awaitable<> run_relocations(const ControllerSurroundings& around, hubs::H
   options.at_once = static_cast<std::size_t>(around.options.max_concurrent_relocations);
   options.instance = host_name();
   options.readiness = &readiness;
-  relocator::Controller controller{around.global, connecting(around), std::move(options), around.env};
+  // No phase is stored, so no status shows the leader's term: the writes themselves must not outlive it.
+  const auto source = with_fence(around);
+  relocator::Controller controller{*source, connecting(around), std::move(options), around.env};
   co_await controller.run();
 }
 
