@@ -160,6 +160,17 @@ TEST_F(ValidatingTest, ClustersThatDoNotFitIntoTheLedgerAreRefused) {
   EXPECT_FALSE(global.object(kube::resources::config_maps, {"default", "m1"}));
 }
 
+// While there was no manager, nobody has tried.
+TEST_F(ValidatingTest, APhaseWhoseTimeRanOutDuringAnOutageOfTheManagerIsAttempted) {
+  given("m1", {"a"});
+  for (const auto* phase : {"Validating", "Deploying"}) {
+    live_until("m1", phase);
+    loop.run(sleep(3h));
+  }
+  live_until("m1", "Completed");
+  expect_moved("m1", {"a"}, {"b", "c"});
+}
+
 // kubectl delete and apply, faster than the garbage collector.
 TEST_F(ValidatingTest, TheLedgerOfADeletedMigrationOfTheSameNameIsWaitedFor) {
   json::object owner{{"apiVersion", "global-hub.open-cluster-management.io/v1alpha1"},
