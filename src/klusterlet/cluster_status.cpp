@@ -90,6 +90,8 @@ std::optional<bool> Session::availability_to_report() const {
 bool Session::is_status_due() const {
   // If the hub finds our clock out of sync it gets no status from us: its timestamps would be misleading.
   if (!is_accepted() || is_clock_off(*cluster_)) return false;
+  // The first heartbeat is under way, and decides whether the cluster is available: one write for all of it.
+  if (!tried_to_beat_) return false;
   if (certificate_condition_ || differs(*cluster_, joined_condition())) return true;
   if (agent_.options.facts != nullptr && agent_.options.facts->version() != written_facts_) return true;
   const auto available = availability_to_report();

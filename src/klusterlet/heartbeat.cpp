@@ -57,31 +57,23 @@ Awaitable<> Session::beat() {
 }
 
 Awaitable<bool> Session::renew_lease() {
-  auto lease = co_await api_->get(kube::resources::leases, lease_key_);
-  bool renewed = false;
-  if (lease) {
-    const auto now = agent_.env.clock.wall_now();
-    const auto sent = agent_.env.clock.now();
-    last_beat_ = {async::format_micro_time(now), sent};
-    kube::json::object changed = lease->json();
-    auto& spec = changed["spec"];
-    if (!spec.is_object()) spec = kube::json::object{};
-    spec.get_object()["renewTime"] = last_beat_.renew_time;
-    auto written = co_await api_->update(kube::resources::leases, std::move(changed));
-    renewed = written.has_value();
-    if (renewed) {
-      timeout_.reached(sent);
-      rejected_ = false;
-      agent_.renewed_after_rejection = false;
-      agent_.connection_works(ConnectionPart::heartbeat);
-      ++beats_;
-      status_changed_.notify();
-    }
-    if (!written) lease = written.error();
+  const auto now = agent_.env.clock.wall_now();
+  const auto sent = agent_.env.clock.now();
+  last_beat_ = {async::format_micro_time(now), sent};
+  auto renewed = co_await lease_.renew(*api_, lease_key_, last_beat_.renew_time);
+  if (renewed) {
+    timeout_.reached(sent);
+    rejected_ = false;
+    agent_.renewed_after_rejection = false;
+    agent_.connection_works(ConnectionPart::heartbeat);
+    ++beats_;
+  } else {
+    heartbeat_failed(renewed.error());
   }
-  if (!renewed) heartbeat_failed(lease.error());
+  tried_to_beat_ = true;
+  status_changed_.notify();
   agent_.metrics.heartbeats.with({renewed ? "ok" : "failed"}).increment();
-  co_return renewed;
+  co_return renewed.has_value();
 }
 
 void Session::heartbeat_failed(const kube::Error& error) {

@@ -9,6 +9,7 @@
 #include "hubferry/kube/event_recorder.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "klusterlet/agent_core.hpp"
+#include "klusterlet/lease_renewal.hpp"
 #include "klusterlet/rules.hpp"
 
 namespace hubferry::klusterlet {
@@ -84,6 +85,8 @@ class Session {
   std::vector<ExternalServer> external_servers_;  // those that the ManagedCluster has been checked for
   bool rejected_ = false;                         // the last heartbeat got 401: the hub does not accept our certificate
   AvailabilityRule availability_;
+  LeaseRenewal lease_;
+  bool tried_to_beat_ = false;                 // since the session began
   std::uint64_t beats_ = 0;                    // heartbeats that succeeded
   std::uint64_t beats_when_reported_ = 0;      // when availability was last written
   std::optional<bool> reported_availability_;  // what was written then

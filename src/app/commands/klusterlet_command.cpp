@@ -9,6 +9,7 @@
 #include "hubferry/async/loops.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/klusterlet/file_store.hpp"
+#include "hubferry/klusterlet/hub_client.hpp"
 #include "hubferry/klusterlet/klusterlet_store.hpp"
 #include "hubferry/kube/config.hpp"
 #include "hubferry/kube/http_api.hpp"
@@ -25,18 +26,7 @@ double seconds_since_1970(async::WallTime time) {
 using async::Awaitable;
 
 kube::HttpApiOptions client_options(std::string name) {
-  kube::HttpApiOptions client;
-  client.name = std::move(name);
-  client.user_agent = "hubferry-klusterlet/" + std::string{obs::build_info().version};
-  // The agent retries by itself, and must detect an unreachable hub soon.
-  client.request_timeout = std::chrono::seconds{15};
-  client.max_retries = 1;
-  // As many as a hub is asked at once when it is probed.
-  client.max_connections = 8;
-  // All that an agent reads is its own: a hub that sends more must not exhaust the managed cluster's memory.
-  client.max_answer = 8UL * 1024 * 1024;
-  client.max_watch_line = 4UL * 1024 * 1024;
-  return client;
+  return klusterlet::client_options(std::move(name), "hubferry-klusterlet/" + std::string{obs::build_info().version});
 }
 
 /// What the agent's process holds while it runs.
