@@ -16,6 +16,9 @@ inline constexpr const char* paused_by = "hubferry.io/paused-by";
 inline constexpr const char* klusterlet_config_before = "hubferry.io/klusterlet-config-before";
 /// On a ClusterDeployment that is about to be deleted: its spec.preserveOnDelete before, "true", "false" or "absent".
 inline constexpr const char* preserve_on_delete_before = "hubferry.io/preserve-on-delete-before";
+/// On a ManagedCluster on the source that a rollback has accepted again: its lease then, "<uid> <renewTime>". Once the
+/// lease differs, the agent is back.
+inline constexpr const char* returning = "hubferry.io/returning";
 /// On a Namespace that was created for objects of migrations: deleted when no migration uses it any more.
 inline constexpr const char* created_for_migrations = "hubferry.io/created-for-helpers";
 /// Prefix of an annotation on such a Namespace, one for each migration that uses it; then the uid.

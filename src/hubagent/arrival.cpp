@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "hubagent/annotations.hpp"
-
+#include "hubagent/clusters.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -13,11 +13,11 @@ namespace {
 
 using namespace ocm::names;
 
-/// How far the clocks of manager, hub and cluster may differ, and how old a heartbeat may be while the hub still
-/// reports a cluster as Available (five leases of a minute).
-constexpr auto tolerance = std::chrono::minutes{5};
+/// A hub keeps a cluster Available for this many lease periods after the last renewal.
+constexpr int periods_alive = 5;
+constexpr auto default_period = std::chrono::seconds{60};
 
-/// A watch on one work releases its permit for others after this long.
+/// A watch on one object releases its permit for others after this long.
 constexpr auto watch_turn = std::chrono::seconds{30};
 
 Key work_key(const std::string& cluster) {
@@ -33,22 +33,45 @@ bool is_read_only(const Object& work) {
   });
 }
 
-bool is_after(const Object& lease, async::WallTime moment) {
+std::optional<async::WallTime> renewed_at(const Object& lease) {
   const auto text = lease.string_at({"spec", "renewTime"});
-  if (text.empty()) return false;
+  if (text.empty()) return std::nullopt;
   try {
-    return async::parse_time(text) >= moment;
+    return async::parse_time(text);
   } catch (const std::invalid_argument&) {
-    return false;
+    return std::nullopt;
   }
 }
 
+async::Duration period_of(const Object& lease) {
+  const auto* seconds = lease.find({"spec", "leaseDurationSeconds"});
+  if (seconds == nullptr || !seconds->is_int64() || seconds->get_int64() <= 0) return default_period;
+  return std::chrono::seconds{std::min<std::int64_t>(seconds->get_int64(), 24L * 3600)};
+}
+
 /// False if the turn ended before the predicate held.
-Awaitable<bool> watch_work_for_a_turn(Hub& hub, std::string cluster, kube::ObjectPredicate predicate) {
+Awaitable<bool> watch_for_a_turn(Hub& hub, Resource resource, Key key, kube::ObjectPredicate predicate) {
   auto permit = co_await hub.small_watches().acquire();
   const auto deadline = hub.env().clock.now() + watch_turn;
-  co_return co_await kube::wait_for_object(hub.api(), ocm::manifest_works, work_key(cluster), std::move(predicate),
+  co_return co_await kube::wait_for_object(hub.api(), std::move(resource), std::move(key), std::move(predicate),
                                            deadline, hub.env());
+}
+
+/// Reads the object, then watches it in turns until `predicate` holds.
+Awaitable<Result<>> wait_for(Hub& hub, Resource resource, Key key, kube::ObjectPredicate predicate) {
+  {
+    auto slot = co_await hub.slot();
+    auto found = co_await get_if_exists(hub, resource, key);
+    if (!found) co_return found.error();
+    if (predicate(*found ? &**found : nullptr)) co_return Result<>{};
+  }
+  while (!co_await watch_for_a_turn(hub, resource, key, predicate)) {
+  }
+  co_return Result<>{};
+}
+
+Error not_arrived(const Hub& hub, const std::string& cluster, const std::string& why) {
+  return {FailureReason::cluster_not_available, "cluster " + cluster + " on hub " + hub.name() + " " + why};
 }
 
 kube::CacheOptions cluster_leases() {
@@ -61,6 +84,14 @@ std::string renewal_of(const Object& lease) {
   return std::string{lease.string_at({"spec", "renewTime"})};
 }
 
+/// What keeps the ManagedCluster from counting as joined.
+std::string why_not_joined(const ocm::ManagedCluster& cluster) {
+  if (cluster.is_being_deleted()) return "is being deleted";
+  if (!cluster.hub_accepts_client()) return "is not accepted (spec.hubAcceptsClient)";
+  if (!cluster.is_true(joined)) return "has not joined";
+  return "is not Available";
+}
+
 }  // namespace
 
 bool has_joined(const ocm::ManagedCluster& cluster, const MigrationRef& migration) {
@@ -68,14 +99,13 @@ bool has_joined(const ocm::ManagedCluster& cluster, const MigrationRef& migratio
          cluster.hub_accepts_client() && cluster.is_true(joined) && cluster.is_true(available);
 }
 
-Awaitable<Result<bool>> is_alive_since(const Hub& hub, async::WallTime since, std::string cluster,
-                                       const ocm::ManagedCluster& seen) {
-  const auto earliest = since - tolerance;
-  if (const auto condition = seen.condition(available); condition && condition->last_transition >= earliest)
-    co_return true;
-  auto lease = co_await get_if_exists(hub, kube::resources::leases, ocm::lease_key(cluster));
-  if (!lease) co_return lease.error();
-  co_return lease->has_value() && is_after(**lease, earliest);
+std::optional<std::string> why_not_alive(const Object* lease, async::WallTime since, async::WallTime now) {
+  const auto renewed = lease == nullptr ? std::nullopt : renewed_at(*lease);
+  if (!renewed) return "has no lease that its agent renews";
+  const auto last = "; it was last renewed at " + async::format_time(*renewed);
+  if (*renewed <= since) return "has a lease that its agent has not renewed since the cut-over" + last;
+  if (*renewed + periods_alive * period_of(*lease) < now) return "has a lease that its agent renews no more" + last;
+  return std::nullopt;
 }
 
 Awaitable<Result<WorkRule>> work_rule(const Hub& hub) {
@@ -107,38 +137,49 @@ Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::s
 }
 
 Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, std::string cluster, kube::ObjectPredicate predicate) {
-  {
-    auto slot = co_await hub.slot();
-    auto work = co_await get_if_exists(hub, ocm::manifest_works, work_key(cluster));
-    if (!work) co_return work.error();
-    if (predicate(*work ? &**work : nullptr)) co_return Result<>{};
-  }
-  while (!co_await watch_work_for_a_turn(hub, cluster, predicate)) {
-  }
-  co_return Result<>{};
+  return wait_for(hub, ocm::manifest_works, work_key(cluster), std::move(predicate));
 }
 
-Awaitable<Result<bool>> has_arrived(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
-                                    WorkRule rule) {
+Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, std::string cluster, async::WallTime since) {
+  auto is_alive = [&hub, since](const Object* lease) {
+    return !why_not_alive(lease, since, hub.env().clock.wall_now());
+  };
+  return wait_for(hub, kube::resources::leases, ocm::lease_key(cluster), is_alive);
+}
+
+Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
+                                  WorkRule rule) {
   auto found = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
   if (!found) co_return found.error();
-  if (!*found) co_return false;
+  if (!*found) co_return no_such_cluster(hub, cluster);
+  if (!is_ours(migration, **found))
+    co_return Error{FailureReason::cluster_not_found,
+                    "managed cluster " + cluster + " on hub " + hub.name() + " is not the one of this migration"};
   auto decoded = ocm::managed_cluster_decoder().from_object(**found);
   if (!decoded) co_return decoded.error();
   const auto seen = std::static_pointer_cast<const ocm::ManagedCluster>(decoded->object);
-  if (!has_joined(*seen, migration)) co_return false;
-  auto alive = co_await is_alive_since(hub, since, cluster, *seen);
-  if (!alive || !*alive || rule == WorkRule::none) co_return alive;
+  if (!has_joined(*seen, migration)) co_return not_arrived(hub, cluster, why_not_joined(*seen));
+  auto lease = co_await get_if_exists(hub, kube::resources::leases, ocm::lease_key(cluster));
+  if (!lease) co_return lease.error();
+  if (const auto why = why_not_alive(*lease ? &**lease : nullptr, since, hub.env().clock.wall_now()))
+    co_return not_arrived(hub, cluster, *why);
+  if (rule == WorkRule::none) co_return Result<>{};
   auto work = co_await get_if_exists(hub, ocm::manifest_works, work_key(cluster));
   if (!work) co_return work.error();
-  co_return satisfies(rule, *work ? &**work : nullptr);
+  if (satisfies(rule, *work ? &**work : nullptr)) co_return Result<>{};
+  co_return not_arrived(hub, cluster, "has not applied its klusterlet's ManifestWork");
 }
 
 Heartbeats::Heartbeats(Hub& hub)
     : leases_(hub.api(), kube::resources::leases, cluster_leases(), kube::object_decoder(), hub.env()) {}
 
+Awaitable<> Heartbeats::wait_for_lease(std::string cluster) {
+  auto exists = [](const Object* lease) { return lease != nullptr; };
+  co_await leases_.wait_for(ocm::lease_key(cluster), exists, async::never);
+}
+
 Awaitable<> Heartbeats::wait_for_renewal(std::string cluster) {
-  const Key key{std::move(cluster), ocm::names::cluster_lease};
+  const Key key = ocm::lease_key(cluster);
   auto exists = [](const Object* lease) { return lease != nullptr; };
   auto first = co_await leases_.wait_for(key, exists, async::never);
   // A renewal changes the time of the same object; a lease that was created anew starts over.
@@ -152,6 +193,15 @@ Awaitable<> Heartbeats::wait_for_renewal(std::string cluster) {
     return false;
   };
   co_await leases_.wait_for(key, is_renewed, async::never);
+}
+
+Awaitable<> Heartbeats::wait_for_renewal(std::string cluster, Object known) {
+  // The cache may still show an older state than the one that the caller knows, but then one that it knows of.
+  co_await leases_.wait_until_seen(ocm::lease_key(cluster), std::string{known.resource_version()}, async::never);
+  auto has_changed = [&](const Object* lease) {
+    return lease != nullptr && (lease->uid() != known.uid() || renewal_of(*lease) != renewal_of(known));
+  };
+  co_await leases_.wait_for(ocm::lease_key(cluster), has_changed, async::never);
 }
 
 }  // namespace hubferry::hubagent

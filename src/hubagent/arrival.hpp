@@ -7,8 +7,8 @@
 
 /// When a cluster counts as arrived on the target. Its ManagedCluster is the one that this migration created (by our
 /// label), without any status: Joined and Available on it can only come from the cluster itself. To exclude outdated
-/// conditions, a sign of life after the cut-over is required too: Available has become True since, or the lease was
-/// renewed since. On a hub with ACM, which creates one for every cluster, the agent must also have applied the
+/// conditions, a sign of life after the cut-over is required too: the agent has renewed its lease since. On a hub with
+/// ACM, which creates one for every cluster, the agent must also have applied the
 /// klusterlet's ManifestWork, which gives it this hub's own bootstrap kubeconfig; elsewhere only if there is one. A
 /// work whose manifests are ReadOnly is reported as Applied although nothing was applied: it proves nothing. What is
 /// applied restarts the agent, so its lease must have been renewed after that.
@@ -17,9 +17,10 @@ namespace hubferry::hubagent {
 /// As far as the ManagedCluster shows.
 bool has_joined(const ocm::ManagedCluster& cluster, const MigrationRef& migration);
 
-/// True if there is a sign of life after `since`. Reads the lease only if the condition is older.
-Awaitable<Result<bool>> is_alive_since(const Hub& hub, async::WallTime since, std::string cluster,
-                                       const ocm::ManagedCluster& seen);
+/// Why the lease does not prove that the agent is here: absent if it was renewed after `since`, and within the last
+/// five periods. That is the rule by which a hub keeps a cluster Available, applied here because the hub's own
+/// controller may be down. By the clock of the agent: one that is slow delays the proof, and cannot bring it about.
+std::optional<std::string> why_not_alive(const Object* lease, async::WallTime since, async::WallTime now);
 
 /// What a hub requires of a cluster's klusterlet work before the cluster counts as arrived.
 enum class WorkRule { none, applied_if_exists, applied };
@@ -34,9 +35,13 @@ Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::s
 /// Waits until `predicate` holds for the klusterlet's ManifestWork; null: there is none. Takes slots of its own.
 Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, std::string cluster, kube::ObjectPredicate predicate);
 
-/// All criteria at once, read from the API server.
-Awaitable<Result<bool>> has_arrived(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
-                                    WorkRule rule);
+/// Waits until the cluster's lease proves that its agent is here. Takes slots of its own.
+Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, std::string cluster, async::WallTime since);
+
+/// All criteria at once, read from the API server. Errors: cluster_not_available, with what is missing;
+/// cluster_not_found.
+Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
+                                  WorkRule rule);
 
 /// Watches the clusters of a hub renew their leases: the one sign of life that a hub cannot give on a cluster's behalf.
 /// (The hub creates a lease, with the time of its creation; after that only the cluster renews it.)
@@ -47,8 +52,11 @@ class Heartbeats {
 
   /// Watches the leases until cancelled: one watch for all clusters.
   Awaitable<> run() { return leases_.run(); }
+  Awaitable<> wait_for_lease(std::string cluster);
   /// Waits for a renewal after this call.
   Awaitable<> wait_for_renewal(std::string cluster);
+  /// Waits until there is another lease, or this one was renewed.
+  Awaitable<> wait_for_renewal(std::string cluster, Object known);
 
  private:
   kube::Cache<Object> leases_;

@@ -1,9 +1,11 @@
 #include "hubagent/clusters.hpp"
 
+#include <algorithm>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/post.hpp>
 #include <set>
 
+#include "hubferry/async/deadline.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -28,12 +30,28 @@ Awaitable<> process_one(Round& round, const ProcessCluster& process, std::size_t
                         async::TaskScope& scope) {
   auto result = co_await process(round.clusters[index], std::move(slot));
   if (result) co_return;
-  if (!concerns_hub(result.error())) {
+  if (!stops_all(result.error())) {
     round.failures[index] = result.error();
     co_return;
   }
   if (!round.hub_error) round.hub_error = result.error();
   scope.stop();
+}
+
+/// The permission that every cluster lacks, if that is what all failed with.
+std::optional<Error> common_refusal(const Round& round) {
+  if (round.failures.empty()) return std::nullopt;
+  const auto is_refused = [](const std::optional<Error>& error) { return error && concerns_hub(*error); };
+  return std::ranges::all_of(round.failures, is_refused) ? round.failures.front() : std::nullopt;
+}
+
+Awaitable<> wait_for_absence(Hub& hub, Object rest) {
+  const Key key = rest.key();
+  const std::string uid{rest.uid()};
+  // The cache may not have seen our deletion yet, but then it still shows the object.
+  co_await hub.clusters().wait_until_seen(key, std::string{rest.resource_version()}, async::never);
+  auto is_gone = [uid](const ocm::ManagedCluster* seen) { return seen == nullptr || seen->uid() != uid; };
+  co_await hub.clusters().wait_for(key, is_gone, async::never);
 }
 
 }  // namespace
@@ -52,6 +70,7 @@ Awaitable<Result<Outcome>> for_each_cluster(Hub& hub, ClusterNames clusters, Pro
   };
   co_await async::with_scope(std::move(process_all));
   if (round.hub_error) co_return *round.hub_error;
+  if (auto refusal = common_refusal(round)) co_return *refusal;
 
   Outcome outcome;
   for (std::size_t index = 0; index < round.clusters.size(); ++index) {
@@ -78,13 +97,25 @@ Awaitable<Result<>> wait_for_cluster_cache(Hub& hub) {
   co_return Result<>{};
 }
 
-Awaitable<> wait_until_deleted(Hub& hub, Object rest) {
-  const Key key = rest.key();
-  const std::string uid{rest.uid()};
-  // The cache may not have seen our deletion yet, but then it still shows the object.
-  co_await hub.clusters().wait_until_seen(key, std::string{rest.resource_version()}, async::never);
-  auto is_gone = [uid](const ocm::ManagedCluster* seen) { return seen == nullptr || seen->uid() != uid; };
-  co_await hub.clusters().wait_for(key, is_gone, async::never);
+Awaitable<Result<>> wait_until_deleted(Hub& hub, Object rest) {
+  auto& clock = hub.env().clock;
+  const bool gone =
+      co_await async::before_deadline(clock, clock.now() + hub.options().deletion_timeout, wait_for_absence(hub, rest));
+  if (gone) co_return Result<>{};
+  co_return still_there(hub, ocm::managed_clusters, rest);
+}
+
+Error still_there(const Hub& hub, const Resource& resource, const Object& rest) {
+  std::string finalizers;
+  if (const auto* list = rest.find({"metadata", "finalizers"}); list != nullptr && list->is_array())
+    for (const auto& finalizer : list->get_array())
+      if (finalizer.is_string()) finalizers += (finalizers.empty() ? "" : ", ") + std::string{finalizer.get_string()};
+  return {FailureReason::unknown, described(resource, rest.key()) + " on hub " + hub.name() + " is being deleted" +
+                                      (finalizers.empty() ? "" : ", and held by the finalizers " + finalizers)};
+}
+
+bool stops_all(const Error& error) {
+  return error.is(ErrorKind::unreachable) || error.is(ErrorKind::unauthorized);
 }
 
 bool is_claimed_by(const MigrationRef& migration, const Object& cluster) {

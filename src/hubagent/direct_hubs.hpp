@@ -26,8 +26,11 @@ class DirectSourceHub final : public SourceHub {
   // source_detach.cpp
   Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) override;
   // source_finish.cpp
-  Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) override;
+  Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters, ConfirmArrival confirm) override;
   Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) override;
+  // source_return.cpp
+  Awaitable<Result<Outcome>> accept(MigrationRef migration, ClusterNames clusters) override;
+  Awaitable<Result<Outcome>> await_returns(MigrationRef migration, ClusterNames clusters, OnReturn on_return) override;
 
  private:
   std::shared_ptr<Hub> hub_;
@@ -51,9 +54,10 @@ class DirectTargetHub final : public TargetHub {
   // target_arrivals.cpp
   Awaitable<Result<>> await_arrivals(MigrationRef migration, ClusterNames clusters, async::WallTime since,
                                      OnArrival on_arrival) override;
-  Awaitable<Result<ClusterNames>> arrived(MigrationRef migration, ClusterNames clusters,
-                                          async::WallTime since) override;
+  Awaitable<Result<Outcome>> arrived(MigrationRef migration, ClusterNames clusters, async::WallTime since) override;
+  Awaitable<Result<>> confirm(MigrationRef migration, std::string cluster, async::WallTime since) override;
   // target_finish.cpp
+  Awaitable<Result<Outcome>> deny(MigrationRef migration, ClusterNames clusters) override;
   Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) override;
   Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) override;
 

@@ -1,6 +1,7 @@
 #include "hubferry/hubagent/hub.hpp"
 
 #include "hubagent/direct_hubs.hpp"
+#include "hubagent/settling_api.hpp"
 
 namespace hubferry::hubagent {
 
@@ -19,9 +20,9 @@ HubOptions with_defaults(HubOptions options) {
 
 Hub::Hub(std::string name, std::shared_ptr<kube::Api> api, HubOptions options, kube::Env env)
     : name_(std::move(name)),
-      api_(std::move(api)),
       options_(with_defaults(std::move(options))),
       env_{env.clock, env.random, env.metrics, env.log.named("hubagent").with("hub", name_)},
+      api_(std::make_unique<SettlingApi>(std::move(api), env_.clock)),
       clusters_(*api_, ocm::managed_clusters, {}, ocm::managed_cluster_decoder(), env_),
       in_flight_(options_.clusters_in_flight),
       in_flight_gauge_(env_.metrics
@@ -29,6 +30,16 @@ Hub::Hub(std::string name, std::shared_ptr<kube::Api> api, HubOptions options, k
                                          "Clusters being processed on a hub right now, over all migrations.", {"hub"})
                            .with({name_})),
       small_watches_(most_small_watches) {}
+
+Hub::~Hub() = default;
+
+kube::Api& Hub::api() const {
+  return *api_;
+}
+
+async::Awaitable<> Hub::settle(std::string cluster) const {
+  return api_->settle(std::move(cluster));
+}
 
 async::Awaitable<Slot> Hub::slot() {
   auto permit = co_await in_flight_.acquire();

@@ -1,6 +1,7 @@
 #include "hubagent/pause.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "hubagent/annotations.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -28,8 +29,8 @@ Awaitable<Result<>> drop_credential_finalizers(const Hub& hub, Object host) {
   auto secret = co_await get_if_exists(hub, kube::resources::secrets, key);
   if (!secret) co_return secret.error();
   if (!*secret) co_return Result<>{};
-  auto drop_all = [](json::object& object) { return drop_finalizers_ending(object, ""); };
-  co_return co_await edit_if_exists(hub, kube::resources::secrets, **secret, drop_all);
+  auto drop_own = [](json::object& object) { return drop_finalizers_of(object, "metal3.io"); };
+  co_return co_await edit_if_exists(hub, kube::resources::secrets, **secret, drop_own);
 }
 
 }  // namespace
@@ -73,13 +74,14 @@ bool resume(json::object& object, const PausingKind& kind, const std::string& ui
   return true;
 }
 
-bool drop_finalizers_ending(json::object& object, std::string_view suffix) {
+namespace {
+
+bool drop_finalizers(json::object& object, const std::function<bool(std::string_view)>& unwanted) {
   const auto* list = kube::find(object, {"metadata", "finalizers"});
   if (list == nullptr || !list->is_array()) return false;
   json::array left;
   for (const auto& finalizer : list->get_array())
-    if (!finalizer.is_string() || !std::string_view{finalizer.get_string()}.ends_with(suffix))
-      left.push_back(finalizer);
+    if (!finalizer.is_string() || !unwanted(finalizer.get_string())) left.push_back(finalizer);
   if (left.size() == list->get_array().size()) return false;
   auto& metadata = object["metadata"].get_object();
   if (left.empty())
@@ -87,6 +89,19 @@ bool drop_finalizers_ending(json::object& object, std::string_view suffix) {
   else
     metadata["finalizers"] = std::move(left);
   return true;
+}
+
+}  // namespace
+
+bool drop_finalizers_ending(json::object& object, std::string_view suffix) {
+  return drop_finalizers(object, [&](std::string_view finalizer) { return finalizer.ends_with(suffix); });
+}
+
+bool drop_finalizers_of(json::object& object, std::string_view domain) {
+  return drop_finalizers(object, [&](std::string_view finalizer) {
+    const auto prefix = finalizer.substr(0, finalizer.find('/'));
+    return prefix == domain || prefix.ends_with("." + std::string{domain});
+  });
 }
 
 Awaitable<Result<>> pause_all(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration, std::string ns) {

@@ -44,5 +44,8 @@ bool preserve_on_delete(json::object& object);
 /// Restores it in a copy.
 void restore_preserve_on_delete(json::object& object);
 bool drop_finalizers_ending(json::object& object, std::string_view suffix);
+/// Those whose prefix is this domain or one below it: "metal3.io/x", "baremetalhost.metal3.io", not
+/// "example.com/metal3".
+bool drop_finalizers_of(json::object& object, std::string_view domain);
 
 }  // namespace hubferry::hubagent

@@ -1,6 +1,7 @@
 #include "hubagent/annotations.hpp"
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
+#include "hubagent/source_return.hpp"
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -51,7 +52,8 @@ Awaitable<Result<>> detach_one(Hub& hub, bool works_served, MigrationRef migrati
   if (!*found) co_return no_such_cluster(hub, cluster);
   if (!is_claimed_by(migration, **found)) co_return not_claimed(hub, cluster, **found);
   if (is_detached(**found)) co_return Result<>{};
-  if (works_served) {
+  // One that a rollback accepted again was detached before, so its agent has had the bootstrap kubeconfig.
+  if (works_served && !is_returning(**found)) {
     slot.release();
     auto waited = co_await wait_for_target_bootstrap(hub, migration, cluster);
     if (!waited) co_return waited.error();
@@ -67,6 +69,7 @@ Awaitable<Result<>> detach_one(Hub& hub, bool works_served, MigrationRef migrati
     // user had disabled that, it stays disabled afterwards.
     if (annotation_in(object, ocm::names::disable_auto_import_annotation) == nullptr)
       set_annotation(object, ocm::names::disable_auto_import_annotation, migration.uid);
+    drop_annotation(object, annotations::returning);
     return true;
   };
   auto detached = co_await edit(hub, ocm::managed_clusters, cluster_scoped(cluster), detach);

@@ -3,6 +3,7 @@
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/pause.hpp"
 #include "hubagent/selection.hpp"
+#include "hubagent/source_return.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -13,11 +14,14 @@ namespace {
 
 using namespace ocm::names;
 
+/// Whose finalizers are dropped from an ObservabilityAddon: those of anybody else stay.
+constexpr std::string_view observability_domain = "observability.open-cluster-management.io";
+
 /// A detached cluster cannot remove its add-ons itself, and they would block the deletion of its namespace.
 Awaitable<Result<>> delete_observability(const Hub& hub, std::string ns) {
   auto addons = co_await list(hub, ocm::observability_addons, ns);
   if (!addons) co_return addons.error();
-  auto drop_finalizers = [](json::object& object) { return drop_finalizers_ending(object, ""); };
+  auto drop_finalizers = [](json::object& object) { return drop_finalizers_of(object, observability_domain); };
   for (const auto& addon : *addons) {
     auto rest = co_await delete_object(hub, ocm::observability_addons, addon);
     if (!rest) co_return rest.error();
@@ -65,37 +69,113 @@ Awaitable<Result<>> wait_until_emptied(Hub& hub, const CarriedResources& kinds, 
                                             ": delete what holds the namespace, then the namespace"};
 }
 
-Awaitable<Result<>> clean_source_cluster(Hub& hub, std::vector<PausingKind> kinds, const CarriedResources& carried,
-                                         MigrationRef migration, std::string cluster, Slot slot) {
+/// One cluster that is to be deleted here.
+struct Deletion {
+  Hub& hub;
+  std::vector<PausingKind> kinds;
+  CarriedResources carried;
+  MigrationRef migration;
+  SourceHub::ConfirmArrival confirm;
+};
+
+/// Proof of arrival is used at once, or obtained again.
+constexpr auto proof_lifetime = std::chrono::seconds{10};
+/// How often a deletion starts over because the hub, or a person, has changed the ManagedCluster meanwhile.
+constexpr int most_deletion_attempts = 5;
+
+Error accepted_again(const Hub& hub, const std::string& cluster) {
+  return {FailureReason::cluster_conflict, "hub " + hub.name() + " accepts cluster " + cluster +
+                                               " again (spec.hubAcceptsClient), so it was not deleted there"};
+}
+
+/// Why the cluster, as it was read, may not be deleted.
+std::optional<Error> why_not_deletable(const Deletion& deletion, const std::string& cluster, const Object& object) {
+  if (!is_claimed_by(deletion.migration, object)) return not_claimed(deletion.hub, cluster, object);
+  if (is_accepted(object)) return accepted_again(deletion.hub, cluster);
+  return std::nullopt;
+}
+
+/// What is left of it: nothing, or what finalizers hold. Conflict: it is not any more as it was read.
+Awaitable<kube::Result<std::optional<Object>>> delete_as_read(const Hub& hub, Object cluster) {
+  kube::Request request;
+  request.verb = kube::Verb::remove;
+  request.resource = ocm::managed_clusters;
+  request.key = cluster.key();
+  request.propagation = kube::Propagation::background;
+  request.precondition_uid = cluster.uid();
+  request.precondition_resource_version = cluster.resource_version();
+  auto answer = co_await hub.api().call(std::move(request));
+  if (!answer && answer.error().kind == ErrorKind::not_found) co_return std::optional<Object>{};
+  if (!answer) co_return answer.error();
+  const bool lingers = answer->uid() == cluster.uid() && answer->is_being_deleted();
+  co_return lingers ? std::optional<Object>{*answer} : std::nullopt;
+}
+
+/// What must be done before the cluster is deleted, and only for one that has arrived.
+Awaitable<Result<>> prepare_deletion(const Deletion& deletion, std::string cluster) {
+  auto observed = co_await delete_observability(deletion.hub, cluster);
+  if (!observed) co_return observed.error();
+  auto prevented = co_await prevent_deprovisioning(deletion.hub, deletion.kinds, deletion.migration, cluster);
+  if (!prevented) co_return prevented.error();
+  co_return co_await delete_deployments(deletion.hub, deletion.migration, cluster);
+}
+
+/// One attempt, from the first look to the deletion. The proof comes before anything is changed.
+Awaitable<kube::Result<std::optional<Object>>> attempt_deletion(const Deletion& deletion, std::string cluster,
+                                                                std::optional<Error>& refused) {
+  auto& clock = deletion.hub.env().clock;
+  auto confirmed = co_await deletion.confirm(cluster);
+  if (!confirmed) {
+    refused = confirmed.error();
+    co_return std::optional<Object>{};
+  }
+  const auto proven = clock.now();
+  auto prepared = co_await prepare_deletion(deletion, cluster);
+  if (!prepared) {
+    refused = prepared.error();
+    co_return std::optional<Object>{};
+  }
+  if (clock.now() - proven > proof_lifetime) {
+    confirmed = co_await deletion.confirm(cluster);
+    if (!confirmed) refused = confirmed.error();
+    if (refused) co_return std::optional<Object>{};
+  }
+  auto found = co_await get_if_exists(deletion.hub, ocm::managed_clusters, cluster_scoped(cluster));
+  if (!found) refused = found.error();
+  if (!found || !*found) co_return std::optional<Object>{};
+  refused = why_not_deletable(deletion, cluster, **found);
+  if (refused) co_return std::optional<Object>{};
+  co_return co_await delete_as_read(deletion.hub, **found);
+}
+
+Awaitable<Result<>> clean_source_cluster(const Deletion& deletion, std::string cluster, Slot slot) {
+  auto& hub = deletion.hub;
   auto found = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
   if (!found) co_return found.error();
   if (!*found) {
     slot.release();
-    co_return co_await wait_until_emptied(hub, carried, cluster);
+    co_return co_await wait_until_emptied(hub, deletion.carried, cluster);
   }
-  if (!is_claimed_by(migration, **found)) co_return not_claimed(hub, cluster, **found);
-
-  auto observed = co_await delete_observability(hub, cluster);
-  if (!observed) co_return observed.error();
-  auto prevented = co_await prevent_deprovisioning(hub, std::move(kinds), migration, cluster);
-  if (!prevented) co_return prevented.error();
-  auto freed = co_await delete_deployments(hub, migration, cluster);
-  if (!freed) co_return freed.error();
-  auto rest = co_await delete_object(hub, ocm::managed_clusters, **found);
-  if (!rest) co_return rest.error();
+  if (auto refused = why_not_deletable(deletion, cluster, **found)) co_return *refused;
+  std::optional<Object> rest;
+  for (int attempt = 1;; ++attempt) {
+    std::optional<Error> refused;
+    auto deleted = co_await attempt_deletion(deletion, cluster, refused);
+    if (refused) co_return *refused;
+    if (deleted) {
+      rest = std::move(*deleted);
+      break;
+    }
+    if (attempt == most_deletion_attempts || !kube::is_transient(deleted.error().kind))
+      co_return Error{deleted.error()}.in_context(
+          "cannot delete " + described(ocm::managed_clusters, cluster_scoped(cluster)) + " on hub " + hub.name());
+  }
   slot.release();
-  if (*rest) co_await wait_until_deleted(hub, **rest);
-  co_return co_await wait_until_emptied(hub, carried, cluster);
-}
-
-/// A lease from before the cut-over hides that the cluster is away, and so its return.
-Awaitable<Result<>> delete_lease(const Hub& hub, std::string cluster) {
-  auto lease = co_await get_if_exists(hub, kube::resources::leases, ocm::lease_key(cluster));
-  if (!lease) co_return lease.error();
-  if (!*lease) co_return Result<>{};
-  auto deleted = co_await delete_object(hub, kube::resources::leases, **lease);
-  if (!deleted) co_return deleted.error();
-  co_return Result<>{};
+  if (rest) {
+    auto gone = co_await wait_until_deleted(hub, *rest);
+    if (!gone) co_return gone.error();
+  }
+  co_return co_await wait_until_emptied(hub, deletion.carried, cluster);
 }
 
 /// Removes the claim and what came with it, and accepts the cluster again where it had been detached. One write.
@@ -113,50 +193,40 @@ bool drop_claim(json::object& object, const MigrationRef& migration, bool accept
   }
   drop_annotation(object, annotations::klusterlet_config_before);
   if (annotation_text(object, accepted_on_annotation) == migration.uid) drop_annotation(object, accepted_on_annotation);
+  drop_annotation(object, annotations::returning);
   if (accept) kube::object_in(object, "spec")["hubAcceptsClient"] = true;
   return true;
 }
 
-bool is_accepted(const Object& cluster) {
-  const auto* accepts = cluster.find({"spec", "hubAcceptsClient"});
-  return accepts != nullptr && *accepts == true;
-}
-
 Awaitable<Result<>> roll_back_source_cluster(Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
                                              Stage stage, std::string cluster, Slot slot, Heartbeats& heartbeats) {
+  co_await hub.settle(cluster);
+  const bool was_detached = stage == Stage::registering;
+  if (was_detached) {
+    auto accepted = co_await accept_again(hub, migration, cluster);
+    if (!accepted) co_return accepted.error();
+    slot.release();
+    auto own_slot = co_await hub.slot();
+    auto returned = co_await wait_for_return(hub, migration, cluster, std::move(own_slot), heartbeats);
+    if (!returned) co_return returned.error();
+    slot = co_await hub.slot();
+  }
   auto resumed = co_await resume_all(hub, std::move(kinds), migration, cluster);
   if (!resumed) co_return resumed.error();
+  // Without a ManagedCluster there is nothing to undo.
   auto found = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
   if (!found) co_return found.error();
-  // Without a ManagedCluster there is nothing to undo; but a detached cluster then has no hub to return to.
-  const bool was_detached = stage == Stage::registering;
-  if (!*found && was_detached) co_return no_such_cluster(hub, cluster);
   if (!*found) co_return Result<>{};
-
-  Object current = **found;
-  if (is_claimed_by(migration, current)) {
-    if (was_detached && !is_accepted(current)) {
-      auto deleted = co_await delete_lease(hub, cluster);
-      if (!deleted) co_return deleted.error();
-    }
-    auto mutate = [&](json::object& object) { return drop_claim(object, migration, was_detached); };
-    auto dropped = co_await edit(hub, ocm::managed_clusters, current, mutate);
-    if (!dropped) co_return dropped.error();
-    current = *dropped;
-  }
+  auto mutate = [&](json::object& object) { return drop_claim(object, migration, was_detached); };
+  auto dropped = co_await edit_if_exists(hub, ocm::managed_clusters, **found, mutate);
   slot.release();
-  if (!was_detached) co_return Result<>{};
-  // Another migration, or a person, has detached it since: its return is not ours to wait for.
-  if (!is_accepted(current)) co_return Result<>{};
-  co_await heartbeats.wait_for_renewal(cluster);
-  auto is_available = [](const ocm::ManagedCluster* seen) { return seen != nullptr && seen->is_true(available); };
-  co_await hub.clusters().wait_for(cluster_scoped(cluster), is_available, async::never);
-  co_return Result<>{};
+  co_return dropped;
 }
 
 }  // namespace
 
-Awaitable<Result<Outcome>> DirectSourceHub::clean(MigrationRef migration, ClusterNames clusters) {
+Awaitable<Result<Outcome>> DirectSourceHub::clean(MigrationRef migration, ClusterNames clusters,
+                                                  ConfirmArrival confirm) {
   auto& hub = *hub_;
   auto synced = co_await wait_for_cluster_cache(hub);
   if (!synced) co_return synced.error();
@@ -164,8 +234,9 @@ Awaitable<Result<Outcome>> DirectSourceHub::clean(MigrationRef migration, Cluste
   if (!kinds) co_return kinds.error();
   auto carried = co_await served_carried_kinds(hub);
   if (!carried) co_return carried.error();
+  const Deletion deletion{hub, std::move(*kinds), std::move(*carried), std::move(migration), std::move(confirm)};
   auto process = [&](std::string cluster, Slot slot) {
-    return clean_source_cluster(hub, *kinds, *carried, migration, std::move(cluster), std::move(slot));
+    return clean_source_cluster(deletion, std::move(cluster), std::move(slot));
   };
   co_return co_await for_each_cluster(hub, std::move(clusters), process);
 }

@@ -34,12 +34,11 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
   while (true) {
     auto now = co_await wait_for_join(wait, cluster, seen);
     seen = now->resource_version();
-    auto slot = co_await wait.hub.slot();
-    auto alive = co_await is_alive_since(wait.hub, wait.since, cluster, *now);
-    slot.release();
+    // Whatever the conditions say: only the agent renews the lease.
+    auto alive = co_await wait_for_sign_of_life(wait.hub, cluster, wait.since);
     if (!alive) co_return alive.error();
-    // An expired lease makes the hub set Available to Unknown, and a renewal sets it back: a watch event will come.
-    if (!*alive) continue;
+    const auto current = wait.hub.clusters().get(cluster_scoped(cluster));
+    if (current == nullptr || !has_joined(*current, wait.migration)) continue;
     auto enabled = co_await enable_import(wait.hub, wait.migration, cluster);
     if (!enabled) co_return enabled.error();
     if (wait.rule != WorkRule::none) {
@@ -61,9 +60,19 @@ void record(Wait& wait, const Result<>& result, async::TaskScope& scope) {
   scope.stop();
 }
 
+/// How soon a cluster whose objects could not be read is tried again.
+constexpr auto read_again = std::chrono::seconds{15};
+
+/// An error of one cluster concerns that cluster only: it is tried again, and the others are waited for meanwhile.
 Awaitable<> run_one(Wait& wait, std::string cluster, async::TaskScope& scope) {
-  auto result = co_await wait_for_arrival(wait, std::move(cluster));
-  record(wait, result, scope);
+  while (true) {
+    auto result = co_await wait_for_arrival(wait, cluster);
+    if (result) co_return;
+    if (stops_all(result.error())) co_return record(wait, result, scope);
+    wait.hub.env().log.warn("cannot read whether a cluster has arrived, retrying",
+                            {{"cluster", cluster}, {"error", result.error().describe()}});
+    co_await wait.hub.env().clock.sleep_for(read_again);
+  }
 }
 
 Awaitable<> run_approval(Wait& wait, std::set<std::string> clusters, async::TaskScope& scope) {
@@ -100,26 +109,21 @@ Awaitable<Result<>> DirectTargetHub::await_arrivals(MigrationRef migration, Clus
   co_return Result<>{};
 }
 
-Awaitable<Result<ClusterNames>> DirectTargetHub::arrived(MigrationRef migration, ClusterNames clusters,
-                                                         async::WallTime since) {
+Awaitable<Result<Outcome>> DirectTargetHub::arrived(MigrationRef migration, ClusterNames clusters,
+                                                    async::WallTime since) {
   auto rule = co_await work_rule(*hub_);
   if (!rule) co_return rule.error();
-  std::set<std::string> here;
   auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
-    auto is_here = co_await has_arrived(*hub_, migration, cluster, since, *rule);
+    auto checked = co_await check_arrival(*hub_, migration, std::move(cluster), since, *rule);
     slot.release();
-    if (!is_here) co_return is_here.error();
-    if (*is_here) here.insert(cluster);
-    co_return Result<>{};
+    co_return checked;
   };
-  auto outcome = co_await for_each_cluster(*hub_, std::move(clusters), process);
-  if (!outcome) co_return outcome.error();
-  // A cluster that could not be read is neither known to be here nor to be elsewhere: an error, not an answer.
-  if (!outcome->failed.empty()) {
-    const auto& first = outcome->failed.front();
-    co_return Error{FailureReason::unknown, "cluster " + first.cluster + ": " + first.message};
-  }
-  co_return ClusterNames{here.begin(), here.end()};
+  co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
+}
+
+Awaitable<Result<>> DirectTargetHub::confirm(MigrationRef migration, std::string cluster, async::WallTime since) {
+  auto slot = co_await hub_->slot();
+  co_return co_await check_arrival(*hub_, std::move(migration), std::move(cluster), since, WorkRule::none);
 }
 
 }  // namespace hubferry::hubagent

@@ -2,6 +2,7 @@
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/pause.hpp"
 #include "hubagent/selection.hpp"
+#include "hubferry/async/deadline.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/cache.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
@@ -102,19 +103,22 @@ Awaitable<Result<std::optional<Object>>> delete_cluster(const TargetRollback& ro
   co_return co_await delete_object(rollback.hub, ocm::managed_clusters, *cluster);
 }
 
-/// Deletes the namespace if it is ours; returns its uid if finalizers still hold it.
-Awaitable<Result<std::string>> delete_namespace(const TargetRollback& rollback, std::string cluster) {
+/// Deletes the namespace if it is ours; returns what finalizers still hold.
+Awaitable<Result<std::optional<Object>>> delete_namespace(const TargetRollback& rollback, std::string cluster) {
   auto found = co_await get_if_exists(rollback.hub, namespaces, cluster_scoped(cluster));
   if (!found) co_return found.error();
-  if (!*found || !is_ours(rollback.migration, **found)) co_return std::string{};
-  auto deleted = co_await delete_object(rollback.hub, namespaces, **found);
-  if (!deleted) co_return deleted.error();
-  co_return *deleted ? std::string{(*found)->uid()} : std::string{};
+  if (!*found || !is_ours(rollback.migration, **found)) co_return std::optional<Object>{};
+  co_return co_await delete_object(rollback.hub, namespaces, **found);
+}
+
+Awaitable<> wait_for_namespace(TargetRollback& rollback, Key key, std::function<bool(const Object*)> predicate) {
+  co_await rollback.own_namespaces.wait_for(std::move(key), std::move(predicate), async::never);
 }
 
 Awaitable<Result<>> roll_back_target_cluster(TargetRollback& rollback, Stage stage, std::string cluster, Slot slot) {
   auto& hub = rollback.hub;
   const Key key = cluster_scoped(cluster);
+  co_await hub.settle(cluster);
   auto found = co_await find_own_cluster(rollback, stage, cluster);
   if (!found) co_return found.error();
   // Before the cluster: the hub deletes the namespace with it, and nothing in it must be deprovisioned then.
@@ -123,16 +127,23 @@ Awaitable<Result<>> roll_back_target_cluster(TargetRollback& rollback, Stage sta
   auto rest = co_await delete_cluster(rollback, *found);
   if (!rest) co_return rest.error();
   slot.release();
-  if (*rest) co_await wait_until_deleted(hub, **rest);
+  if (*rest) {
+    auto gone = co_await wait_until_deleted(hub, **rest);
+    if (!gone) co_return gone.error();
+  }
   // Last: the hub's own controllers use the namespace while the cluster exists.
   slot = co_await hub.slot();
-  auto uid = co_await delete_namespace(rollback, cluster);
+  auto left = co_await delete_namespace(rollback, cluster);
   slot.release();
-  if (!uid) co_return uid.error();
-  if (uid->empty()) co_return Result<>{};
-  auto is_gone = [&](const Object* seen) { return seen == nullptr || seen->uid() != *uid; };
-  co_await rollback.own_namespaces.wait_for(key, is_gone, async::never);
-  co_return Result<>{};
+  if (!left) co_return left.error();
+  if (!*left) co_return Result<>{};
+  const std::string uid{(*left)->uid()};
+  auto is_gone = [&](const Object* seen) { return seen == nullptr || seen->uid() != uid; };
+  const auto deadline = hub.env().clock.now() + hub.options().deletion_timeout;
+  const bool gone =
+      co_await async::before_deadline(hub.env().clock, deadline, wait_for_namespace(rollback, key, std::move(is_gone)));
+  if (gone) co_return Result<>{};
+  co_return still_there(hub, namespaces, **left);
 }
 
 }  // namespace
@@ -142,6 +153,20 @@ Awaitable<Result<Outcome>> DirectTargetHub::clean(MigrationRef migration, Cluste
   if (!kinds) co_return kinds.error();
   auto process = [&](std::string cluster, Slot slot) {
     return clean_target_cluster(*hub_, *kinds, migration, std::move(cluster), std::move(slot));
+  };
+  co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
+}
+
+Awaitable<Result<Outcome>> DirectTargetHub::deny(MigrationRef migration, ClusterNames clusters) {
+  auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
+    co_await hub_->settle(cluster);
+    auto found = co_await get_if_exists(*hub_, ocm::managed_clusters, cluster_scoped(cluster));
+    if (!found) co_return found.error();
+    if (!*found || !is_ours(migration, **found)) co_return Result<>{};
+    auto denied = co_await hubagent::deny(*hub_, migration, **found);
+    slot.release();
+    if (denied || denied.error().is(ErrorKind::not_found)) co_return Result<>{};
+    co_return denied.error();
   };
   co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
 }

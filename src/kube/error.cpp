@@ -40,14 +40,15 @@ ErrorKind classify(int status, std::string_view reason) {
 }
 
 /// Whether admission, not authorization, answered 403. metav1.Status has no field for that: a terminating namespace is
-/// named as a cause, webhooks and policies only by the API server's own phrases.
+/// named as a cause, webhooks, policies and quotas only by the API server's own phrases.
 bool is_denied_by_admission(const json::object& status, std::string_view message) {
   const auto* causes = find(status, {"details", "causes"});
   if (causes != nullptr && causes->is_array())
     for (const auto& cause : causes->get_array())
       if (cause.is_object() && string_at(cause.get_object(), {"reason"}) == "NamespaceTerminating") return true;
   const auto says = [&](std::string_view phrase) { return message.find(phrase) != std::string_view::npos; };
-  return says("admission webhook") || says("ValidatingAdmissionPolicy") || says("being terminated");
+  return says("admission webhook") || says("ValidatingAdmissionPolicy") || says("being terminated") ||
+         says("exceeded quota");
 }
 
 /// An answer that is not a Status may be a whole HTML page of some proxy: its beginning says enough.

@@ -55,7 +55,7 @@ std::unordered_map<std::string, std::string> find_obstacles(std::vector<const Co
       } else {
         ++begun;
       }
-    } else {
+    } else if (!contender->parked) {
       ++begun;
     }
     // Also of one that waits: later ones must not overtake it.
@@ -74,7 +74,10 @@ void Admission::see(const Migration& migration) {
   }
   auto [entry, is_new] = contenders_.try_emplace(uid);
   auto& contender = entry->second;
+  const bool parked = migration.is_cleanup_pending();
+  const bool changed_slot = std::exchange(contender.parked, parked) != parked;
   if (!is_new) {
+    if (changed_slot) changes();
     // The list of a waiting migration may change; an active one keeps what it claimed.
     auto listed = migration.spec().clusters;
     if (contender.active || contender.rolls_back || !listed || *listed == contender.clusters) return;

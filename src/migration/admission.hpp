@@ -22,6 +22,8 @@ struct Contender {
   ClusterNames clusters;    // as far as known: those of a placement only once it is resolved
   bool active = false;      // admitted; else it waits, in Pending or, if it has to be readmitted, in Rollbacking
   bool rolls_back = false;  // it waits to be readmitted
+  /// Its rollback or cleanup is pending: it keeps its clusters, and leaves its slot to others meanwhile.
+  bool parked = false;
 };
 
 /// What each waiting contender waits for, by uid: a message. One without an entry may begin.

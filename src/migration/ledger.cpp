@@ -96,6 +96,21 @@ Failures read_details(const json::object& data, const ClusterNames& all) {
   return failures;
 }
 
+std::string waits(const std::map<std::string, std::string>& waiting) {
+  json::object all;
+  for (const auto& [cluster, message] : waiting) all.emplace(cluster, phase::shortened(message, longest_detail));
+  return json::serialize(all);
+}
+
+std::map<std::string, std::string> read_waits(const json::object& data) {
+  std::map<std::string, std::string> waiting;
+  const auto value = parsed(data, "waiting");
+  if (!value.is_object()) return waiting;
+  for (const auto& entry : value.get_object())
+    if (entry.value().is_string()) waiting.emplace(entry.key(), entry.value().get_string());
+  return waiting;
+}
+
 std::size_t bytes_in(const json::object& data) {
   std::size_t bytes = 0;
   for (const auto& entry : data) bytes += entry.key().size() + entry.value().get_string().size();
@@ -134,13 +149,6 @@ ClusterNames Ledger::to_undo() const {
   return names;
 }
 
-ClusterNames Ledger::to_clean() const {
-  ClusterNames names;
-  for (const auto& name : success)
-    if (!unverified.contains(name) && !cleaned.contains(name)) names.push_back(name);
-  return names;
-}
-
 json::object to_data(const Ledger& ledger) {
   ClusterNames failed;
   for (const auto& [name, failure] : ledger.failures) failed.push_back(name);
@@ -151,7 +159,10 @@ json::object to_data(const Ledger& ledger) {
                     {"rolled-back", list(ledger.rolled_back)},
                     {"undone", list(ledger.undone)},
                     {"unverified", list(ledger.unverified)},
-                    {"cleaned", list(ledger.cleaned)}};
+                    {"cleaned", list(ledger.cleaned)},
+                    {"waiting", waits(ledger.waiting)},
+                    {"left-behind", list(ledger.left_behind)}};
+  if (bytes_in(data) > most_bytes) data["waiting"] = "{}";
   if (bytes_in(data) > most_bytes) data["failure-details"] = details(ledger.failures, 0);
   if (bytes_in(data) <= most_bytes) return data;
   data["failure-details"] = grouped_details(ledger.failures, ledger.all);
@@ -181,6 +192,8 @@ Ledger ledger_from_data(const json::object& data) {
   ledger.undone = read_set(data, "undone", ledger.all);
   ledger.unverified = read_set(data, "unverified", ledger.all);
   ledger.cleaned = read_set(data, "cleaned", ledger.all);
+  ledger.waiting = read_waits(data);
+  ledger.left_behind = read_set(data, "left-behind", {});
   auto reasons = read_details(data, ledger.all);
   for (const auto& name : read_set(data, "failure", ledger.all)) ledger.fail(name, std::move(reasons[name]));
   return ledger;

@@ -28,6 +28,8 @@ struct Ledger {
   std::set<std::string> undone;       // of the failed ones: deleted from the target
   std::set<std::string> unverified;   // of the successful ones: not proven complete, so still on the source too
   std::set<std::string> cleaned;      // of the successful ones: deleted from the source
+  std::map<std::string, std::string> waiting;  // what a pending rollback or cleanup waits for, by cluster
+  std::set<std::string> left_behind;           // what a person gave up: "hub2/a", or "hub2"
 
   /// A cluster is successful or failed, never both.
   void succeed(const std::string& cluster);
@@ -40,8 +42,6 @@ struct Ledger {
   [[nodiscard]] ClusterNames to_roll_back() const;
   /// Not arrived, and not yet deleted from the target.
   [[nodiscard]] ClusterNames to_undo() const;
-  /// Arrived and verified, and not yet deleted from the source.
-  [[nodiscard]] ClusterNames to_clean() const;
   [[nodiscard]] bool all_arrived() const { return success.size() == all.size(); }
 
   bool operator==(const Ledger&) const = default;

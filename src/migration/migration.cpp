@@ -103,6 +103,20 @@ void Migration::set_problem(const StepProblem& problem) {
   if (std::ranges::count(late, json::value(problem.step)) == 0) late.emplace_back(problem.step);
 }
 
+void Migration::clear_problem(std::string_view activity, std::string_view step) {
+  auto* recorded = status.if_contains(activity);
+  if (recorded == nullptr || !recorded->is_object()) return;
+  recorded->get_object().erase(step);
+  if (problems(activity).empty()) status.erase(activity);
+}
+
+bool Migration::is_cleanup_pending() const {
+  const auto* condition = kube::find_condition_in_status(status, condition_of(phase()));
+  if (condition == nullptr || is_terminal(phase())) return false;
+  const auto reason = kube::string_at(*condition, {"reason"});
+  return reason == reasons::cleanup_pending || reason == reasons::rollback_pending;
+}
+
 bool wants_to_resume(const Migration& migration) {
   const auto phase = migration.phase();
   if (phase == phases::failed && migration.requests_rollback() && !migration.is_being_deleted()) return true;

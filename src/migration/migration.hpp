@@ -16,6 +16,8 @@ struct Migration : phase::KubeResource {
   [[nodiscard]] hubagent::MigrationRef ref() const;
   [[nodiscard]] bool is_being_deleted() const { return object.is_being_deleted(); }
   [[nodiscard]] bool requests_rollback() const;
+  /// As MigrationStatus::is_cleanup_pending().
+  [[nodiscard]] bool is_cleanup_pending() const;
   /// It is being deleted, and our finalizer is still on it.
   [[nodiscard]] bool has_pending_deletion() const;
 
@@ -44,6 +46,7 @@ struct Migration : phase::KubeResource {
 
   /// What could not be done in a rollback or a cleanup (see `activities`): one problem a step.
   void set_problem(const StepProblem& problem);
+  void clear_problem(std::string_view activity, std::string_view step);
   [[nodiscard]] std::vector<StepProblem> problems(std::string_view activity) const {
     return problems_in(status, activity);
   }

@@ -1,13 +1,18 @@
 #include <set>
 
-#include "migration/credential.hpp"
+#include "migration/attempts.hpp"
 #include "migration/definition.hpp"
+#include "migration/own_objects.hpp"
+#include "migration/pending.hpp"
 
 namespace hubferry::migration {
 
 namespace {
 
 using kube::ConditionStatus;
+
+/// How old the comparison of a cluster's objects may be when the cluster is deleted from the source.
+constexpr Duration comparison_lifetime = std::chrono::minutes{2};
 
 /// Arrived, and still on the source.
 ClusterNames candidates(const Ledger& ledger) {
@@ -17,34 +22,17 @@ ClusterNames candidates(const Ledger& ledger) {
   return names;
 }
 
-/// The ledger was deleted, and with it the record of which clusters arrived: the target knows.
-Awaitable<> recover_arrivals(Step& step, Ledger& ledger, WallTime since) {
-  if (!ledger.success.empty()) co_return;
-  auto find = [&](hubagent::TargetHub& hub) { return hub.arrived(step.migration.ref(), ledger.all, since); };
-  auto arrived = co_await on_target(step, find);
-  if (!arrived) co_return;
-  for (const auto& cluster : *arrived) ledger.succeed(cluster);
-}
-
-/// The clusters that are Available on the target now. One that is not for a moment has one attempt's time to return.
-Awaitable<std::set<std::string>> find_present(Step& step, const ClusterNames& clusters, WallTime since) {
-  std::set<std::string> present;
-  auto watch = [&](hubagent::TargetHub& hub) {
-    return hub.await_arrivals(step.migration.ref(), clusters, since,
-                              [&](const std::string& cluster) { present.insert(cluster); });
+/// The ledger was deleted, and with it the record of which clusters arrived: the target knows. Without its answer
+/// nothing is decided.
+Awaitable<> recover_arrivals(Step& step, Ledger& ledger, WallTime since, Pending& pending) {
+  if (!ledger.success.empty() || !ledger.failures.empty()) co_return;
+  TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames clusters) {
+    return hub.arrived(step.migration.ref(), std::move(clusters), since);
   };
-  auto watched = co_await on_target(step, step.time().one_attempt(), watch);
-  if (!watched)
-    step.log().warn("not all clusters are Available on the target", {{"error", watched.error().describe()}});
-  co_return present;
+  auto arrived = co_await each_on_target(step, ledger.all, look);
+  for (const auto& cluster : arrived.done) ledger.succeed(cluster);
+  pending.add(step.migration.to(), arrived.not_done());
 }
-
-/// What the comparison found, over all attempts.
-struct Findings {
-  std::set<std::string> complete;
-  Failures failures;
-  std::optional<OperationError> target_error;
-};
 
 /// The part of the bundle that failed.
 hubagent::Bundle failed_part(hubagent::Bundle bundle, const Outcome& outcome) {
@@ -72,158 +60,149 @@ Awaitable<OperationResult<Outcome>> verify_or_copy_again(Step& step, hubagent::T
   co_return std::move(*once_more);
 }
 
-Awaitable<> compare(Step& step, Findings& findings, hubagent::Bundle bundle) {
-  if (findings.target_error) co_return;
+Awaitable<> compare_bundle(Step& step, Results& compared, hubagent::Bundle bundle) {
+  ClusterNames clusters;
+  for (const auto& resources : bundle.clusters) clusters.push_back(resources.cluster);
   auto verify_it = [&](hubagent::TargetHub& hub) { return verify_or_copy_again(step, hub, bundle); };
   auto outcome = co_await once_on_target(step, verify_it);
-  if (!outcome) {
-    findings.target_error = outcome.error();
-    co_return;
-  }
-  findings.complete.insert(outcome->done.begin(), outcome->done.end());
-  findings.failures.merge(failures_of(step, *outcome));
+  if (outcome)
+    compared.add({outcome->done, failures_of(step, *outcome), {}, {}});
+  else
+    compared.add({{}, {}, clusters, operation_failed(step.target_name(), outcome.error())});
 }
 
-/// Compares the clusters that were not found complete yet.
-Awaitable<OperationResult<>> compare_all(Step& step, ClusterNames clusters, Findings& findings) {
-  std::erase_if(clusters, [&](const std::string& name) { return findings.complete.contains(name); });
-  findings.failures.clear();
-  findings.target_error.reset();
-  hubagent::BundleSink sink = [&](hubagent::Bundle bundle) { return compare(step, findings, std::move(bundle)); };
+/// Every object that the source has of these clusters is on the target as it was sent.
+Awaitable<Results> compare(Step& step, ClusterNames clusters) {
+  Results compared;
+  hubagent::BundleSink sink = [&](hubagent::Bundle bundle) {
+    return compare_bundle(step, compared, std::move(bundle));
+  };
   auto collect = [&](hubagent::SourceHub& hub) { return hub.collect(step.migration.ref(), clusters, sink); };
-  auto collected = co_await once_on_source(step, collect);
-  if (!collected) co_return collected.error();
-  if (findings.target_error) co_return *findings.target_error;
-  findings.failures.merge(failures_of(step, *collected));
-  co_return OperationResult<>{};
+  auto collected = co_await attempt_on_source(step, collect);
+  if (!collected) co_return Results{{}, {}, clusters, operation_failed(step.source_name(), collected.error())};
+  compared.add({{}, failures_of(step, *collected), {}, {}});
+  co_return compared;
 }
 
-Failures find_unverified(const Step& step, const ClusterNames& clusters, const std::set<std::string>& present,
-                         const Findings& findings) {
+/// One round over all clusters.
+struct Cleanup {
+  Step& step;
+  WallTime since;  // the cut-over
+  Pending& pending;
   Failures unverified;
-  for (const auto& name : clusters) {
-    if (!present.contains(name)) {
-      unverified[name] = {step.phase(), reasons::error, "not Available on " + step.target_name()};
-    } else if (const auto found = findings.failures.find(name); found != findings.failures.end()) {
-      unverified[name] = found->second;
-    } else if (!findings.complete.contains(name)) {
-      unverified[name] = {step.phase(), reasons::error, "its resources could not be compared"};
-    }
-  }
-  return unverified;
+};
+
+void keep_unverified(Cleanup& cleanup, const Failures& failures) {
+  for (const auto& [cluster, failure] : failures) cleanup.unverified.insert_or_assign(cluster, failure);
+  cleanup.pending.add(cleanup.step.migration.to(), failures);
 }
 
-/// Nothing is deleted from the source without proof: the cluster is Available on the target, and all that it has on the
-/// source is there.
-Awaitable<ReconcileState> verify(Step& step) {
-  auto ledger = co_await load_ledger(step);
-  if (!ledger) co_return continue_despite(step, Trouble{ledger.error()});
-  const auto since = step.migration.cut_over().value_or(step.now());
-  co_await recover_arrivals(step, *ledger, since);
-  const auto clusters = candidates(*ledger);
-  Findings findings;
-  std::set<std::string> present;
-  if (!clusters.empty()) {
-    present = co_await find_present(step, clusters, since);
-    const ClusterNames here{present.begin(), present.end()};
-    auto comparing = [&] { return compare_all(step, here, findings); };
-    auto compared = co_await retry(step, step.time().share(0.6), comparing);
-    if (!compared) step.log().warn("cannot compare the hubs", {{"error", compared.error().describe()}});
+/// The last look at the target before a cluster is deleted from the source. Its error is never the source's.
+Awaitable<hubagent::Result<>> confirm_arrival(Cleanup& cleanup, std::string cluster, WallTime compared) {
+  auto& step = cleanup.step;
+  const auto not_proven = [&](const std::string& why) {
+    return hubagent::Error{
+        hubagent::FailureReason::unknown,
+        "not deleted from " + step.source_name() + ", since it is not proven on " + step.target_name() + ": " + why};
+  };
+  if (step.now() - compared > comparison_lifetime) co_return not_proven("its objects were compared too long ago");
+  auto look = [&](hubagent::TargetHub& hub) { return hub.confirm(step.migration.ref(), cluster, cleanup.since); };
+  auto confirmed = co_await once_on_target(step, look);
+  if (!confirmed) co_return not_proven(confirmed.error().message());
+  co_return hubagent::Result<>{};
+}
+
+/// Some clusters, from the first look at the target to their deletion from the source. Only what the last step has
+/// proven continues to the next.
+Awaitable<Results> clean_batch(Cleanup& cleanup, ClusterNames clusters) {
+  auto& step = cleanup.step;
+  const auto ref = step.migration.ref();
+  TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.arrived(ref, std::move(names), cleanup.since);
+  };
+  auto present = co_await each_on_target(step, clusters, look);
+  keep_unverified(cleanup, present.not_done());
+  if (present.done.empty()) co_return Results{};
+
+  const auto compared_at = step.now();
+  auto compared = co_await compare(step, present.done);
+  // Gone from the source already: a previous process deleted it.
+  for (auto one = compared.failed.begin(); one != compared.failed.end();) {
+    const bool gone = one->second.reason == to_string(hubagent::FailureReason::cluster_not_found);
+    if (gone) compared.done.push_back(one->first);
+    one = gone ? compared.failed.erase(one) : std::next(one);
   }
-  const auto unverified = find_unverified(step, clusters, present, findings);
-  ledger->unverified.clear();
-  for (const auto& [name, failure] : unverified) ledger->unverified.insert(name);
-  auto saved = co_await save_ledger(step, *ledger);
-  if (!saved) co_return continue_despite(step, Trouble{saved.error()});
+  keep_unverified(cleanup, compared.not_done());
+  if (compared.done.empty()) co_return Results{};
+
+  TargetOperation finish_there = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.clean(ref, std::move(names));
+  };
+  auto finished = co_await each_on_target(step, compared.done, finish_there);
+  cleanup.pending.add(step.migration.to(), finished.not_done());
+  if (finished.done.empty()) co_return Results{};
+
+  SourceOperation delete_there = [&](hubagent::SourceHub& hub, ClusterNames names) {
+    hubagent::SourceHub::ConfirmArrival confirm = [&cleanup, compared_at](std::string cluster) {
+      return confirm_arrival(cleanup, std::move(cluster), compared_at);
+    };
+    return hub.clean(ref, std::move(names), std::move(confirm));
+  };
+  auto deleted = co_await each_on_source(step, finished.done, delete_there);
+  cleanup.pending.add(step.migration.from(), deleted.not_done());
+  co_return deleted;
+}
+
+void report_verification(Step& step, const Ledger& ledger, const Failures& unverified) {
   if (unverified.empty()) {
     step.report(conditions::verified, ConditionStatus::yes, "MigrationVerified",
-                "complete on " + step.target_name() + ": " + count_clusters(ledger->success.size()));
+                "complete on " + step.target_name() + ": " + count_clusters(ledger.success.size()));
+    return;
+  }
+  step.report(conditions::verified, ConditionStatus::no, reasons::error,
+              "not deleted from " + step.source_name() + ", since they are not proven complete on " +
+                  step.target_name() + ": " + some_failures(unverified) + ".");
+}
+
+/// Verifies each cluster on the target, and deletes it from the source at once.
+Awaitable<ReconcileState> clean_clusters(Step& step) {
+  auto ledger = co_await load_ledger(step);
+  if (!ledger) co_return postpone(step, ledger.error().message());
+  Pending pending{step.migration};
+  co_await recover_arrivals(step, *ledger, step.migration.cut_over().value_or(step.now()), pending);
+  auto cleaned = co_await clean_arrived(step, *ledger, pending);
+  LedgerChange record = [&](Ledger& lists) {
+    cleaned(lists);
+    lists.waiting = pending.waiting();
+    lists.left_behind.insert(pending.given_up().begin(), pending.given_up().end());
+  };
+  auto saved = co_await amend_ledger(step, *ledger, record);
+  if (!saved) co_return postpone(step, saved.error().message());
+  put_counts(step.migration, *ledger, true);
+  if (pending.empty()) {
+    clear_problem(step);
     co_return phase::done();
   }
-  const auto message = "not deleted from " + step.source_name() + ", since they are not proven complete on " +
-                       step.target_name() + ": " + some_failures(unverified) + ".";
-  step.report(conditions::verified, ConditionStatus::no, reasons::error, message);
-  step->reporter.clusters_failed(step.migration, step.phase(), unverified);
-  co_return continue_despite(step, Trouble{message});
+  // A cluster that only waits for the source to delete it needs the credential no more.
+  if (!pending.waits_for(step.migration.to())) co_await delete_own_objects(step, pending);
+  co_return postpone(step, pending.message());
 }
 
-// From here on each step leaves some of the time to those after it, so that one that hangs does not block them.
-
-Awaitable<ReconcileState> clean_target(Step& step) {
-  auto ledger = co_await load_ledger(step);
-  if (!ledger) co_return continue_despite(step, Trouble{ledger.error()});
-  const auto clusters = ledger->to_clean();
-  if (clusters.empty()) co_return phase::done();
-  auto clean = [&](hubagent::TargetHub& hub) { return hub.clean(step.migration.ref(), clusters); };
-  auto outcome = co_await on_target(step, step.time().share(0.5), clean);
-  if (!outcome) co_return continue_despite(step, Trouble{step.target_name(), outcome.error()});
-  const auto failures = failures_of(step, *outcome);
-  if (failures.empty()) co_return phase::done();
-  co_return continue_despite(step, Trouble{"on " + step.target_name() + ": " + some_failures(failures)});
+Awaitable<ReconcileState> clean_objects(Step& step) {
+  co_return co_await delete_own_objects_or_postpone(step);
 }
 
-Awaitable<ReconcileState> clean_source(Step& step) {
-  auto ledger = co_await load_ledger(step);
-  if (!ledger) co_return continue_despite(step, Trouble{ledger.error()});
-  const auto clusters = ledger->to_clean();
-  if (clusters.empty()) co_return phase::done();
-  auto clean = [&](hubagent::SourceHub& hub) { return hub.clean(step.migration.ref(), clusters); };
-  auto outcome = co_await on_source(step, step.time().share(0.8), clean);
-  if (!outcome) co_return continue_despite(step, Trouble{step.source_name(), outcome.error()});
-  ledger->cleaned.insert(outcome->done.begin(), outcome->done.end());
-  auto saved = co_await save_ledger(step, *ledger);
-  if (!saved) co_return continue_despite(step, Trouble{saved.error()});
-  const auto failures = failures_of(step, *outcome);
-  if (failures.empty()) co_return phase::done();
-  co_return continue_despite(step, Trouble{"on " + step.source_name() + ": " + some_failures(failures)});
-}
-
-Awaitable<ReconcileState> clean_source_objects(Step& step) {
-  auto remove = [&](hubagent::SourceHub& hub) { return hub.delete_migration_objects(step.migration.ref()); };
-  auto removed = co_await on_source(step, step.time().share(0.5), remove);
-  if (removed) co_return phase::done();
-  co_return continue_despite(step, Trouble{step.source_name(), removed.error()});
-}
-
-Awaitable<ReconcileState> clean_target_objects(Step& step) {
-  const auto credential = step.migration.credential();
-  if (!credential) co_return phase::done();
-  auto remove = [&](hubagent::TargetHub& hub) {
-    return hub.delete_migration_objects(step.migration.ref(), credential->identity);
-  };
-  auto removed = co_await on_target(step, step.time().share(0.5), remove);
-  if (removed) co_return phase::done();
-  co_return continue_despite(step, Trouble{step.target_name(), removed.error()});
-}
-
-/// Last: an agent that restarts before it has its final credential still needs this one.
-Awaitable<ReconcileState> remove_credential(Step& step) {
-  const auto credential = step.migration.credential();
-  if (!credential) co_return phase::done();
-  auto remove = [&] { return delete_credential(step, *credential); };
-  auto removed = co_await retry(step, step.time(), remove);
-  if (removed) co_return phase::done();
-  co_return continue_despite(step, Trouble{"the global hub", removed.error()});
-}
-
-/// A failed cleanup is a warning; clusters that did not arrive make the migration Failed.
+/// Clusters that did not arrive make the migration Failed.
 Awaitable<ReconcileState> conclude_cleaning(Step& step) {
   auto ledger = co_await load_ledger(step);
   if (!ledger) co_return phase::failed(phase::Error::network(ledger.error().message()));
-  std::string text;
-  bool timed_out = false;
-  for (const auto& problem : step.migration.problems(activities::cleanup)) {
-    text += (text.empty() ? "" : " ") + problem.message;
-    timed_out = timed_out || problem.timed_out;
-  }
-  if (text.empty()) {
+  if (ledger->left_behind.empty()) {
     step.report(ConditionStatus::yes, "ResourceCleaned",
                 "deleted from " + step.source_name() + ": " + count_clusters(ledger->cleaned.size()) +
                     ", and the migration's own objects");
   } else {
-    const auto message = "[Warning - Cleanup Issues] " + text;
-    step.report(ConditionStatus::no, timed_out ? reasons::timeout : reasons::error, message);
-    step->reporter.warn(step.migration, "CleaningFailed", "CleanUp", message);
+    step.report(ConditionStatus::no, reasons::left_behind, left_behind_text(*ledger));
+    step->reporter.warn(step.migration, reasons::left_behind, "CleanUp", left_behind_text(*ledger));
   }
   put_counts(step.migration, *ledger, true);
   co_return co_await finish(step, *ledger, ledger->all_arrived() ? phases::completed : phases::failed);
@@ -231,21 +210,29 @@ Awaitable<ReconcileState> conclude_cleaning(Step& step) {
 
 }  // namespace
 
+Awaitable<LedgerChange> clean_arrived(Step& step, const Ledger& ledger, Pending& pending) {
+  Cleanup cleanup{step, step.migration.cut_over().value_or(step.now()), pending, {}};
+  ClusterOperation clean = [&](ClusterNames batch) { return clean_batch(cleanup, std::move(batch)); };
+  auto results = co_await in_batches(candidates(ledger), clean);
+  report_verification(step, ledger, cleanup.unverified);
+  std::set<std::string> unverified;
+  for (const auto& [name, failure] : cleanup.unverified) unverified.insert(name);
+  co_return
+      [arrived = ledger.success, done = std::move(results.done), unverified = std::move(unverified)](Ledger& lists) {
+        for (const auto& name : arrived) lists.succeed(name);
+        lists.cleaned.insert(done.begin(), done.end());
+        lists.unverified = unverified;
+      };
+}
+
 Handler cleaning_phase() {
   return Handler::serial(
       {.description = "verify the clusters on the target, then delete them from the source",
        .view = phase::View::checklist},
-      {step({.name = "verify",
-             .description = "each cluster is Available and complete on the target",
-             .checkpoint = true},
-            verify),
-       step({.name = "target", .description = "remove the migration's labels and annotations"}, clean_target),
-       step({.name = "source", .description = "delete the clusters from the source"}, clean_source),
-       step({.name = "source-helpers", .description = "delete the migration's own objects on the source"},
-            clean_source_objects),
-       step({.name = "target-helpers", .description = "delete the migration's own objects on the target"},
-            clean_target_objects),
-       step({.name = "credential", .description = "delete the credential, last"}, remove_credential),
+      {step({.name = "clusters", .description = "verify each cluster on the target, delete it from the source"},
+            clean_clusters),
+       step({.name = "objects", .description = "delete the migration's own objects, the credential last"},
+            clean_objects),
        step({.name = "conclusion", .description = "report the result"}, conclude_cleaning)});
 }
 

@@ -1,6 +1,9 @@
+#include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/edit.hpp"
-#include "migration/credential.hpp"
+#include "migration/attempts.hpp"
 #include "migration/definition.hpp"
+#include "migration/own_objects.hpp"
+#include "migration/pending.hpp"
 
 namespace hubferry::migration {
 
@@ -8,12 +11,6 @@ namespace {
 
 using hubagent::Stage;
 using kube::ConditionStatus;
-
-/// What an operation of the rollback could not do, by cluster.
-Trouble clusters_trouble(std::string_view hub, const Failures& failures) {
-  if (failures.empty()) return {};
-  return Trouble{"on " + std::string{hub} + ": " + some_failures(failures)};
-}
 
 /// A requested rollback waits for migrations that have one of the clusters now.
 Awaitable<> wait_for_others(Step& step, const Ledger& ledger) {
@@ -56,29 +53,262 @@ Awaitable<ReconcileState> acknowledge_request(Step& step) {
   co_return phase::done();
 }
 
-/// Clusters that are on the target after all stay there. Every other one is rolled back, also if the target does not
-/// answer: the source comes first.
-Awaitable<> find_late_arrivals(Step& step, Ledger& ledger) {
-  const auto since = step.migration.cut_over();
-  const auto stages = rollback_by_stage(step.migration, ledger, ledger.to_roll_back());
-  const auto found = stages.find(Stage::registering);
-  if (!since || found == stages.end()) co_return;
-  auto find = [&](hubagent::TargetHub& hub) { return hub.arrived(step.migration.ref(), found->second, *since); };
-  auto arrived = co_await on_target(step, step.time().one_attempt(), find);
-  if (!arrived) {
-    step.log().warn("cannot find late arrivals", {{"error", arrived.error().describe()}});
-    co_return;
-  }
-  for (const auto& cluster : *arrived) ledger.succeed(cluster);
+/// No cluster that arrived is left on the source.
+bool is_settled(const Ledger& ledger) {
+  return ledger.success.size() == ledger.cleaned.size();
 }
 
-Awaitable<ReconcileState> keep_late_arrivals(Step& step) {
+/// One round over all clusters that did not arrive.
+struct Rollback {
+  Step& step;
+  Ledger& ledger;
+  Pending& pending;
+  hubagent::MigrationRef ref;
+  std::set<std::string> returned = {};  // to the source
+  std::set<std::string> undone = {};    // their copies are deleted from the target
+  LedgerChange cleaned = {};            // of those that arrived
+
+  [[nodiscard]] std::string source() const { return step.migration.from(); }
+  [[nodiscard]] std::string target() const { return step.migration.to(); }
+};
+
+void add(std::set<std::string>& names, const ClusterNames& more) {
+  names.insert(more.begin(), more.end());
+}
+
+/// Those of which the target has no ManagedCluster of ours: what else is there is not all that is left of them.
+Awaitable<ClusterNames> find_without_copy(Rollback& rollback, ClusterNames clusters) {
+  const auto now = rollback.step.now();
+  TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.arrived(rollback.ref, std::move(names), now);
+  };
+  auto looked = co_await each_on_target(rollback.step, std::move(clusters), look);
+  ClusterNames absent;
+  for (const auto& [cluster, failure] : looked.failed)
+    if (failure.reason == to_string(hubagent::FailureReason::cluster_not_found)) absent.push_back(cluster);
+  co_return absent;
+}
+
+/// Clusters that never left the source, or that have returned to it: their copies go. Only of those that the source
+/// has, accepts, and is not deleting: a copy on the target may be all that is left of a cluster.
+Awaitable<> delete_copies(Rollback& rollback, Stage stage, ClusterNames clusters) {
+  auto& step = rollback.step;
+  if (clusters.empty()) co_return;
+  if (stage == Stage::initializing) {
+    add(rollback.undone, clusters);
+    co_return;
+  }
+  SourceOperation is_held = [&](hubagent::SourceHub& hub, ClusterNames names) {
+    return hub.accept(rollback.ref, std::move(names));
+  };
+  auto held = co_await each_on_source(step, std::move(clusters), is_held);
+  auto lost = held.not_done();
+  auto nowhere = co_await find_without_copy(rollback, names_of(lost));
+  for (const auto& cluster : nowhere) lost.erase(cluster);
+  rollback.pending.add(rollback.source(), lost);
+  held.done.insert(held.done.end(), nowhere.begin(), nowhere.end());
+  TargetOperation undo = [&, stage](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.roll_back(rollback.ref, stage, std::move(names));
+  };
+  auto deleted = co_await each_on_target(step, held.done, undo);
+  rollback.pending.add(rollback.target(), deleted.not_done());
+  add(rollback.undone, deleted.done);
+}
+
+/// Clusters that were never detached: the source only drops its claim.
+Awaitable<> release_attached(Rollback& rollback, Stage stage, ClusterNames clusters) {
+  SourceOperation release = [&, stage](hubagent::SourceHub& hub, ClusterNames names) {
+    return hub.roll_back(rollback.ref, stage, std::move(names));
+  };
+  auto released = co_await each_on_source(rollback.step, std::move(clusters), release);
+  rollback.pending.add(rollback.source(), released.not_done());
+  rollback.step->reporter.clusters_failed(rollback.step.migration, rollback.step.phase(), released.failed);
+  add(rollback.returned, released.done);
+}
+
+/// What the target says of clusters that were detached.
+struct Look {
+  ClusterNames arrived;
+  ClusterNames absent;  // known not to be there
+  Failures unknown;     // the target could not be asked
+};
+
+Awaitable<Look> look_at_target(Rollback& rollback, ClusterNames clusters) {
+  auto& step = rollback.step;
+  const auto since = step.migration.cut_over();
+  Look look;
+  if (!since) {
+    look.absent = std::move(clusters);
+    co_return look;
+  }
+  TargetOperation find = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.arrived(rollback.ref, std::move(names), *since);
+  };
+  // A target that is away for a moment is waited for: a cluster that has just arrived there need not return.
+  ClusterOperation find_with_retry = [&](ClusterNames batch) -> Awaitable<Results> {
+    auto run = [&](hubagent::TargetHub& hub) { return find(hub, batch); };
+    auto outcome = co_await on_target(step, step.time().one_attempt(), run);
+    if (outcome) co_return Results{outcome->done, failures_of(step, *outcome), {}, {}};
+    co_return Results{{}, {}, batch, operation_failed(step.target_name(), outcome.error())};
+  };
+  auto found = co_await in_batches(std::move(clusters), find_with_retry);
+  look.arrived = std::move(found.done);
+  for (const auto& [cluster, failure] : found.not_done()) {
+    const bool is_absent = failure.reason == to_string(hubagent::FailureReason::cluster_not_available) ||
+                           failure.reason == to_string(hubagent::FailureReason::cluster_not_found);
+    if (is_absent)
+      look.absent.push_back(cluster);
+    else
+      look.unknown.emplace(cluster, failure);
+  }
+  co_return look;
+}
+
+/// A cluster that is on the target after all stays there: it counts as arrived once the source, which may have accepted
+/// it again while the target did not answer, has detached it.
+Awaitable<> keep_late_arrivals(Rollback& rollback, ClusterNames clusters) {
+  if (clusters.empty()) co_return;
+  SourceOperation detach = [&](hubagent::SourceHub& hub, ClusterNames names) {
+    return hub.detach(rollback.ref, std::move(names));
+  };
+  auto detached = co_await each_on_source(rollback.step, std::move(clusters), detach);
+  for (const auto& cluster : detached.done) rollback.ledger.succeed(cluster);
+  for (const auto& [cluster, failure] : detached.not_done()) {
+    // Somebody deleted it from the source: it is on the target only.
+    if (failure.reason == to_string(hubagent::FailureReason::cluster_not_found))
+      rollback.ledger.succeed(cluster);
+    else
+      rollback.pending.add(rollback.source(), cluster,
+                           "it is Available on " + rollback.step.target_name() + ": " + failure.message);
+  }
+}
+
+// How soon a target that did not answer is asked to approve registrations again.
+constexpr auto approve_again = std::chrono::seconds{15};
+
+/// An agent that is registering on the target does so until it succeeds, and only then sees that it is denied there:
+/// the target approves its certificate requests meanwhile.
+Awaitable<> let_registrations_finish(Rollback& rollback, ClusterNames clusters) {
+  auto& step = rollback.step;
+  const auto since = step.migration.cut_over().value_or(step.now());
+  hubagent::TargetHub::OnArrival ignore = [](const std::string&) {};
+  auto approve = [&](hubagent::TargetHub& hub) { return hub.await_arrivals(rollback.ref, clusters, since, ignore); };
+  for (;;) {
+    auto ended = co_await once_on_target(step, approve);
+    if (!ended) step.log().info("cannot approve registrations on the target", {{"error", ended.error().describe()}});
+    co_await step.clock().sleep_for(approve_again);
+  }
+}
+
+/// Waits for the agents, for the time of one attempt. A cluster that is not back yet is found by the next round.
+Awaitable<> wait_for_returns(Rollback& rollback, ClusterNames clusters, const Failures& target_problems) {
+  if (clusters.empty()) co_return;
+  auto& step = rollback.step;
+  std::set<std::string> back;
+  hubagent::SourceHub::OnReturn on_return = [&](const std::string& cluster) { back.insert(cluster); };
+  auto wait = [&](hubagent::SourceHub& hub) { return hub.await_returns(rollback.ref, clusters, on_return); };
+  std::optional<OperationResult<Outcome>> waited;
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(let_registrations_finish(rollback, clusters));
+    waited = co_await attempt_on_source(step, wait);
+    scope.stop();
+  };
+  co_await async::with_scope(body);
+  if (waited && *waited) rollback.pending.add(rollback.source(), failures_of(step, **waited));
+  for (const auto& cluster : clusters) {
+    if (back.contains(cluster)) continue;
+    auto message = step.source_name() + " accepts it again; waiting for its agent to renew its lease there";
+    if (const auto found = target_problems.find(cluster); found != target_problems.end())
+      message += "; it may be on " + step.target_name() + ": " + found->second.message;
+    rollback.pending.add(rollback.source(), cluster, std::move(message));
+  }
+  const ClusterNames names{back.begin(), back.end()};
+  co_await release_attached(rollback, Stage::registering, names);
+}
+
+/// Detached clusters return to the source. The order is what keeps each on exactly one hub: it is looked for on the
+/// target; where it is not, the source accepts it again; only then the target denies it. If the target does not answer,
+/// the source comes first all the same, and the cluster is looked for again in the next round: until its agent has
+/// renewed its lease on one of the two hubs, nothing is decided.
+Awaitable<> return_detached(Rollback& rollback, ClusterNames clusters) {
+  if (clusters.empty()) co_return;
+  auto& step = rollback.step;
+  auto look = co_await look_at_target(rollback, clusters);
+  co_await keep_late_arrivals(rollback, look.arrived);
+  SourceOperation accept = [&](hubagent::SourceHub& hub, ClusterNames names) {
+    return hub.accept(rollback.ref, std::move(names));
+  };
+  auto accepted = co_await each_on_source(step, without(clusters, look.arrived), accept);
+  rollback.pending.add(rollback.source(), accepted.not_done());
+  step->reporter.clusters_failed(step.migration, step.phase(), accepted.failed);
+  TargetOperation deny = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.deny(rollback.ref, std::move(names));
+  };
+  auto denied = co_await each_on_target(step, common(accepted.done, look.absent), deny);
+  auto target_problems = std::move(look.unknown);
+  target_problems.merge(denied.not_done());
+  co_await wait_for_returns(rollback, accepted.done, target_problems);
+}
+
+/// What is left to do for each cluster, by what the migration has done with it.
+Awaitable<> roll_back_all(Rollback& rollback) {
+  const auto& ledger = rollback.ledger;
+  auto to_return = rollback_by_stage(rollback.step.migration, ledger, ledger.to_roll_back());
+  for (const auto& [stage, clusters] : to_return) {
+    if (stage == Stage::registering)
+      co_await return_detached(rollback, clusters);
+    else
+      co_await release_attached(rollback, stage, clusters);
+  }
+  for (const auto& [stage, clusters] : rollback_by_stage(rollback.step.migration, ledger, ledger.to_undo())) {
+    ClusterNames back;
+    for (const auto& cluster : clusters) {
+      const bool was_detached = stage == Stage::registering;
+      if (!was_detached || ledger.rolled_back.contains(cluster) || rollback.returned.contains(cluster))
+        back.push_back(cluster);
+      else
+        rollback.pending.add(
+            rollback.target(), cluster,
+            "its copy stays on " + rollback.step.target_name() + " until it is back on " + rollback.step.source_name());
+    }
+    co_await delete_copies(rollback, stage, std::move(back));
+  }
+}
+
+Awaitable<OperationResult<>> record(Rollback& rollback) {
+  LedgerChange change = [&rollback, known = rollback.ledger](Ledger& lists) {
+    for (const auto& name : known.success) lists.succeed(name);
+    for (const auto& [name, failure] : known.failures) lists.fail(name, failure);
+    lists.rolled_back.insert(rollback.returned.begin(), rollback.returned.end());
+    lists.undone.insert(rollback.undone.begin(), rollback.undone.end());
+    if (rollback.cleaned) rollback.cleaned(lists);
+    lists.waiting = rollback.pending.waiting();
+    lists.left_behind = rollback.pending.given_up();
+  };
+  co_return co_await amend_ledger(rollback.step, rollback.ledger, change);
+}
+
+/// Returns the clusters that did not arrive to the source, and deletes what this migration created on the target.
+Awaitable<ReconcileState> return_clusters(Step& step) {
   auto ledger = co_await load_ledger(step);
-  if (!ledger) co_return continue_despite(step, Trouble{ledger.error()});
-  co_await find_late_arrivals(step, *ledger);
-  fail_remaining(step.migration, *ledger);
-  auto saved = co_await save_ledger(step, *ledger);
-  if (!saved) co_return continue_despite(step, Trouble{saved.error()});
+  if (!ledger) co_return postpone(step, ledger.error().message());
+  Pending pending{step.migration};
+  if (step.migration.rollback_stage()) {
+    co_await wait_for_previous_writes(step);
+    fail_remaining(step.migration, *ledger);
+    Rollback rollback{step, *ledger, pending, step.migration.ref()};
+    co_await roll_back_all(rollback);
+    // The source comes first: it is as it was, even while the target cannot be.
+    if (without(ledger->to_roll_back(), {rollback.returned.begin(), rollback.returned.end()}).empty())
+      co_await delete_source_objects(step, pending);
+    // Clusters that arrived do not wait for those that have not returned.
+    if (!pending.empty() && !is_settled(*ledger)) rollback.cleaned = co_await clean_arrived(step, *ledger, pending);
+    auto saved = co_await record(rollback);
+    if (!saved) co_return postpone(step, saved.error().message());
+  }
+  put_counts(step.migration, *ledger, true);
+  if (!pending.empty()) co_return postpone(step, pending.message());
+  clear_problem(step);
   if (ledger->all_arrived())
     step.report(conditions::registered, ConditionStatus::yes, "ClusterRegistered",
                 "all " + count_clusters(ledger->all.size()) + " are Available on " + step.target_name() +
@@ -86,144 +316,23 @@ Awaitable<ReconcileState> keep_late_arrivals(Step& step) {
   co_return phase::done();
 }
 
-/// Deletes the credential on the global hub and on the target.
-Awaitable<OperationResult<>> withdraw(Step& step, TimeBudget time) {
-  const auto credential = step.migration.credential();
-  if (!credential) co_return OperationResult<>{};
-  auto remove = [&] { return delete_credential(step, *credential); };
-  auto deleted = co_await retry(step, time, remove);
-  auto remove_objects = [&](hubagent::TargetHub& hub) {
-    return hub.delete_migration_objects(step.migration.ref(), credential->identity);
-  };
-  auto removed = co_await on_target(step, time, remove_objects);
-  if (!deleted) co_return deleted.error();
-  co_return removed;
-}
-
-/// Before the source is restored: agents that can still register on the target would not return. A target that does not
-/// answer is not waited for; it is retried at the end.
-Awaitable<ReconcileState> withdraw_credential(Step& step) {
-  auto withdrawn = co_await withdraw(step, step.time().one_attempt());
-  if (!withdrawn) step.log().warn("cannot withdraw the credential yet", {{"error", withdrawn.error().describe()}});
-  co_return phase::done();
-}
-
-/// The clusters that are back, if the operation itself did not end: those that could be migrated again.
-Awaitable<> find_returned(Step& step, const ClusterNames& clusters, std::set<std::string>& back) {
-  auto validate = [&](hubagent::SourceHub& hub) { return hub.validate(step.migration.ref(), clusters); };
-  auto validated = co_await on_source(step, validate);
-  if (validated) back.insert(validated->done.begin(), validated->done.end());
-}
-
-/// Attaches the clusters to the source again, whatever the target does.
-Awaitable<ReconcileState> restore_source(Step& step) {
+/// Clusters that arrived still need them: Cleaning deletes them then.
+Awaitable<ReconcileState> restore_objects(Step& step) {
   auto ledger = co_await load_ledger(step);
-  if (!ledger) co_return continue_despite(step, Trouble{ledger.error()});
-  Trouble trouble;
-  // A tenth of the time is for finding out which clusters are back, if one cluster kept the operation from ending.
-  const auto time = step.time().until(step.time().deadline() - step.time().timeout() / 10);
-  std::set<std::string> back;
-  for (const auto& [stage, clusters] : rollback_by_stage(step.migration, *ledger, ledger->to_roll_back())) {
-    bool is_running = false;  // on the source, which waits for clusters
-    auto roll_back = [&](hubagent::SourceHub& hub) -> Awaitable<OperationResult<Outcome>> {
-      is_running = true;
-      auto answer = co_await hub.roll_back(step.migration.ref(), stage, clusters);
-      is_running = false;
-      co_return detail::as_operation_result(std::move(answer));
-    };
-    auto outcome = co_await on_source(step, time, roll_back);
-    if (outcome) {
-      back.insert(outcome->done.begin(), outcome->done.end());
-      const auto failures = failures_of(step, *outcome);
-      step->reporter.clusters_failed(step.migration, step.phase(), failures);
-      trouble += clusters_trouble(step.source_name(), failures);
-      continue;
-    }
-    if (is_running && stage == Stage::registering) co_await find_returned(step, clusters, back);
-    trouble += Trouble{step.source_name(), outcome.error()};
-  }
-  LedgerChange add_returned = [&back](Ledger& lists) { lists.rolled_back.insert(back.begin(), back.end()); };
-  auto saved = co_await amend_ledger(step, *ledger, add_returned);
-  if (!saved) trouble += Trouble{saved.error()};
-  put_counts(step.migration, *ledger, true);
-  if (ledger->to_roll_back().empty() || trouble.empty()) co_return phase::done();
-  trouble += Trouble{"not back: " + some_names(ledger->to_roll_back())};
-  co_return continue_despite(step, trouble);
-}
-
-/// A cluster that the source has lost meanwhile exists only on the target: none is deleted there unless the source
-/// confirms that it has it. Takes the others out of `clusters`.
-Awaitable<Trouble> keep_clusters_lost_by_source(Step& step, ClusterNames& clusters) {
-  auto validate = [&](hubagent::SourceHub& hub) { return hub.validate(step.migration.ref(), clusters); };
-  auto validated = co_await on_source(step, step.time().one_attempt(), validate);
-  if (!validated) {
-    Trouble trouble{step.source_name(), validated.error()};
-    trouble.message +=
-        ", so it is not proven that it still has " + some_names(clusters) + ": left on " + step.target_name();
-    clusters.clear();
-    co_return trouble;
-  }
-  ClusterNames lacking;
-  for (const auto& failed : validated->failed)
-    if (failed.reason == hubagent::FailureReason::cluster_not_found) lacking.push_back(failed.cluster);
-  if (lacking.empty()) co_return Trouble{};
-  std::erase_if(clusters, [&](const std::string& name) { return std::ranges::find(lacking, name) != lacking.end(); });
-  co_return Trouble{"left on " + step.target_name() + ", since " + step.source_name() +
-                    " does not have them any more: " + some_names(lacking)};
-}
-
-/// Deletes what this migration created on the target.
-Awaitable<ReconcileState> restore_target(Step& step) {
-  auto ledger = co_await load_ledger(step);
-  if (!ledger) co_return continue_despite(step, Trouble{ledger.error()});
-  Trouble trouble;
-  std::set<std::string> undone;
-  for (auto [stage, clusters] : rollback_by_stage(step.migration, *ledger, ledger->to_undo())) {
-    if (stage != Stage::initializing) trouble += co_await keep_clusters_lost_by_source(step, clusters);
-    if (clusters.empty()) continue;
-    auto roll_back = [&](hubagent::TargetHub& hub) { return hub.roll_back(step.migration.ref(), stage, clusters); };
-    auto outcome = co_await on_target(step, roll_back);
-    if (!outcome) {
-      trouble += Trouble{step.target_name(), outcome.error()};
-      continue;
-    }
-    undone.insert(outcome->done.begin(), outcome->done.end());
-    trouble += clusters_trouble(step.target_name(), failures_of(step, *outcome));
-  }
-  LedgerChange add_undone = [&undone](Ledger& lists) { lists.undone.insert(undone.begin(), undone.end()); };
-  auto saved = co_await amend_ledger(step, *ledger, add_undone);
-  if (!saved) trouble += Trouble{saved.error()};
-  if (trouble.empty()) co_return phase::done();
-  co_return continue_despite(step, trouble);
-}
-
-Awaitable<ReconcileState> restore_source_objects(Step& step) {
-  if (!step.migration.rollback_stage()) co_return phase::done();
-  auto remove = [&](hubagent::SourceHub& hub) { return hub.delete_migration_objects(step.migration.ref()); };
-  auto removed = co_await on_source(step, remove);
-  if (removed) co_return phase::done();
-  co_return continue_despite(step, Trouble{step.source_name(), removed.error()});
-}
-
-Awaitable<ReconcileState> restore_target_objects(Step& step) {
-  auto withdrawn = co_await withdraw(step, step.time());
-  if (withdrawn) co_return phase::done();
-  co_return continue_despite(step, Trouble{step.target_name(), withdrawn.error()});
+  if (!ledger) co_return postpone(step, ledger.error().message());
+  if (!is_settled(*ledger)) co_return phase::done();
+  co_return co_await delete_own_objects_or_postpone(step);
 }
 
 Awaitable<ReconcileState> conclude_rollback(Step& step) {
   auto ledger = co_await load_ledger(step);
-  if (!ledger) {
-    // It is not known any more which clusters it had: it ends, and says so.
-    continue_despite(step, Trouble{ledger.error()});
-    ledger = Ledger{};
-  }
+  if (!ledger) co_return postpone(step, ledger.error().message());
   const auto verdict = judge_rollback(step.migration, *ledger);
   step.report(verdict.success ? ConditionStatus::yes : ConditionStatus::no, verdict.reason, verdict.message);
-  if (!verdict.success) step->reporter.warn(step.migration, "RollbackingFailed", "RollBack", verdict.message);
+  if (!verdict.success) step->reporter.warn(step.migration, verdict.reason, "RollBack", verdict.message);
   if (const auto stage = step.migration.rollback_stage()) step->reporter.rolled_back(*stage, verdict.success);
   put_counts(step.migration, *ledger, true);
-  if (ledger->success.size() == ledger->cleaned.size()) co_return co_await finish(step, *ledger, step.successor());
+  if (is_settled(*ledger)) co_return co_await finish(step, *ledger, step.successor());
   co_return step.jump_to(phases::cleaning, "verifying the clusters before anything is deleted");
 }
 
@@ -234,19 +343,10 @@ Handler rollbacking_phase() {
       {.description = "roll back the clusters that did not arrive", .view = phase::View::checklist},
       {step({.name = "take-up", .description = "accept a requested rollback", .checkpoint = true}, accept_request),
        step({.name = "acknowledge", .description = "remove the request's annotation"}, acknowledge_request),
-       step({.name = "late-arrivals", .description = "keep what arrived late", .checkpoint = true}, keep_late_arrivals),
-       step({.name = "credential", .description = "withdraw the clusters' credential"}, withdraw_credential),
-       // Neither hub waits for the other.
-       Handler::parallel(
-           {.name = "hubs", .description = "restore both hubs"},
-           {Handler::serial({.name = "source-hub", .description = "restore the source"},
-                            {step({.name = "source", .description = "attach the clusters again"}, restore_source),
-                             step({.name = "source-helpers", .description = "delete the migration's own objects"},
-                                  restore_source_objects)}),
-            Handler::serial({.name = "target-hub", .description = "restore the target"},
-                            {step({.name = "target", .description = "delete what was created"}, restore_target),
-                             step({.name = "target-helpers", .description = "delete the migration's own objects"},
-                                  restore_target_objects)})}),
+       step({.name = "clusters", .description = "return the clusters to the source, then delete their copies"},
+            return_clusters),
+       step({.name = "objects", .description = "delete the migration's own objects, the credential last"},
+            restore_objects),
        step({.name = "conclusion", .description = "report the result"}, conclude_rollback)});
 }
 

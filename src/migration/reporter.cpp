@@ -47,8 +47,11 @@ Reporter::Reporter(kube::Api& global, std::string instance, const kube::Env& env
                                       "Time from detaching a cluster until it is Available on the target.",
                                       obs::exponential_buckets(0.5, 2, 13))),
       rollbacks_(env.metrics.counter_family("hubferry_migration_rollbacks_total",
-                                            "Rollbacks, by the phase that failed and by result.",
-                                            {"stage", "result"})) {
+                                            "Rollbacks, by the phase that failed and by result.", {"stage", "result"})),
+      cleanup_pending_(env.metrics.gauge_family(
+          "hubferry_migration_cleanup_pending",
+          "Migrations whose rollback or cleanup cannot be finished now and is retried, by phase.", {"phase"})) {
+  for (const auto* phase : {phases::rollbacking, phases::cleaning}) cleanup_pending_.with({phase});
   for (const auto& phase : phase_table) {
     migrations_.with({phase.name});
     entries_.with({phase.name});
@@ -68,6 +71,7 @@ void Reporter::see(const Migration* old, const Migration* now) {
     if (migration == nullptr) return;
     const auto phase = migration->phase();
     migrations_.with({phase.empty() ? Phase{phases::pending} : phase}).add(by);
+    if (migration->is_cleanup_pending()) cleanup_pending_.with({phase}).add(by);
   };
   // A new migration has no phase yet: no transition reports its first.
   if (old == nullptr && now != nullptr && now->phase().empty()) entries_.with({phases::pending}).increment();

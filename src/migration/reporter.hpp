@@ -68,6 +68,7 @@ class Reporter {
   obs::Family<obs::Counter>& clusters_;
   obs::Histogram& cut_over_;
   obs::Family<obs::Counter>& rollbacks_;
+  obs::Family<obs::Gauge>& cleanup_pending_;
 };
 
 }  // namespace hubferry::migration

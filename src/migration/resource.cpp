@@ -158,6 +158,14 @@ const MigrationStatus::Condition* MigrationStatus::cause() const {
   return found == conditions.end() ? nullptr : &*found;
 }
 
+bool MigrationStatus::is_cleanup_pending() const {
+  const auto is_pending = [this](const Condition& condition) {
+    return condition.type == condition_of(phase) &&
+           (condition.reason == reasons::cleanup_pending || condition.reason == reasons::rollback_pending);
+  };
+  return !has_ended() && std::ranges::any_of(conditions, is_pending);
+}
+
 const MigrationStatus::Condition* MigrationStatus::latest_condition() const {
   const Condition* latest = nullptr;
   for (const auto& condition : conditions)

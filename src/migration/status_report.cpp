@@ -42,6 +42,16 @@ std::string condition_message(const Migration& migration, std::string_view type)
   return condition == nullptr ? std::string{} : std::string{kube::string_at(*condition, {"message"})};
 }
 
+std::string condition_reason(const Migration& migration, std::string_view type) {
+  const auto* condition = kube::find_condition_in_status(migration.status, type);
+  return condition == nullptr ? std::string{} : std::string{kube::string_at(*condition, {"reason"})};
+}
+
+std::string left_behind_text(const Ledger& ledger) {
+  const ClusterNames names{ledger.left_behind.begin(), ledger.left_behind.end()};
+  return std::string{"left behind, as the annotation "} + names::leave_annotation + " asks: " + some_names(names, 20);
+}
+
 void put_counts(Migration& migration, const Ledger& ledger, bool working) {
   const auto rest = ledger.in_flight().size();
   json::array failures;
@@ -114,26 +124,15 @@ void fail_remaining(const Migration& migration, Ledger& ledger) {
 }
 
 RollbackVerdict judge_rollback(const Migration& migration, const Ledger& ledger) {
-  const auto problems = migration.problems(activities::rollback);
-  const auto left = ledger.to_roll_back();
-  const bool all_undone = (left.empty() && ledger.to_undo().empty()) || !migration.rollback_stage();
-  if (problems.empty() && all_undone) {
+  if (ledger.left_behind.empty()) {
     if (ledger.rolled_back.empty()) return {true, "ResourceRolledBack", "nothing had to be rolled back"};
     return {true, "ResourceRolledBack",
             "back on hub '" + migration.from() + "': " + count_clusters(ledger.rolled_back.size())};
   }
-  std::string text;
-  bool timed_out = false;
-  for (const auto& problem : problems) {
-    text += problem.message + " ";
-    timed_out = timed_out || problem.timed_out;
-  }
-  if (text.empty() && !left.empty()) text = "not back on hub '" + migration.from() + "': " + some_names(left) + ".";
-  if (text.empty()) text = "not deleted from hub '" + migration.to() + "': " + some_names(ledger.to_undo()) + ".";
-  return {false, timed_out ? reasons::timeout : reasons::error,
-          "the rollback is not complete: " + text + manual_advice(migration, left) +
-              " To retry the rollback, set the annotation " + names::request_annotation + ": " +
-              names::rollback_request + " on the migration."};
+  return {false, reasons::left_behind,
+          "the rollback is not complete: " + left_behind_text(ledger) + "." +
+              manual_advice(migration, ledger.to_roll_back()) + " To retry the rollback, set the annotation " +
+              names::request_annotation + ": " + names::rollback_request + " on the migration."};
 }
 
 }  // namespace hubferry::migration

@@ -13,6 +13,7 @@ void set_condition(Migration& migration, std::string_view type, kube::ConditionS
 
 /// The message of a condition; empty where there is none.
 std::string condition_message(const Migration& migration, std::string_view type);
+std::string condition_reason(const Migration& migration, std::string_view type);
 
 /// status.clusters: counts, "migrated/total", and the first failed clusters with their errors. `working`: clusters that
 /// have neither arrived nor failed count as migrating, else as pending.
@@ -32,11 +33,14 @@ std::string some_failures(const Failures& failures, std::size_t most = 5);
 std::string common_reason(const Failures& failures);
 ClusterNames names_of(const Failures& failures);
 
+/// "left behind, as the annotation … asks: hub2/a, hub2/b"
+std::string left_behind_text(const Ledger& ledger);
+
 /// How a rollback ended: the condition ResourceRolledBack.
 struct RollbackVerdict {
   bool success = false;
   std::string reason;
-  std::string message;  // where it failed: also what a person can do now
+  std::string message;  // what a person left behind, and what can be done about it
 };
 RollbackVerdict judge_rollback(const Migration& migration, const Ledger& ledger);
 

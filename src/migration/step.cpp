@@ -15,6 +15,9 @@ TimeBudget time_of(Context& context, const Migration& migration) {
   return {context.clock(), std::max(entered, context->began), timeout, true};
 }
 
+// Enough for an operation on a hub that answers, however short the phase's timeout is.
+constexpr Duration shortest_attempt = std::chrono::seconds{10};
+
 }  // namespace
 
 Step::Step(Context& context, Migration& of)
@@ -48,6 +51,10 @@ ReconcileState Step::advance(std::string_view what_happens_now) {
 ReconcileState Step::jump_to(const Phase& next, std::string_view what_happens_now) {
   enter(next, what_happens_now);
   return phase::go_to(next);
+}
+
+Duration Step::attempt_timeout() const {
+  return std::max(time_.attempt_timeout(), shortest_attempt);
 }
 
 Awaitable<> Step::save() {

@@ -44,9 +44,11 @@ class Step {
   [[nodiscard]] const obs::Logger& log() const { return log_; }
   [[nodiscard]] async::Clock& clock() const { return context_.clock(); }
   [[nodiscard]] WallTime now() const { return context_.clock().wall_now(); }
-  /// Until the deadline of the phase. Rollbacking and Cleaning count from when this manager took over: while there was
-  /// none, nobody tried.
+  /// Until the deadline of the phase. Time without a manager does not count as an attempt: nobody tried.
   [[nodiscard]] const TimeBudget& time() const { return time_; }
+  /// How long an operation of Rollbacking or Cleaning may take that begins now; they have no deadline as a whole.
+  [[nodiscard]] Duration attempt_timeout() const;
+  [[nodiscard]] TimePoint attempt_deadline() const { return async::later(clock().now(), attempt_timeout()); }
 
   /// "hub 'hub1'", for messages.
   [[nodiscard]] std::string source_name() const { return "hub '" + migration.from() + "'"; }

@@ -1,6 +1,7 @@
 #include "migration/transitions.hpp"
 
 #include "hubferry/kube/edit.hpp"
+#include "migration/pending.hpp"
 
 namespace hubferry::migration {
 
@@ -21,7 +22,7 @@ Awaitable<ReconcileState> stop_for_deletion(Step& step) {
 }
 
 Awaitable<ReconcileState> end_after_exception(Step& step, std::string text) {
-  if (survives_deletion(step.phase())) co_return continue_despite(step, Trouble{std::move(text)});
+  if (survives_deletion(step.phase())) co_return postpone(step, text);
   if (stage_from(step.phase())) co_return fail_phase(step, reasons::error, text);
   co_return co_await reject(step, reasons::error, std::move(text));
 }
@@ -102,26 +103,6 @@ Awaitable<ReconcileState> finish(Step& step, const Ledger& ledger, const Phase& 
   migration.set_completed(step.now());
   step->reporter.ends(migration, ledger, ending == phases::completed);
   co_return ending == step.successor() ? phase::done() : phase::go_to(ending);
-}
-
-Trouble::Trouble(const OperationError& error)
-    : message(error.message()), timed_out(error.kind() == OperationError::Kind::timed_out) {}
-
-Trouble::Trouble(std::string_view where, const OperationError& error)
-    : message(operation_failed(where, error)), timed_out(error.kind() == OperationError::Kind::timed_out) {}
-
-Trouble& Trouble::operator+=(const Trouble& more) {
-  if (more.empty()) return *this;
-  message += (message.empty() ? "" : ". ") + more.message;
-  timed_out = timed_out || more.timed_out;
-  return *this;
-}
-
-ReconcileState continue_despite(Step& step, const Trouble& trouble) {
-  const auto* activity = step.phase() == phases::rollbacking ? activities::rollback : activities::cleanup;
-  step.log().warn("step failed, continuing with the next one", {{"problem", trouble.message}});
-  step.migration.set_problem({activity, step.name(), trouble.message, trouble.timed_out});
-  return phase::done();
 }
 
 Failures failures_of(const Step& step, const Outcome& outcome) {

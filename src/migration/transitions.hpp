@@ -29,26 +29,6 @@ bool put_own_finalizer(json::object& object);
 /// Ends the migration: removes the finalizer, since nothing is left to undo, and counts the result.
 Awaitable<ReconcileState> finish(Step& step, const Ledger& ledger, const Phase& ending);
 
-/// What a step of Rollbacking or Cleaning could not do.
-struct Trouble {
-  std::string message;
-  bool timed_out = false;
-
-  Trouble() = default;
-  explicit Trouble(std::string text) : message(std::move(text)) {}
-  explicit Trouble(const OperationError& error);
-  /// "operation on <where> failed: …"
-  Trouble(std::string_view where, const OperationError& error);
-
-  [[nodiscard]] bool empty() const { return message.empty(); }
-  /// Appends another one.
-  Trouble& operator+=(const Trouble& more);
-};
-
-/// In Rollbacking and Cleaning no failed step stops the rest: the problem is recorded in the status, and the step is
-/// done.
-ReconcileState continue_despite(Step& step, const Trouble& trouble);
-
 /// An Outcome's failures, as of this step's phase.
 Failures failures_of(const Step& step, const Outcome& outcome);
 

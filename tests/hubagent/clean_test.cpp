@@ -24,21 +24,23 @@ TEST_F(CleanTest, TheSourceDeletesAClusterWithoutDeprovisioningAnything) {
       co_await put_machinery(*hub1_, name);
       co_await put_addon(name, name == std::string_view{"c1"});
     }
-    co_await patch(*hub1_, kube::resources::secrets, {"c1", "bmc"}, R"({"metadata": {"finalizers": ["metal3.io/x"]}})");
+    co_await patch(*hub1_, kube::resources::secrets, {"c1", "bmc"},
+                   R"({"metadata": {"finalizers": ["metal3.io/x", "vault.example.com/sync"]}})");
     co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"},
                    R"({"metadata": {"finalizers": ["cluster.open-cluster-management.io/api-resource-cleanup"]}})");
     auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
-    CO_ASSERT_TRUE(begun);
+    auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+    CO_ASSERT_TRUE(begun && detached);
     const auto untouched = content_of(hub1_->server);
     std::optional<async::TimePoint> ended;
     auto clean = [&]() -> Awaitable<> {
-      auto outcome = co_await hub1_->source->clean(migration_, {"c1"});
+      auto outcome = co_await hub1_->source->clean(migration_, {"c1"}, confirmed());
       EXPECT_TRUE(outcome && outcome->failed.empty());
       ended = clock_.now();
     };
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {
       scope.spawn(clean());
-      co_await clock_.sleep_for(1min);
+      co_await clock_.sleep_for(30s);
       EXPECT_TRUE(cluster(*hub1_, "c1").is_being_deleted());
       EXPECT_FALSE(ended) << "it is not gone yet";
       co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"}, R"({"metadata": {"finalizers": null}})");
@@ -50,12 +52,15 @@ TEST_F(CleanTest, TheSourceDeletesAClusterWithoutDeprovisioningAnything) {
                                        "-ClusterDeployment c1/c1", "~BareMetalHost c1/host", "~Secret c1/bmc"));
       EXPECT_EQ(sorted_text(object(*hub1_, ocm::bare_metal_hosts, {"c1", "host"})->at("metadata").at("finalizers")),
                 "[\"keep.me/this\",]");
+      EXPECT_EQ(sorted_text(object(*hub1_, kube::resources::secrets, {"c1", "bmc"})->at("metadata").at("finalizers")),
+                "[\"vault.example.com/sync\",]");
       co_await patch(*hub1_, ocm::bare_metal_hosts, {"c1", "host"}, R"({"metadata": {"finalizers": null}})");
+      co_await patch(*hub1_, kube::resources::secrets, {"c1", "bmc"}, R"({"metadata": {"finalizers": null}})");
       co_await hub1_->server.api().remove(kube::resources::namespaces, {{}, "c1"});
     };
     co_await async::with_scope(both);
     EXPECT_TRUE(ended.has_value());
-    auto again = co_await hub1_->source->clean(migration_, {"c1"});
+    auto again = co_await hub1_->source->clean(migration_, {"c1"}, confirmed());
     CO_ASSERT_TRUE(again);
     EXPECT_THAT(again->done, ElementsAre("c1"));
   });
@@ -69,7 +74,8 @@ TEST_F(CleanTest, ADeploymentIsPreservedAndPausedBeforeItIsDeleted) {
     co_await put_cluster(*hub1_, "c1");
     co_await put_machinery(*hub1_, "c1");
     auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
-    CO_ASSERT_TRUE(begun);
+    auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+    CO_ASSERT_TRUE(begun && detached);
     auto hive = [&](const Key& key, const auto&, const auto& now) {
       if (now == nullptr || !now->is_being_deleted()) return;
       const auto* preserved = now->find({"spec", "preserveOnDelete"});
@@ -82,7 +88,7 @@ TEST_F(CleanTest, ADeploymentIsPreservedAndPausedBeforeItIsDeleted) {
     auto watched = deployments.subscribe([&](const Key&, const auto&, const auto& now) {
       versions.push_back(now == nullptr ? "gone" : sorted_text(now->json().at("spec")));
     });
-    auto clean = [&]() -> Awaitable<> { co_await hub1_->source->clean(migration_, {"c1"}); };
+    auto clean = [&]() -> Awaitable<> { co_await hub1_->source->clean(migration_, {"c1"}, confirmed()); };
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {
       scope.spawn(deployments.run());
       co_await deployments.wait_synced();
@@ -121,10 +127,92 @@ TEST_F(CleanTest, AClusterThatIsNotClaimedIsNotDeleted) {
     auto theirs = co_await hub1_->source->initialize(other_, {"c2"}, kubeconfig_);
     CO_ASSERT_TRUE(theirs);
     const auto before = content_of(hub1_->server);
-    auto outcome = co_await hub1_->source->clean(migration_, {"c1", "c2"});
+    auto outcome = co_await hub1_->source->clean(migration_, {"c1", "c2"}, confirmed());
     CO_ASSERT_TRUE(outcome);
     EXPECT_THAT(reasons_of(*outcome), ElementsAre("c1: ClusterConflict", "c2: ClusterConflict"));
     EXPECT_THAT(differences(before, content_of(hub1_->server)), IsEmpty());
+  });
+}
+
+/// A cluster that was detached, and is to be deleted here.
+class DeleteTest : public CleanTest {
+ protected:
+  Awaitable<> detach(std::string name) {
+    co_await put_cluster(*hub1_, name);
+    co_await put_secret(*hub1_, name, name + "-admin-password");
+    auto begun = co_await hub1_->source->initialize(migration_, {name}, kubeconfig_);
+    auto detached = co_await hub1_->source->detach(migration_, {name});
+    EXPECT_TRUE(begun && detached);
+  }
+};
+
+// The proof comes before anything is changed, and is never older than the decision.
+TEST_F(DeleteTest, NothingIsChangedWithoutProofThatTheTargetHasTheCluster) {
+  run([&]() -> Awaitable<> {
+    co_await detach("c1");
+    const auto before = content_of(hub1_->server);
+    auto refuse = [](std::string) -> Awaitable<Result<>> { co_return Error{FailureReason::unknown, "not proven"}; };
+    auto outcome = co_await hub1_->source->clean(migration_, {"c1"}, refuse);
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(reasons_of(*outcome), ElementsAre("c1: Unknown"));
+    EXPECT_THAT(differences(before, content_of(hub1_->server)), IsEmpty());
+  });
+}
+
+TEST_F(DeleteTest, AClusterThatTheSourceAcceptsAgainIsNotDeleted) {
+  run([&]() -> Awaitable<> {
+    co_await detach("c1");
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"}, R"({"spec": {"hubAcceptsClient": true}})");
+    auto outcome = co_await hub1_->source->clean(migration_, {"c1"}, confirmed());
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(reasons_of(*outcome), ElementsAre("c1: ClusterConflict"));
+    EXPECT_TRUE(exists(*hub1_, ocm::managed_clusters, {{}, "c1"}));
+  });
+}
+
+// Somebody accepts the cluster between our last look and our deletion: the server refuses the deletion.
+TEST_F(DeleteTest, TheDeletionIsConditionalOnWhatWasSeen) {
+  run([&]() -> Awaitable<> {
+    co_await detach("c1");
+    std::optional<kube::Request> sent;
+    hub1_->api->on_call = [&](const kube::Request& request) -> Awaitable<> {
+      if (request.verb != kube::Verb::remove || request.resource != ocm::managed_clusters || sent) co_return;
+      sent = request;
+      co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"}, R"({"spec": {"hubAcceptsClient": true}})");
+    };
+    auto outcome = co_await hub1_->source->clean(migration_, {"c1"}, confirmed());
+    CO_ASSERT_TRUE(outcome);
+    CO_ASSERT_TRUE(sent.has_value());
+    EXPECT_FALSE(sent->precondition_uid.empty());
+    EXPECT_FALSE(sent->precondition_resource_version.empty());
+    EXPECT_THAT(reasons_of(*outcome), ElementsAre("c1: ClusterConflict"));
+    EXPECT_TRUE(exists(*hub1_, ocm::managed_clusters, {{}, "c1"}));
+  });
+}
+
+// One stuck deletion must not hide what became of the others.
+TEST_F(DeleteTest, ADeletionThatFinalizersHoldFailsThatClusterOnly) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) co_await detach(name);
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"},
+                   R"({"metadata": {"finalizers": ["stuck.example.com/x"]}})");
+    auto space = [&]() -> Awaitable<> {
+      while (exists(*hub1_, ocm::managed_clusters, {{}, "c2"})) co_await clock_.sleep_for(1s);
+      co_await hub1_->server.api().remove(kube::resources::namespaces, {{}, "c2"});
+    };
+    std::optional<Outcome> result;
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(space());
+      auto outcome = co_await hub1_->source->clean(migration_, {"c1", "c2"}, confirmed());
+      CO_ASSERT_TRUE(outcome);
+      result = *outcome;
+      scope.stop();
+    };
+    co_await async::with_scope(both);
+    CO_ASSERT_TRUE(result.has_value());
+    EXPECT_THAT(result->done, ElementsAre("c2"));
+    CO_ASSERT_TRUE(result->failed.size() == 1);
+    EXPECT_THAT(result->failed[0].message, HasSubstr("held by the finalizers stuck.example.com/x"));
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "hubagent/content.hpp"
 #include "hubagent/interrupting_api.hpp"
+#include "hubferry/async/deadline.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/async/virtual_loop.hpp"
 #include "hubferry/hubagent/hub.hpp"
@@ -159,6 +160,11 @@ class HubTest : public testing::Test {
     auto extra = parsed(R"({"data": {"a": "1"}, "binaryData": {"b": "AAE="}})");
     extra["metadata"] = json::object{{"name", "extra"}, {"namespace", cluster}};
     co_await put(hub, kube::resources::config_maps, extra);
+  }
+
+  /// The target has every cluster.
+  static SourceHub::ConfirmArrival confirmed() {
+    return [](std::string) -> Awaitable<Result<>> { co_return Result<>{}; };
   }
 
   /// All that `source` sends of these clusters.

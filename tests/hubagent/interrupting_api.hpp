@@ -23,7 +23,11 @@ class InterruptingApi final : public kube::Api {
   }
   void never_interrupt() { moment_.reset(); }
 
+  /// Awaited before each request is sent; may be empty.
+  std::function<async::Awaitable<>(const kube::Request&)> on_call;
+
   async::Awaitable<kube::Result<kube::Object>> call(kube::Request request) override {
+    if (on_call) co_await on_call(request);
     const bool is_the_one = ++calls_ == moment_;
     if (is_the_one && !after_effect_) {
       interrupt_();

@@ -97,7 +97,7 @@ class InterruptionTest : public HubTest {
         auto beaten = co_await api.merge_patch(kube::resources::leases, {name, ocm::names::cluster_lease}, lease);
         if (!beaten) co_await api.create(kube::resources::leases, lease);
       }
-      co_await clock_.sleep_for(1s);
+      co_await clock_.sleep_for(5s);
     }
   }
 
@@ -120,12 +120,13 @@ TEST_F(InterruptionTest, CleaningOnTheSource) {
       [&]() -> Awaitable<> {
         co_await two_clusters();
         co_await hub1_->source->initialize(migration_, names_, kubeconfig_);
+        co_await hub1_->source->detach(migration_, names_);
       },
       [&]() -> Awaitable<bool> {
         Result<Outcome> outcome{Outcome{}};
         auto clean = [&](async::TaskScope& scope) -> Awaitable<> {
           scope.spawn(delete_namespaces());
-          outcome = co_await hub1_->source->clean(migration_, names_);
+          outcome = co_await hub1_->source->clean(migration_, names_, confirmed());
           scope.stop();
         };
         co_await async::with_scope(clean);

@@ -69,16 +69,19 @@ TEST_F(RollBackTest, ADetachedClusterIsBackWhenItRenewsItsLease) {
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {
       scope.spawn(undo());
       co_await clock_.sleep_for(1s);
-      EXPECT_FALSE(exists(*hub1_, kube::resources::leases, {"c1", cluster_lease})) << "the stale lease is gone";
       EXPECT_EQ(cluster(*hub1_, "c1")->at("spec").at("hubAcceptsClient"), true);
-      EXPECT_EQ(cluster(*hub1_, "c1").find({"metadata", "annotations"}), nullptr);
-      // The hub creates a new one, which is no sign of life of the cluster.
+      EXPECT_EQ(cluster(*hub1_, "c1").annotation(migrating_annotation), "uid-1") << "until it is back";
+      co_await clock_.sleep_for(10min);
+      EXPECT_FALSE(back) << "Available is True, from before";
+      // The hub creates a lease that is missing, which is no sign of life of the cluster.
+      co_await hub1_->server.api().remove(kube::resources::leases, {"c1", cluster_lease});
       co_await put_lease("c1");
       co_await clock_.sleep_for(1min);
       EXPECT_FALSE(back);
       co_await beat("c1");
       co_await clock_.sleep_for(1s);
       EXPECT_TRUE(back.has_value());
+      EXPECT_EQ(cluster(*hub1_, "c1").find({"metadata", "annotations"}), nullptr);
       scope.stop();
     };
     co_await async::with_scope(both);
@@ -105,8 +108,6 @@ TEST_F(RollBackTest, ADetachedClusterMustAlsoBeAvailableAndAMissingOneFails) {
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {
       scope.spawn(undo());
       co_await clock_.sleep_for(1s);
-      co_await put_lease("c1");
-      co_await clock_.sleep_for(1s);
       co_await beat("c1");
       co_await clock_.sleep_for(1min);
       EXPECT_FALSE(result) << "it beats, but is not Available";
@@ -120,6 +121,43 @@ TEST_F(RollBackTest, ADetachedClusterMustAlsoBeAvailableAndAMissingOneFails) {
     CO_ASSERT_TRUE(result.has_value());
     EXPECT_THAT(result->done, ElementsAre("c1"));
     EXPECT_THAT(reasons_of(*result), ElementsAre("gone: ClusterNotFound"));
+  });
+}
+
+// A cluster that is being deleted is not there to return to.
+TEST_F(RollBackTest, AClusterThatIsBeingDeletedIsNotAccepted) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+    CO_ASSERT_TRUE(begun && detached);
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"}, R"({"metadata": {"finalizers": ["hub/cleanup"]}})");
+    co_await hub1_->server.api().remove(ocm::managed_clusters, {{}, "c1"});
+    auto accepted = co_await hub1_->source->accept(migration_, {"c1"});
+    CO_ASSERT_TRUE(accepted);
+    EXPECT_THAT(reasons_of(*accepted), ElementsAre("c1: ClusterNotAvailable"));
+    EXPECT_EQ(cluster(*hub1_, "c1")->at("spec").at("hubAcceptsClient"), false);
+  });
+}
+
+// Another process continues where the first one stopped: what it waits for is on the ManagedCluster.
+TEST_F(RollBackTest, AReturnIsSeenByAnotherProcessToo) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    co_await put_lease("c1");
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+    auto accepted = co_await hub1_->source->accept(migration_, {"c1"});
+    CO_ASSERT_TRUE(begun && detached && accepted);
+    std::vector<std::string> back;
+    auto wait = [&]() -> Awaitable<> {
+      co_await hub1_->source->await_returns(migration_, {"c1"}, [&](const std::string& name) { back.push_back(name); });
+    };
+    const bool returned = co_await async::before_deadline(clock_, clock_.now() + 10min, wait());
+    EXPECT_FALSE(returned);
+    co_await beat("c1");
+    co_await wait();
+    EXPECT_THAT(back, ElementsAre("c1"));
   });
 }
 
@@ -182,7 +220,7 @@ TEST_F(RollBackTest, AnArrivedAgentIsDeniedFirstAndTheDeletionIsAwaited) {
     };
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {
       scope.spawn(undo());
-      co_await clock_.sleep_for(1min);
+      co_await clock_.sleep_for(30s);
       EXPECT_EQ(cluster(*hub2_, "c1")->at("spec").at("hubAcceptsClient"), false);
       EXPECT_TRUE(cluster(*hub2_, "c1").is_being_deleted());
       EXPECT_TRUE(exists(*hub2_, kube::resources::namespaces, {{}, "c1"})) << "the hub may still need it";
@@ -232,9 +270,7 @@ TEST_F(RollBackTest, AMigrationAndItsRollbackLeaveNoTrace) {
       EXPECT_TRUE(undone && undone->failed.empty());
     };
     auto agents = [&]() -> Awaitable<> {
-      co_await clock_.sleep_for(1s);
-      for (const auto& name : names) co_await put_lease(name);
-      co_await clock_.sleep_for(1s);
+      co_await clock_.sleep_for(2s);
       for (const auto& name : names) co_await beat(name);
     };
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {

@@ -11,6 +11,7 @@
 namespace hubferry::hubagent {
 namespace {
 
+namespace json = kube::json;
 using async::Awaitable;
 using testing::IsEmpty;
 using namespace std::chrono_literals;
@@ -87,7 +88,7 @@ TEST_F(WorldTest, ARollbackLeavesNothingBehind) {
     EXPECT_EQ(verified, 30U);
     auto here = co_await target_->arrived(migration_, names, world_.clock().wall_now());
     CO_ASSERT_TRUE(here);
-    EXPECT_THAT(*here, IsEmpty()) << "nobody has let them go";
+    EXPECT_THAT(here->done, IsEmpty()) << "nobody has let them go";
     auto undone = co_await target_->roll_back(migration_, Stage::deploying, names);
     CO_ASSERT_TRUE(undone);
     EXPECT_TRUE(undone->failed.empty());
@@ -111,7 +112,13 @@ TEST_F(WorldTest, CleaningTheSourceEndsWhenTheClusterIsGone) {
     const ClusterNames names = world_.world().clusters();
     auto begun = co_await source_->initialize(migration_, names, obs::Secret{"kubeconfig"});
     CO_ASSERT_TRUE(begun);
-    auto cleaned = co_await source_->clean(migration_, names);
+    // There are no agents that would take the bootstrap kubeconfig first.
+    for (const auto& name : names) {
+      json::object denied{{"spec", json::object{{"hubAcceptsClient", false}}}};
+      co_await world_.server("hub1").api().merge_patch(ocm::managed_clusters, {{}, name}, denied);
+    }
+    auto confirm = [](std::string) -> Awaitable<Result<>> { co_return Result<>{}; };
+    auto cleaned = co_await source_->clean(migration_, names, confirm);
     CO_ASSERT_TRUE(cleaned);
     EXPECT_EQ(cleaned->done.size(), 30U);
     EXPECT_EQ(world_.server("hub1").count(ocm::managed_clusters), 0U);
@@ -170,7 +177,7 @@ TEST_F(LivingWorldTest, ClustersMoveAndAreDeletedFromTheSource) {
     EXPECT_EQ(arrived.size(), 30U);
     auto here = co_await target_->arrived(migration_, names, since);
     CO_ASSERT_TRUE(here);
-    EXPECT_EQ(here->size(), 30U);
+    EXPECT_EQ(here->done.size(), 30U);
     std::size_t verified = 0;
     BundleSink compare = [&](Bundle bundle) -> Awaitable<> {
       auto outcome = co_await target_->verify(migration_, std::move(bundle));
@@ -182,7 +189,8 @@ TEST_F(LivingWorldTest, ClustersMoveAndAreDeletedFromTheSource) {
     CO_ASSERT_TRUE(compared);
     EXPECT_EQ(verified, 30U);
     auto unmarked = co_await target_->clean(migration_, names);
-    auto forgotten = co_await source_->clean(migration_, names);
+    auto confirm = [&](std::string name) { return target_->confirm(migration_, std::move(name), since); };
+    auto forgotten = co_await source_->clean(migration_, names, confirm);
     CO_ASSERT_TRUE(unmarked && forgotten);
     EXPECT_TRUE(unmarked->failed.empty() && forgotten->failed.empty());
     EXPECT_EQ(world_.server("hub1").count(ocm::managed_clusters), 0U);

@@ -56,7 +56,10 @@ TEST_F(RefusedFinalizerTest, ARequestedRollbackThatCannotBeHeldIsTriedUntilItCan
     taken.push_back(to_string(phase::Edge{transition.from, transition.to, transition.edge}));
   };
   live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Rollbacking");
+    co_await annotate("m1", names::leave_annotation, "hub1,hub2");
     co_await reaches("m1", "Failed");
+    co_await annotate("m1", names::leave_annotation, "");
     hubs.faults.clear();
     taken.clear();
     refusing = true;

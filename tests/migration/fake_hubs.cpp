@@ -1,5 +1,6 @@
 #include "fake_hubs.hpp"
 
+#include "hubferry/async/deadline.hpp"
 #include "hubferry/kube/config.hpp"
 
 namespace hubferry::migration::test {
@@ -68,14 +69,27 @@ std::optional<ClusterFailure> FakeHubs::cluster_fault(const std::string& order, 
   return ClusterFailure{cluster, FailureReason::error, found->second.error->message};
 }
 
+Awaitable<> FakeHubs::until_accepted(FakeHub& hub, std::string cluster) {
+  while (hub.clusters.contains(cluster) && !hub.clusters[cluster].accepted) co_await changes_.wait();
+}
+
+void FakeHubs::renew_if_present(FakeHub& hub, const std::string& cluster) {
+  if (!travelling_.contains(cluster)) hub.clusters[cluster].seen = clock.wall_now() + 1ms;
+}
+
 /// One cluster's agent: from the moment when its hub detaches it until it is registered somewhere.
 Awaitable<> FakeHubs::follow(FakeHub& from, std::string name) {
   for (;;) {
     const auto own = travel_times.find(name);
-    co_await clock.sleep_for(own == travel_times.end() ? travel_time : own->second);
+    const auto arrival = async::later(clock.now(), own == travel_times.end() ? travel_time : own->second);
+    co_await async::before_deadline(clock, arrival, until_accepted(from, name));
+    while (stranded.contains(name)) co_await changes_.wait();
     if (!from.clusters.contains(name)) break;
     auto& home = from.clusters[name];
     if (home.accepted) {
+      co_await clock.sleep_for(return_time);
+      if (!from.clusters.contains(name)) break;
+      if (!home.accepted) continue;
       home.available = true;
       home.seen = clock.wall_now();
       break;
@@ -90,17 +104,18 @@ Awaitable<> FakeHubs::follow(FakeHub& from, std::string name) {
       const auto rights = other->rights.find(home.migrating);
       if (rights == other->rights.end() || !rights->second.contains(user)) continue;
       auto& there = other->clusters[name];
-      there.available = there.accepted = true;
+      if (!there.accepted) continue;
+      there.available = true;
       there.reached = user;
       there.seen = clock.wall_now();
       arrived = true;
     }
     changed();
     if (!arrived) continue;
-    // It stays there until that hub has deleted it.
+    // It stays there until that hub has denied or deleted it.
     const auto elsewhere = [&] {
       for (auto& [id, other] : hubs_)
-        if (&*other != &from && other->clusters.contains(name)) return true;
+        if (&*other != &from && other->clusters.contains(name) && other->clusters[name].accepted) return true;
       return false;
     };
     while (elsewhere() && from.clusters.contains(name)) co_await changes_.wait();
@@ -109,13 +124,22 @@ Awaitable<> FakeHubs::follow(FakeHub& from, std::string name) {
   changed();
 }
 
+namespace {
+
+/// Detached, or accepted again and not back yet.
+bool is_away(const FakeCluster& cluster) {
+  const bool returns = cluster.accepted_again != async::WallTime{} && cluster.seen <= cluster.accepted_again;
+  return !cluster.accepted || !cluster.available || returns;
+}
+
+}  // namespace
+
 Awaitable<> FakeHubs::fleet() {
   auto body = [this](async::TaskScope& scope) -> Awaitable<> {
     for (;;) {
       for (auto& [id, hub] : hubs_)
         for (auto& [name, cluster] : hub->clusters)
-          if ((!cluster.accepted || !cluster.available) && cluster.created_by.empty() &&
-              travelling_.insert(name).second)
+          if (is_away(cluster) && cluster.created_by.empty() && travelling_.insert(name).second)
             scope.spawn(follow(*hub, name));
       co_await changes_.wait();
     }
@@ -210,41 +234,84 @@ class FakeSource final : public hubagent::SourceHub {
       if (found == hub_.clusters.end() || found->second.migrating != migration.uid)
         return FailureReason::cluster_not_found;
       found->second.accepted = false;
+      found->second.accepted_again = {};
       return std::nullopt;
     });
   }
 
-  Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) override {
-    return each("source.clean", clusters, [this, migration](const std::string& name) -> std::optional<FailureReason> {
-      const auto found = hub_.clusters.find(name);
-      if (found == hub_.clusters.end()) return std::nullopt;
-      if (found->second.migrating != migration.uid) return FailureReason::cluster_conflict;
-      hub_.clusters.erase(found);
-      return std::nullopt;
-    });
-  }
-
-  Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) override {
-    auto outcome =
-        co_await each("source.roll_back", clusters, [&](const std::string& name) -> std::optional<FailureReason> {
-          const auto found = hub_.clusters.find(name);
-          if (found == hub_.clusters.end() && stage == Stage::registering) return FailureReason::cluster_not_found;
-          if (found == hub_.clusters.end()) return std::nullopt;
-          auto& cluster = found->second;
-          if (cluster.migrating != migration.uid) return std::nullopt;
-          cluster.migrating.clear();
-          cluster.marked = false;
-          if (stage == Stage::registering) cluster.accepted = true;
-          return std::nullopt;
-        });
-    if (!outcome || stage != Stage::registering) co_return outcome;
-    const auto waits = [&] {
-      for (const auto& name : outcome->done)
-        if (hub_.clusters.contains(name) && !hub_.clusters[name].available) return true;
-      return false;
-    };
-    while (waits()) co_await world_.changes_.wait();
+  Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters, ConfirmArrival confirm) override {
+    std::map<std::string, std::string> refused;
+    for (const auto& name : clusters) {
+      if (!hub_.clusters.contains(name)) continue;
+      auto confirmed = co_await confirm(name);
+      if (!confirmed) refused[name] = confirmed.error().message();
+    }
+    auto outcome = co_await each("source.clean", clusters,
+                                 [this, migration, &refused](const std::string& name) -> std::optional<FailureReason> {
+                                   const auto found = hub_.clusters.find(name);
+                                   if (found == hub_.clusters.end()) return std::nullopt;
+                                   if (found->second.migrating != migration.uid || found->second.accepted)
+                                     return FailureReason::cluster_conflict;
+                                   if (refused.contains(name)) return FailureReason::unknown;
+                                   hub_.clusters.erase(found);
+                                   return std::nullopt;
+                                 });
+    if (outcome)
+      for (auto& failure : outcome->failed)
+        if (refused.contains(failure.cluster)) failure.message = refused[failure.cluster];
     co_return outcome;
+  }
+
+  Awaitable<Result<Outcome>> accept(MigrationRef migration, ClusterNames clusters) override {
+    return each("source.accept", clusters, [this, migration](const std::string& name) -> std::optional<FailureReason> {
+      const auto found = hub_.clusters.find(name);
+      if (found == hub_.clusters.end()) return FailureReason::cluster_not_found;
+      auto& cluster = found->second;
+      if (cluster.being_deleted) return FailureReason::cluster_not_available;
+      if (cluster.migrating != migration.uid)
+        return cluster.accepted ? std::nullopt : std::optional{FailureReason::cluster_not_available};
+      if (!cluster.accepted || cluster.accepted_again == async::WallTime{}) {
+        cluster.accepted = true;
+        cluster.accepted_again = world_.clock.wall_now();
+        world_.renew_if_present(hub_, name);
+      }
+      return std::nullopt;
+    });
+  }
+
+  Awaitable<Result<Outcome>> await_returns(MigrationRef migration, ClusterNames clusters, OnReturn on_return) override {
+    auto begun = co_await world_.begin(hub_, "source.await_returns");
+    if (!begun) co_return begun.error();
+    std::set<std::string> missing{clusters.begin(), clusters.end()};
+    for (;;) {
+      if (!hub_.reachable) co_return FakeHubs::unreachable(hub_.name);
+      std::erase_if(missing, [&](const std::string& name) {
+        if (!is_back(migration, name)) return false;
+        on_return(name);
+        return true;
+      });
+      if (missing.empty()) co_return Outcome{clusters, {}};
+      co_await world_.changes_.wait();
+    }
+  }
+
+  /// The claim only: the phase has waited for detached clusters before.
+  Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) override {
+    return each("source.roll_back", clusters,
+                [this, migration, stage](const std::string& name) -> std::optional<FailureReason> {
+                  const auto found = hub_.clusters.find(name);
+                  if (found == hub_.clusters.end() && stage == Stage::registering)
+                    return FailureReason::cluster_not_found;
+                  if (found == hub_.clusters.end()) return std::nullopt;
+                  auto& cluster = found->second;
+                  if (cluster.migrating != migration.uid) return std::nullopt;
+                  if (stage == Stage::registering && !is_back(migration, name))
+                    return FailureReason::cluster_not_available;
+                  cluster.migrating.clear();
+                  cluster.marked = false;
+                  cluster.accepted_again = {};
+                  return std::nullopt;
+                });
   }
 
   Awaitable<Result<>> delete_migration_objects(MigrationRef migration) override {
@@ -255,6 +322,14 @@ class FakeSource final : public hubagent::SourceHub {
   }
 
  private:
+  bool is_back(const MigrationRef& migration, const std::string& name) const {
+    const auto found = hub_.clusters.find(name);
+    if (found == hub_.clusters.end()) return false;
+    const auto& cluster = found->second;
+    return cluster.migrating != migration.uid ||
+           (cluster.accepted && cluster.available && cluster.seen > cluster.accepted_again);
+  }
+
   /// Processes each; `process` returns the reason of a failure, if it fails.
   Awaitable<Result<Outcome>> each(std::string order, ClusterNames clusters,
                                   std::function<std::optional<FailureReason>(const std::string&)> process) {
@@ -375,14 +450,42 @@ class FakeTarget final : public hubagent::TargetHub {
     }
   }
 
-  Awaitable<Result<ClusterNames>> arrived(MigrationRef migration, ClusterNames clusters,
-                                          async::WallTime since) override {
+  Awaitable<Result<Outcome>> arrived(MigrationRef migration, ClusterNames clusters, async::WallTime since) override {
     auto begun = co_await world_.begin(hub_, "target.arrived");
     if (!begun) co_return begun.error();
-    ClusterNames here;
-    for (const auto& name : clusters)
-      if (is_here(migration, name, since)) here.push_back(name);
-    co_return here;
+    Outcome outcome;
+    for (const auto& name : clusters) {
+      if (auto failure = world_.cluster_fault("target.arrived", name))
+        outcome.failed.push_back(*failure);
+      else if (is_here(migration, name, since))
+        outcome.done.push_back(name);
+      else
+        outcome.failed.push_back(
+            {name, has_copy(migration, name) ? FailureReason::cluster_not_available : FailureReason::cluster_not_found,
+             "cluster " + name + " is not Available on " + hub_.name});
+    }
+    co_return outcome;
+  }
+
+  Awaitable<Result<>> confirm(MigrationRef migration, std::string cluster, async::WallTime since) override {
+    auto begun = co_await world_.begin(hub_, "target.confirm");
+    if (!begun) co_return begun.error();
+    if (is_here(migration, cluster, since)) co_return Result<>{};
+    co_return hubagent::Error{FailureReason::cluster_not_available,
+                              "cluster " + cluster + " is not Available on " + hub_.name};
+  }
+
+  Awaitable<Result<Outcome>> deny(MigrationRef migration, ClusterNames clusters) override {
+    auto begun = co_await world_.begin(hub_, "target.deny");
+    if (!begun) co_return begun.error();
+    for (const auto& name : clusters) {
+      const auto found = hub_.clusters.find(name);
+      if (found == hub_.clusters.end() || found->second.created_by != migration.uid) continue;
+      found->second.accepted = found->second.available = false;
+    }
+    world_.changed();
+    if (world_.on_order) world_.on_order();
+    co_return Outcome{clusters, {}};
   }
 
   Awaitable<Result<Outcome>> verify(MigrationRef, Bundle bundle) override {
@@ -411,7 +514,12 @@ class FakeTarget final : public hubagent::TargetHub {
         outcome.failed.push_back(*failure);
         continue;
       }
-      hub_.clusters.at(name).marked = false;
+      const auto found = hub_.clusters.find(name);
+      if (found == hub_.clusters.end()) {
+        outcome.failed.push_back({name, FailureReason::cluster_not_found, "cluster " + name + " does not exist"});
+        continue;
+      }
+      found->second.marked = false;
       outcome.done.push_back(name);
     }
     if (world_.on_order) world_.on_order();
@@ -443,10 +551,14 @@ class FakeTarget final : public hubagent::TargetHub {
   }
 
  private:
+  bool has_copy(const MigrationRef& migration, const std::string& name) const {
+    const auto found = hub_.clusters.find(name);
+    return found != hub_.clusters.end() && found->second.created_by == migration.uid;
+  }
   bool is_here(const MigrationRef& migration, const std::string& name, async::WallTime since) const {
     const auto found = hub_.clusters.find(name);
-    return found != hub_.clusters.end() && found->second.created_by == migration.uid && found->second.available &&
-           found->second.seen > since;
+    return found != hub_.clusters.end() && found->second.created_by == migration.uid && found->second.accepted &&
+           found->second.available && found->second.seen > since;
   }
 
   FakeHubs& world_;

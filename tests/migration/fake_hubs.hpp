@@ -24,13 +24,15 @@ using namespace std::chrono_literals;
 struct FakeCluster {
   bool accepted = true;
   bool available = true;
-  std::string migrating;   // uid of the migration that has it in hand
-  std::string created_by;  // uid of the migration that brought it here; empty: it was here before
-  std::string reached;     // by which bootstrap identity's user it came
-  async::WallTime seen{};  // its last sign of life
-  bool marked = false;     // carries the marks of a move
-  int content = 0;         // what must be the same on both hubs
-  bool stubborn = false;   // keeps its content whatever is sent
+  std::string migrating;             // uid of the migration that has it in hand
+  std::string created_by;            // uid of the migration that brought it here; empty: it was here before
+  std::string reached;               // by which bootstrap identity's user it came
+  async::WallTime seen{};            // its last sign of life
+  async::WallTime accepted_again{};  // by a rollback; zero: it was not
+  bool being_deleted = false;
+  bool marked = false;    // carries the marks of a move
+  int content = 0;        // what must be the same on both hubs
+  bool stubborn = false;  // keeps its content whatever is sent
 };
 
 struct FakeHub {
@@ -80,6 +82,8 @@ class FakeHubs final : public hubs::Hubs {
   std::map<std::string, FakeFault> faults;
   Duration travel_time = 20s;                    // from being let go to being Available elsewhere
   std::map<std::string, Duration> travel_times;  // of single clusters; never arrives: 1000h
+  Duration return_time = 5s;                     // from being accepted again to the next heartbeat
+  std::set<std::string> stranded;                // their agents reach no hub
   std::vector<std::string> orders;               // "hub1 source.detach", in the order of their arrival
   /// Called with the number of each operation's start and end: for tests that crash there.
   std::function<void()> on_order;
@@ -96,6 +100,9 @@ class FakeHubs final : public hubs::Hubs {
   /// The injected failure of that cluster, if any.
   std::optional<hubagent::ClusterFailure> cluster_fault(const std::string& order, const std::string& cluster);
   Awaitable<> follow(FakeHub& from, std::string cluster);
+  Awaitable<> until_accepted(FakeHub& hub, std::string cluster);
+  /// A cluster that never left renews its lease.
+  void renew_if_present(FakeHub& hub, const std::string& cluster);
   void changed();
 
   std::map<std::string, std::unique_ptr<FakeHub>> hubs_;

@@ -164,20 +164,48 @@ TEST_F(MigrationTest, DeletedDuringAnOutageOfTheTargetTheSourceIsRestored) {
     hubs.hub("hub2").reachable = false;
     co_await remove("m1");
     co_await holds([&] { return hubs.count("hub1 source.roll_back") > 0; });
+    co_await sleep(5h);
+    EXPECT_TRUE(exists("m1")) << "its copies are still on the target";
+    EXPECT_EQ(available_on("hub1"), (std::set<std::string>{"a", "b", "c"}));
+    EXPECT_FALSE(hubs.hub("hub1").clusters.at("a").marked);
+    EXPECT_TRUE(hubs.hub("hub1").kubeconfigs.empty());
+    hubs.hub("hub2").reachable = true;
     co_await vanishes("m1");
   });
+  expect_moved("m1", {}, {"a", "b", "c"});
+}
+
+// A target that never comes back: only a person can say so, by naming what stays.
+TEST_F(MigrationTest, DeletedAfterTheTargetIsLostItGoesOnceAPersonNamesWhatStays) {
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    hubs.hub("hub2").reachable = false;
+    co_await remove("m1");
+    co_await sleep(1h);
+    co_await annotate("m1", names::leave_annotation, "hub3");
+    co_await sleep(1h);
+    EXPECT_TRUE(exists("m1")) << "that is not what stays";
+    co_await annotate("m1", names::leave_annotation, "hub2");
+    const auto named = loop.clock().now();
+    co_await vanishes("m1");
+    EXPECT_LT(loop.clock().now() - named, 1min);
+  });
   EXPECT_TRUE(hubs.hub("hub1").clusters.at("a").accepted);
-  EXPECT_TRUE(hubs.hub("hub1").kubeconfigs.empty());
+  EXPECT_EQ(hubs.hub("hub2").clusters.count("a"), 1u);
 }
 
 class RequestTest : public MigrationTest {
  protected:
-  /// A migration whose rollback could not reach the source.
+  /// A migration whose rollback could not reach the source, and that a person ended.
   Awaitable<> fail_with_a_bad_rollback() {
     hubs.faults["source.collect"] = {.error = FakeHubs::forbidden()};
     hubs.faults["source.roll_back"] = {.error = FakeHubs::forbidden()};
+    co_await reaches("m1", "Rollbacking");
+    co_await annotate("m1", names::leave_annotation, "hub1,hub2");
     co_await reaches("m1", "Failed");
-    EXPECT_THAT(condition("m1", "ResourceRolledBack"), HasSubstr("False"));
+    EXPECT_THAT(condition("m1", "ResourceRolledBack"), HasSubstr("False LeftBehind"));
+    co_await annotate("m1", names::leave_annotation, "");
     EXPECT_TRUE(hubs.hub("hub1").clusters.at("a").marked);
     hubs.faults.clear();
   }
@@ -220,10 +248,12 @@ TEST_F(RequestTest, AClusterThatArrivedMeanwhileStaysAndTheMigrationCompletes) {
     co_await reaches("m1", "Registering");
     co_await sleep(1min);
     hubs.hub("hub2").reachable = false;
-    hubs.faults["source.roll_back"] = {.error = FakeHubs::forbidden()};
+    hubs.hub("hub1").reachable = false;
+    co_await reaches("m1", "Rollbacking");
+    co_await annotate("m1", names::leave_annotation, "hub1,hub2");
     co_await reaches("m1", "Failed");
-    hubs.faults.clear();
-    hubs.hub("hub2").reachable = true;
+    co_await annotate("m1", names::leave_annotation, "");
+    hubs.hub("hub1").reachable = hubs.hub("hub2").reachable = true;
     auto& there = hubs.hub("hub2").clusters.at("a");
     there.available = there.accepted = true;
     there.seen = loop.clock().wall_now();
@@ -233,26 +263,6 @@ TEST_F(RequestTest, AClusterThatArrivedMeanwhileStaysAndTheMigrationCompletes) {
   });
   EXPECT_EQ(available_on("hub2"), (std::set<std::string>{"a"}));
   EXPECT_EQ(hubs.hub("hub1").clusters.count("a"), 0u);
-}
-
-// Only the source was restored: the target still has to be.
-TEST_F(RequestTest, WhatIsLeftOnTheTargetAfterAnOutageIsDeleted) {
-  hubs.travel_time = 1000h;
-  given("m1", {"a"});
-  live([&]() -> Awaitable<> {
-    co_await reaches("m1", "Registering");
-    co_await sleep(1min);
-    hubs.hub("hub2").reachable = false;
-    co_await reaches("m1", "Failed");
-    EXPECT_EQ(clusters("m1", "rolledBack"), 1);
-    EXPECT_EQ(hubs.hub("hub2").clusters.count("a"), 1u);
-    hubs.hub("hub2").reachable = true;
-    co_await annotate("m1", names::request_annotation, "rollback");
-    co_await holds([&] { return phase("m1") == "Rollbacking"; });
-    co_await reaches("m1", "Failed");
-  });
-  EXPECT_THAT(condition("m1", "ResourceRolledBack"), HasSubstr("True ResourceRolledBack"));
-  expect_moved("m1", {}, {"a", "b", "c"});
 }
 
 // A manager that crashes between accepting a rollback and recording it leaves an ended migration with a finalizer.

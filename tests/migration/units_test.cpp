@@ -6,6 +6,7 @@
 #include "hubferry/async/virtual_loop.hpp"
 #include "migration/admission.hpp"
 #include "migration/deadlines.hpp"
+#include "migration/pending.hpp"
 #include "migration/status_report.hpp"
 
 /// The pure functions of the controller.
@@ -131,7 +132,6 @@ TEST(Ledger, ALateArrivalIsNotAFailure) {
   EXPECT_THAT(ledger.failures, IsEmpty());
   EXPECT_THAT(ledger.in_flight(), ElementsAre("b"));
   EXPECT_THAT(ledger.to_roll_back(), ElementsAre("b"));
-  EXPECT_THAT(ledger.to_clean(), ElementsAre("a"));
 }
 
 TEST(StatusReport, CountsAddUpToTheTotal) {
@@ -258,41 +258,38 @@ TEST(Admission, TheSecondToClaimAClusterWaitsAgain) {
   EXPECT_FALSE(admission.obstacle("u2"));
 }
 
-TEST(Rollback, EachClusterIsRolledBackFromThePhaseItReached) {
-  auto migration = with_spec(sound);
-  Ledger ledger;
-  ledger.all = {"a", "b", "c", "d"};
-  ledger.succeed("d");
-  ledger.fail("a", {"Deploying", "Error", ""});
-  ledger.fail("b", {"Registering", "Timeout", ""});
-  EXPECT_THAT(rollback_by_stage(migration, ledger, ledger.to_roll_back()), IsEmpty());
-  migration.set_rollback_stage(Stage::registering);
-  const auto plan = rollback_by_stage(migration, ledger, ledger.to_roll_back());
-  EXPECT_THAT(plan.at(Stage::deploying), ElementsAre("a"));
-  EXPECT_THAT(plan.at(Stage::registering), ElementsAre("b", "c"));
-  ledger.rolled_back = {"a", "b", "c"};
-  EXPECT_THAT(rollback_by_stage(migration, ledger, ledger.to_roll_back()), IsEmpty());
-  // What is back on the source may still be on the target.
-  EXPECT_THAT(ledger.to_undo(), ElementsAre("a", "b", "c"));
-  EXPECT_FALSE(judge_rollback(migration, ledger).success);
-  EXPECT_THAT(judge_rollback(migration, ledger).message, HasSubstr("not deleted from hub 'hub2': a, b and c"));
-  ledger.undone = {"a", "b", "c"};
-  EXPECT_TRUE(judge_rollback(migration, ledger).success);
-}
-
-TEST(Rollback, AnIncompleteOneNamesTheRemedy) {
+TEST(Rollback, OneThatAPersonEndedNamesWhatStaysAndTheRemedy) {
   auto migration = with_spec(sound);
   migration.set_rollback_stage(Stage::registering);
   Ledger ledger;
   ledger.all = {"a", "b"};
   ledger.rolled_back = {"a"};
-  migration.set_problem(
-      {activities::rollback, "source", "operation on hub 'hub1' failed: timed out after 12m0s.", true});
+  EXPECT_TRUE(judge_rollback(migration, ledger).success);
+  ledger.left_behind = {"hub1/b"};
   const auto verdict = judge_rollback(migration, ledger);
   EXPECT_FALSE(verdict.success);
-  EXPECT_EQ(verdict.reason, "Timeout");
-  EXPECT_THAT(verdict.message, testing::AllOf(HasSubstr("To roll b back by hand"), HasSubstr("hubAcceptsClient"),
-                                              HasSubstr("migration-request: rollback")));
+  EXPECT_EQ(verdict.reason, "LeftBehind");
+  EXPECT_THAT(verdict.message, testing::AllOf(HasSubstr("hub1/b"), HasSubstr("To roll b back by hand"),
+                                              HasSubstr("hubAcceptsClient"), HasSubstr("migration-request: rollback")));
+}
+
+TEST(Pending, WhatAPersonLeavesBehindIsNotPending) {
+  auto migration = with_spec(sound);
+  migration.object = kube::Object{
+      {{"metadata",
+        kube::json::object{{"annotations", kube::json::object{{names::leave_annotation, " hub2/a , hub3"}}}}}}};
+  Pending pending{migration};
+  pending.add("hub2", "a", "held by finalizers");
+  pending.add_objects("hub3", "does not answer");
+  pending.add("hub3", "c", "does not answer");
+  EXPECT_TRUE(pending.empty());
+  EXPECT_THAT(pending.given_up(), ElementsAre("hub2/a", "hub3", "hub3/c"));
+  pending.add("hub1", "a", "not back");
+  pending.add("hub2", "b", "held by finalizers");
+  pending.add_objects("hub2", "operation on hub 'hub2' failed");
+  EXPECT_TRUE(pending.waits_for("hub1"));
+  EXPECT_EQ(pending.message(),
+            "2 clusters pending: a: not back; b: held by finalizers. operation on hub 'hub2' failed");
 }
 
 TEST(RequestedRollback, OnlyAFailedMigrationWithTheExactValueResumes) {

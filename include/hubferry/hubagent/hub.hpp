@@ -21,6 +21,9 @@ struct HubOptions {
   async::Duration busy_timeout = std::chrono::seconds{90};
   /// The same while the hub does not answer; then the operation fails.
   async::Duration unreachable_timeout = std::chrono::seconds{30};
+  /// How long an operation waits for what it deleted to be gone. Then the cluster fails, with the finalizers that hold
+  /// it, so that one stuck deletion does not hide the results of the others.
+  async::Duration deletion_timeout = std::chrono::seconds{60};
   /// Null: default_carried_resources().
   std::shared_ptr<const CarriedResources> carried;
 };
@@ -52,6 +55,8 @@ class [[nodiscard]] Slot {
   obs::Gauge* gauge_ = nullptr;
 };
 
+class SettlingApi;
+
 /// One hub, as its operations share it: its API server, a cache of its clusters, and the limits on what is in flight.
 /// Lifetime: outlives run() and every operation. Executor: the control loop.
 class Hub {
@@ -59,12 +64,13 @@ class Hub {
   Hub(std::string name, std::shared_ptr<kube::Api> api, HubOptions options, kube::Env env);
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
+  ~Hub();
 
   /// Watches the hub's clusters until cancelled. Operations that wait for clusters rely on it.
   async::Awaitable<> run() { return clusters_.run(); }
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] kube::Api& api() const { return *api_; }
+  [[nodiscard]] kube::Api& api() const;
   [[nodiscard]] kube::Cache<ocm::ManagedCluster>& clusters() { return clusters_; }
   [[nodiscard]] const CarriedResources& carried() const { return *options_.carried; }
   [[nodiscard]] const HubOptions& options() const { return options_; }
@@ -72,14 +78,17 @@ class Hub {
 
   /// Waits for a free slot. First come, first served: operations that take one slot at a time share fairly.
   async::Awaitable<Slot> slot();
+  /// Waits until no write of this process to the cluster's objects can take effect any more: one whose answer was not
+  /// awaited, or was lost. An operation that deletes the cluster's objects for good waits for that first.
+  async::Awaitable<> settle(std::string cluster) const;
   /// Limits the watches on single objects that are open at once.
   [[nodiscard]] async::Semaphore& small_watches() { return small_watches_; }
 
  private:
   std::string name_;
-  std::shared_ptr<kube::Api> api_;
   HubOptions options_;
   kube::Env env_;
+  std::unique_ptr<SettlingApi> api_;
   kube::Cache<ocm::ManagedCluster> clusters_;
   async::Semaphore in_flight_;
   obs::Gauge& in_flight_gauge_;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "hubferry/hubagent/bundle.hpp"
 #include "hubferry/hubagent/outcome.hpp"
 #include "hubferry/obs/secret.hpp"
@@ -45,11 +47,30 @@ class SourceHub {
   /// each cluster is detached only after its agent has applied that work.
   virtual async::Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) = 0;
 
-  /// Deletes clusters that arrived on the target and were verified; nothing is deprovisioned. Ends when they are gone,
-  /// with their namespace, or at least all that was copied from it.
-  virtual async::Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) = 0;
+  /// Proves now, on the target, that a cluster is there; an error says why it is not proven.
+  using ConfirmArrival = std::function<async::Awaitable<Result<>>(std::string cluster)>;
 
-  /// Returns clusters to this hub. From Stage::registering on, ends when each is Available here again.
+  /// Deletes clusters that arrived on the target; nothing is deprovisioned. Each is deleted only if it is still
+  /// claimed, is not accepted here again, and `confirm` succeeds immediately before; and only in the version in which
+  /// that was seen. Ends when they are gone, with their namespace, or at least all that was copied from it; one that
+  /// finalizers hold fails.
+  virtual async::Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters,
+                                                  ConfirmArrival confirm) = 0;
+
+  /// Accepts clusters again that were detached; they stay claimed. Done: this hub has the cluster, accepts it, and is
+  /// not deleting it.
+  virtual async::Awaitable<Result<Outcome>> accept(MigrationRef migration, ClusterNames clusters) = 0;
+
+  /// Called for each cluster as it returns.
+  using OnReturn = std::function<void(const std::string& cluster)>;
+
+  /// Ends when each cluster is back: its agent has renewed its lease here after accept(), and it is Available. Woken by
+  /// watch events; a caller that wants a timeout cancels it.
+  virtual async::Awaitable<Result<Outcome>> await_returns(MigrationRef migration, ClusterNames clusters,
+                                                          OnReturn on_return) = 0;
+
+  /// Removes the claim and all that came with it. From Stage::registering on, accepts each cluster again and waits
+  /// until it is back first.
   virtual async::Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) = 0;
 
   /// Deletes the migration's own objects: Secret, KlusterletConfig.

@@ -50,23 +50,30 @@ class TargetHub {
   /// Called for each cluster as it arrives.
   using OnArrival = std::function<void(const std::string& cluster)>;
 
-  /// Ends when every cluster has joined and is Available here by a sign of life later than `since`, and, on a hub with
-  /// an import controller, its agent has this hub's own bootstrap kubeconfig and is alive with it: the cluster would
-  /// come back here if its agent restarted. Approves the certificate requests of the migration's identity for these
-  /// clusters meanwhile, and lets the import controller finish with each that has joined. Woken by watch events; a
-  /// caller that wants a timeout cancels it.
+  /// Ends when every cluster has joined, is Available, and its agent has renewed its lease here after `since`, and, on
+  /// a hub with an import controller, its agent has this hub's own bootstrap kubeconfig and is alive with it: the
+  /// cluster would come back here if its agent restarted. Approves the certificate requests of the migration's identity
+  /// for these clusters meanwhile, and lets the import controller finish with each that has joined. Woken by watch
+  /// events; a caller that wants a timeout cancels it.
   virtual async::Awaitable<Result<>> await_arrivals(MigrationRef migration, ClusterNames clusters,
                                                     async::WallTime since, OnArrival on_arrival) = 0;
 
-  /// Which of them have arrived, by the same criteria: read from the API server, not from the cache.
-  virtual async::Awaitable<Result<ClusterNames>> arrived(MigrationRef migration, ClusterNames clusters,
-                                                         async::WallTime since) = 0;
+  /// Which of them have arrived, by the same criteria: read from the API server, not from the cache. The others fail:
+  /// cluster_not_available or cluster_not_found are known not to be here, of any other it is not known.
+  virtual async::Awaitable<Result<Outcome>> arrived(MigrationRef migration, ClusterNames clusters,
+                                                    async::WallTime since) = 0;
+
+  /// The same for one cluster, immediately before it is deleted from the source: two requests, nothing from a cache.
+  virtual async::Awaitable<Result<>> confirm(MigrationRef migration, std::string cluster, async::WallTime since) = 0;
 
   /// Every object of the bundle is here with the content that was sent.
   virtual async::Awaitable<Result<Outcome>> verify(MigrationRef migration, Bundle bundle) = 0;
 
   /// Removes the migration's annotations and pauses from clusters that arrived.
   virtual async::Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) = 0;
+
+  /// Denies clusters that this migration created here: an agent that registers, or has registered, leaves again.
+  virtual async::Awaitable<Result<Outcome>> deny(MigrationRef migration, ClusterNames clusters) = 0;
 
   /// Deletes what this migration created for these clusters, and nothing else.
   virtual async::Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) = 0;

@@ -39,6 +39,10 @@ inline constexpr const char* waiting = "Waiting";      // not yet, and nothing i
 inline constexpr const char* cancelled = "Cancelled";  // the migration was deleted
 inline constexpr const char* timeout = "Timeout";
 inline constexpr const char* error = "Error";
+/// A rollback, or a cleanup, that cannot be finished now: it is retried until it can.
+inline constexpr const char* rollback_pending = "RollbackPending";
+inline constexpr const char* cleanup_pending = "CleanupPending";
+inline constexpr const char* left_behind = "LeftBehind";  // a person ended it before all was done
 inline constexpr const char* hub_invalid = "HubClusterInvalid";
 inline constexpr const char* spec_invalid = "ResourceInvalid";
 inline constexpr const char* config_map_conflict = "ConfigMapConflict";  // the ledger's name is taken
@@ -52,6 +56,9 @@ inline constexpr const char* finalizer = "hubferry.io/migration";
 /// "rollback" on a Failed migration retries the rollback.
 inline constexpr const char* request_annotation = "global-hub.open-cluster-management.io/migration-request";
 inline constexpr const char* rollback_request = "rollback";
+/// Ends a rollback or a cleanup that is pending, by naming what stays: hubs ("hub2": everything of the migration there)
+/// and clusters on a hub ("hub2/cluster1"), separated by commas; "global-hub" for the credential.
+inline constexpr const char* leave_annotation = "hubferry.io/leave-behind";
 /// Where the add-on keeps the ServiceAccounts of ManagedServiceAccounts on the target.
 inline constexpr const char* install_namespace_annotation =
     "global-hub.open-cluster-management.io/managed-serviceaccount-install-namespace";
@@ -134,6 +141,8 @@ struct MigrationStatus {
   [[nodiscard]] bool is_failing() const;
   /// The condition with the cause of the failure. Null: it is not failing, or no condition names a cause.
   [[nodiscard]] const Condition* cause() const;
+  /// Its rollback or cleanup cannot be finished now, and is retried.
+  [[nodiscard]] bool is_cleanup_pending() const;
   /// The condition that changed last.
   [[nodiscard]] const Condition* latest_condition() const;
 };

@@ -1,0 +1,118 @@
+#include "hubagent/settling_api.hpp"
+
+#include <algorithm>
+
+#include "hubferry/async/deadline.hpp"
+#include "hubferry/async/event.hpp"
+#include "hubferry/async/task_scope.hpp"
+
+namespace hubferry::hubagent {
+
+namespace {
+
+using async::Awaitable;
+
+/// For how long a cancelled write is awaited. Short beside the time that a shutdown has.
+constexpr auto grace = std::chrono::seconds{5};
+/// An API server ends every request by its --request-timeout, 60 s: what it has not done then it does not do.
+constexpr auto longest_request = std::chrono::seconds{60};
+
+kube::Key key_of(const kube::Request& request) {
+  if (!request.key.name.empty() || !request.body.is_object()) return request.key;
+  kube::Key key = kube::Object{request.body.get_object()}.key();
+  if (key.ns.empty()) key.ns = request.key.ns;
+  return key;
+}
+
+/// True if the write may have happened, or may yet happen.
+bool is_open(const kube::Result<kube::Object>& answer) {
+  return !answer && answer.error().kind == kube::ErrorKind::ambiguous;
+}
+
+/// A write that was sent.
+struct Write {
+  std::optional<kube::Result<kube::Object>> answer;
+  std::exception_ptr error;
+  async::Event ended;
+};
+
+Awaitable<> send(kube::Api& api, kube::Request request, Write& write) {
+  try {
+    write.answer.emplace(co_await api.call(std::move(request)));
+  } catch (...) {
+    write.error = std::current_exception();
+  }
+  write.ended.set();
+}
+
+Awaitable<> wait_for_grace(Write& write, async::Clock& clock) {
+  co_await async::before_deadline(clock, clock.now() + grace, write.ended.wait());
+}
+
+/// Waits for the answer; for `grace` only once the caller is cancelled. The caller has to pass the cancellation on.
+Awaitable<> wait_for_answer(Write& write, async::Clock& clock) {
+  bool cancelled = false;
+  try {
+    co_await write.ended.wait();
+  } catch (const boost::system::system_error&) {
+    cancelled = true;
+  }
+  if (cancelled) co_await async::shielded(wait_for_grace(write, clock));
+}
+
+}  // namespace
+
+SettlingApi::SettlingApi(std::shared_ptr<kube::Api> inner, async::Clock& clock)
+    : inner_(std::move(inner)), clock_(clock) {}
+
+void SettlingApi::remember(const kube::Key& key) {
+  unanswered_.push_back({key, clock_.now() + longest_request});
+}
+
+Awaitable<> SettlingApi::settle(std::string name) {
+  std::erase_if(unanswered_, [&](const Unanswered& write) { return write.until <= clock_.now(); });
+  auto until = clock_.now();
+  for (const auto& write : unanswered_)
+    if (write.key.ns == name || write.key.name == name) until = std::max(until, write.until);
+  co_await clock_.sleep_until(until);
+}
+
+Awaitable<kube::Result<kube::Object>> SettlingApi::call(kube::Request request) {
+  if (request.verb == kube::Verb::get || request.dry_run) co_return co_await inner_->call(std::move(request));
+  const kube::Key key = key_of(request);
+  Write write;
+  async::TaskScope scope{co_await async::asio::this_coro::executor};
+  scope.spawn(send(*inner_, std::move(request), write));
+  // A cancelled coroutine throws at its next co_await; the write must be awaited all the same.
+  const bool throws = co_await async::asio::this_coro::throw_if_cancelled();
+  co_await async::asio::this_coro::throw_if_cancelled(false);
+  co_await wait_for_answer(write, clock_);
+  std::exception_ptr cancelled;
+  try {
+    co_await scope.join();
+  } catch (...) {
+    cancelled = std::current_exception();
+  }
+  co_await async::asio::this_coro::throw_if_cancelled(throws);
+  if (!write.answer || is_open(*write.answer)) remember(key);
+  if (cancelled) std::rethrow_exception(cancelled);
+  if (write.error) std::rethrow_exception(write.error);
+  co_return std::move(*write.answer);
+}
+
+Awaitable<kube::Result<kube::ListPage>> SettlingApi::list(kube::Resource resource, kube::ListOptions options,
+                                                          const kube::Decoder& decoder) {
+  return inner_->list(std::move(resource), std::move(options), decoder);
+}
+
+Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> SettlingApi::watch(kube::Resource resource,
+                                                                               kube::WatchOptions options,
+                                                                               const kube::Decoder& decoder) {
+  return inner_->watch(std::move(resource), std::move(options), decoder);
+}
+
+Awaitable<kube::Result<kube::json::value>> SettlingApi::get_path(std::string path) {
+  return inner_->get_path(std::move(path));
+}
+
+}  // namespace hubferry::hubagent

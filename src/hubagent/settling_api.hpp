@@ -1,0 +1,46 @@
+#pragma once
+
+#include <list>
+#include <memory>
+
+#include "hubferry/async/clock.hpp"
+#include "hubferry/kube/api.hpp"
+
+namespace hubferry::hubagent {
+
+/// A hub's Api that remembers the writes that may still take effect although nobody waits for them: those whose caller
+/// was cancelled, and those without an answer. Without that, an object whose creation was slow appears after the
+/// rollback that was to delete it, and stays for ever.
+///
+/// A cancelled write has `grace` to be answered before the cancellation passes: nearly all are.
+/// Executor: one loop. Lifetime: outlives its requests.
+class SettlingApi final : public kube::Api {
+ public:
+  SettlingApi(std::shared_ptr<kube::Api> inner, async::Clock& clock);
+
+  /// Waits until no unanswered write to an object of this name, or in the namespace of this name, can take effect.
+  async::Awaitable<> settle(std::string name);
+
+  async::Awaitable<kube::Result<kube::Object>> call(kube::Request request) override;
+  async::Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions options,
+                                                      const kube::Decoder& decoder) override;
+  async::Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource resource,
+                                                                           kube::WatchOptions options,
+                                                                           const kube::Decoder& decoder) override;
+  async::Awaitable<kube::Result<kube::json::value>> get_path(std::string path) override;
+  [[nodiscard]] std::string_view name() const override { return inner_->name(); }
+
+ private:
+  struct Unanswered {
+    kube::Key key;
+    async::TimePoint until;
+  };
+
+  void remember(const kube::Key& key);
+
+  std::shared_ptr<kube::Api> inner_;
+  async::Clock& clock_;
+  std::list<Unanswered> unanswered_;
+};
+
+}  // namespace hubferry::hubagent

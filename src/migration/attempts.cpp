@@ -1,0 +1,96 @@
+#include "migration/attempts.hpp"
+
+#include "hubferry/async/semaphore.hpp"
+#include "hubferry/async/task_scope.hpp"
+
+namespace hubferry::migration {
+
+namespace {
+
+/// Small enough that a batch ends within one attempt, and that what was found about a cluster is recent when it is
+/// used.
+constexpr std::size_t clusters_in_batch = 100;
+/// So that a batch that only waits does not hold up the others.
+constexpr std::size_t batches_in_flight = 4;
+
+Results results_of(const Step& step, const std::string& hub, const ClusterNames& clusters,
+                   const OperationResult<Outcome>& outcome) {
+  if (!outcome) return {{}, {}, clusters, operation_failed(hub, outcome.error())};
+  return {outcome->done, failures_of(step, *outcome), {}, {}};
+}
+
+}  // namespace
+
+void Results::add(Results more) {
+  done.insert(done.end(), more.done.begin(), more.done.end());
+  failed.merge(more.failed);
+  unknown.insert(unknown.end(), more.unknown.begin(), more.unknown.end());
+  if (unknown_message.empty()) unknown_message = std::move(more.unknown_message);
+}
+
+Failures Results::not_done() const {
+  Failures all = failed;
+  for (const auto& name : unknown) all.try_emplace(name, Failure{{}, reasons::error, unknown_message});
+  return all;
+}
+
+Awaitable<Results> in_batches(ClusterNames clusters, ClusterOperation operation) {
+  Results all;
+  async::Semaphore in_flight{batches_in_flight};
+  auto run = [&](ClusterNames batch, async::Semaphore::Permit permit) -> Awaitable<> {
+    auto results = co_await operation(std::move(batch));
+    permit.release();
+    all.add(std::move(results));
+  };
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    for (std::size_t at = 0; at < clusters.size(); at += clusters_in_batch) {
+      auto permit = co_await in_flight.acquire();
+      const auto end = std::min(clusters.size(), at + clusters_in_batch);
+      ClusterNames batch{clusters.begin() + static_cast<std::ptrdiff_t>(at),
+                         clusters.begin() + static_cast<std::ptrdiff_t>(end)};
+      // A hub that does not answer for one batch is not asked for the next one before the next round.
+      if (all.unknown.empty())
+        scope.spawn(run(std::move(batch), std::move(permit)));
+      else
+        all.unknown.insert(all.unknown.end(), batch.begin(), batch.end());
+    }
+  };
+  co_await async::with_scope(body);
+  co_return all;
+}
+
+Awaitable<Results> each_on_source(Step& step, ClusterNames clusters, SourceOperation operation) {
+  ClusterOperation attempt = [&](ClusterNames batch) -> Awaitable<Results> {
+    auto run = [&](hubagent::SourceHub& hub) { return operation(hub, batch); };
+    auto outcome = co_await attempt_on_source(step, run);
+    co_return results_of(step, step.source_name(), batch, outcome);
+  };
+  co_return co_await in_batches(std::move(clusters), attempt);
+}
+
+Awaitable<Results> each_on_target(Step& step, ClusterNames clusters, TargetOperation operation) {
+  ClusterOperation attempt = [&](ClusterNames batch) -> Awaitable<Results> {
+    auto run = [&](hubagent::TargetHub& hub) { return operation(hub, batch); };
+    auto outcome = co_await attempt_on_target(step, run);
+    co_return results_of(step, step.target_name(), batch, outcome);
+  };
+  co_return co_await in_batches(std::move(clusters), attempt);
+}
+
+ClusterNames common(const ClusterNames& all, const ClusterNames& some) {
+  const std::set<std::string> wanted{some.begin(), some.end()};
+  ClusterNames names;
+  for (const auto& name : all)
+    if (wanted.contains(name)) names.push_back(name);
+  return names;
+}
+
+ClusterNames without(const ClusterNames& all, const ClusterNames& some) {
+  const std::set<std::string> unwanted{some.begin(), some.end()};
+  ClusterNames names;
+  for (const auto& name : all)
+    if (!unwanted.contains(name)) names.push_back(name);
+  return names;
+}
+
+}  // namespace hubferry::migration

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "migration/definition.hpp"
+#include "migration/pending.hpp"
+
+/// The migration's own objects on both hubs and on the global hub: how they go, at the end of Rollbacking and Cleaning.
+namespace hubferry::migration {
+
+/// Verifies the clusters that arrived, and deletes each from the source. Returns what to record of that. (In
+/// phase_cleaning.cpp; a rollback that is pending does not keep them waiting.)
+Awaitable<LedgerChange> clean_arrived(Step& step, const Ledger& ledger, Pending& pending);
+
+/// The global hub, as a LeftBehind names it.
+inline constexpr const char* global_hub_name = "global-hub";
+
+/// On the source: its agents get no bootstrap kubeconfig of the target any more.
+Awaitable<> delete_source_objects(Step& step, Pending& pending);
+
+/// Those of the source, those of the target, then the credential: an agent that restarts before it has its final
+/// credential still needs that one.
+Awaitable<> delete_own_objects(Step& step, Pending& pending);
+
+/// As a step.
+Awaitable<ReconcileState> delete_own_objects_or_postpone(Step& step);
+
+}  // namespace hubferry::migration

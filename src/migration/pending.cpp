@@ -1,0 +1,104 @@
+#include "migration/pending.hpp"
+
+#include "migration/status_report.hpp"
+
+namespace hubferry::migration {
+
+namespace {
+
+constexpr Duration shortest_pause = std::chrono::seconds{1};
+constexpr Duration longest_pause = std::chrono::minutes{5};
+/// An API server ends every request by its --request-timeout, 60 s.
+constexpr Duration longest_request = std::chrono::seconds{60};
+
+const char* activity_of(const Phase& phase) {
+  return phase == phases::rollbacking ? activities::rollback : activities::cleanup;
+}
+
+std::string trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\n");
+  if (first == std::string_view::npos) return {};
+  return std::string{text.substr(first, text.find_last_not_of(" \t\n") - first + 1)};
+}
+
+}  // namespace
+
+LeftBehind::LeftBehind(const Migration& migration) {
+  std::string_view text = migration.object.annotation(names::leave_annotation);
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    if (auto name = trimmed(text.substr(0, comma)); !name.empty()) names_.insert(std::move(name));
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+  }
+}
+
+bool LeftBehind::covers(const std::string& hub, const std::string& cluster) const {
+  return names_.contains(hub) || names_.contains(hub + "/" + cluster);
+}
+
+void Pending::add(const std::string& hub, const std::string& cluster, std::string message) {
+  if (left_behind_.covers(hub, cluster)) {
+    given_up_.insert(hub + "/" + cluster);
+    return;
+  }
+  clusters_.try_emplace(cluster, Wait{hub, std::move(message)});
+}
+
+void Pending::add(const std::string& hub, const Failures& failures) {
+  for (const auto& [cluster, failure] : failures) add(hub, cluster, failure.message);
+}
+
+void Pending::add_objects(const std::string& hub, std::string message) {
+  if (left_behind_.covers(hub)) {
+    given_up_.insert(hub);
+    return;
+  }
+  objects_.try_emplace(hub, std::move(message));
+}
+
+bool Pending::waits_for(const std::string& hub) const {
+  return std::ranges::any_of(clusters_, [&](const auto& entry) { return entry.second.hub == hub; });
+}
+
+std::map<std::string, std::string> Pending::waiting() const {
+  std::map<std::string, std::string> all;
+  for (const auto& [cluster, wait] : clusters_) all.emplace(cluster, wait.message);
+  return all;
+}
+
+std::string Pending::message() const {
+  Failures waits;
+  for (const auto& [cluster, wait] : clusters_) waits[cluster] = {{}, {}, wait.message};
+  std::string text;
+  if (!waits.empty()) text = count_clusters(waits.size()) + " pending: " + some_failures(waits);
+  for (const auto& [hub, message] : objects_) text += (text.empty() ? "" : ". ") + message;
+  return text;
+}
+
+ReconcileState postpone(Step& step, const std::string& message) {
+  const bool rolls_back = step.phase() == phases::rollbacking;
+  const auto* reason = rolls_back ? reasons::rollback_pending : reasons::cleanup_pending;
+  const auto text = message + ". It is retried until it succeeds; to end it before, annotate the migration with " +
+                    names::leave_annotation + ", naming what stays: HUB, or HUB/CLUSTER";
+  const bool is_new = condition_reason(step.migration, condition_of(step.phase())) != reason;
+  step.report(kube::ConditionStatus::no, reason, text);
+  step.migration.set_problem({activity_of(step.phase()), step.name(), message, false});
+  step.log().warn(rolls_back ? "rollback is pending, retrying" : "cleanup is pending, retrying",
+                  {{"problem", message}});
+  if (is_new) step->reporter.warn(step.migration, reason, rolls_back ? "RollBack" : "CleanUp", message);
+  const auto lasted = Duration{step.now() - step.migration.entered(step.phase()).value_or(step.now())};
+  return phase::not_done(std::clamp<Duration>(lasted / 8, shortest_pause, longest_pause));
+}
+
+void clear_problem(Step& step) {
+  step.migration.clear_problem(activity_of(step.phase()), step.name());
+}
+
+Awaitable<> wait_for_previous_writes(Step& step) {
+  const auto started = step.migration.started();
+  if (!started || *started >= step->began) co_return;
+  const auto left = step->began + longest_request - step.now();
+  if (left > Duration::zero()) co_await step.clock().sleep_for(left);
+}
+
+}  // namespace hubferry::migration
