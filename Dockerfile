@@ -1,7 +1,7 @@
 # docker build -t hubferry:0.1.0 .
 #
-# Debian 12 for both stages: the binary links that release's OpenSSL, zlib, yaml-cpp, prometheus-cpp and MariaDB client, and gets their
-# security fixes by a rebuild on a fresh base. The image contains the binary and these libraries, no compiler.
+# Debian 12 for both stages: the binary links that release's OpenSSL, zlib, yaml-cpp, prometheus-cpp and MariaDB client,
+# and gets their security fixes by a rebuild on a fresh base. The image contains the binary and these libraries, no compiler.
 FROM debian:12-slim AS build
 RUN apt-get update \
  && apt-get install -y --no-install-recommends clang-19 lld-19 meson ninja-build pkg-config python3 git \
@@ -15,7 +15,8 @@ RUN CC=clang-19 CXX=clang++-19 CC_LD=lld-19 CXX_LD=lld-19 \
 
 FROM debian:12-slim
 RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates libssl3 zlib1g libyaml-cpp0.7 libprometheus-cpp-core1.0 libmariadb3 \
+ && apt-get install -y --no-install-recommends ca-certificates libssl3 zlib1g libyaml-cpp0.7 libprometheus-cpp-core1.0 \
+      libmariadb3 \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=build /image/usr/bin/hubferry /usr/bin/hubferry
 USER 65532:65532

@@ -50,14 +50,11 @@ struct Services {
   kube::Env env;
   // The caches of the kinds that the controllers watch.
   const ObjectCache* pods = nullptr;
-  const ObjectCache* stateful_sets = nullptr;
   const ObjectCache* services = nullptr;
   const ObjectCache* endpoint_slices = nullptr;
   const ObjectCache* config_maps = nullptr;
   const ObjectCache* claims = nullptr;
-  const ObjectCache* jobs = nullptr;
   const ObjectCache* backups = nullptr;
-  const ObjectCache* clusters = nullptr;
 };
 
 using ClusterContext = phase::Context<Services>;

@@ -58,7 +58,7 @@ struct Controller::State {
     const std::string ours = names::cluster_label;
     services.pods = &clusters.watches(kinds::pods, by_label, ours);
     services.claims = &clusters.watches(kinds::persistent_volume_claims, by_label, ours);
-    services.stateful_sets = &clusters.owns(kinds::stateful_sets, ours);
+    clusters.owns(kinds::stateful_sets, ours);
     services.services = &clusters.owns(kinds::services, ours);
     services.endpoint_slices = &clusters.owns(kinds::endpoint_slices, ours);
     services.config_maps = &clusters.owns(kube::resources::config_maps, ours);

@@ -197,7 +197,13 @@ Awaitable<> Pass::ensure_stateful_set() {
   auto wanted = wanted_stateful_set(owner_, effective, inputs);
   // Immutable, but for what grow_storage() does.
   if (present) wanted["spec"].as_object().erase("volumeClaimTemplates");
-  set_ = co_await ensure(kinds::stateful_sets, std::move(wanted), services_.stateful_sets);
+  // As it was just read, not from a cache: by an older status, pods that are new would count as outdated.
+  const bool is_as_wanted =
+      present && kube::is_owned_by(*present, cluster_.object.uid()) && kube::contains_fields(present->json(), wanted);
+  if (is_as_wanted)
+    set_ = *present;
+  else
+    set_ = co_await ensure(kinds::stateful_sets, std::move(wanted), nullptr);
   set_replicas_ = static_cast<std::size_t>(replicas_of(*set_));
 }
 

@@ -113,7 +113,7 @@ class RealMysqlTest : public testing::Test {
   void start_operator() {
     ControllerOptions options;
     options.probe_interval = probe_interval;
-    options.probe_timeout = 400ms;
+    options.probe_timeout = 1500ms;  // on a busy machine an exporter takes its time
     options.resync = 2s;
     options.young = 1s;
     controller = std::make_unique<Controller>(server.api(), *connector, *exporter, options, env);
@@ -162,7 +162,7 @@ class RealMysqlTest : public testing::Test {
   }
 
   /// True when it holds within a time that is never needed.
-  bool eventually(const std::function<bool()>& predicate, async::Duration limit = 60s) {
+  bool eventually(const std::function<bool()>& predicate, async::Duration limit = 120s) {
     const auto deadline = async::later(clock.now(), limit);
     while (!predicate() && clock.now() < deadline) loop.run(clock.sleep_for(20ms));
     return predicate();

@@ -69,7 +69,6 @@ inline constexpr const char* password_mismatch = "PasswordMismatch";
 
 namespace names {
 inline constexpr const char* cluster_label = "mysql.hubferry.io/cluster";
-inline constexpr const char* role_label = "mysql.hubferry.io/role";
 /// On a Failed cluster: try again. Removed when it was read.
 inline constexpr const char* reconcile_annotation = "mysql.hubferry.io/reconcile";
 /// The name of the pod that shall become the primary, or "any". Removed when it was read.
