@@ -238,7 +238,7 @@ TEST_F(RightsTest, AMissingPermissionIsDetected) {
   auto changed = world_.run(world_.api("hub1").update(kube::resources::cluster_roles, role));
   ASSERT_TRUE(changed) << changed.error();
   migrate("there", {{"includedManagedClusters", clusters(1, 3)}});
-  run_manager_until("there", "Failed");
+  run_manager_until("there", "Rollbacking");
   EXPECT_THAT(refused(), testing::Contains("hub1: create klusterletconfigs.config.open-cluster-management.io"));
 }
 
