@@ -70,7 +70,7 @@ Awaitable<kube::Object> Pass::ensure(const kube::Resource& kind, json::object wa
 Awaitable<> Pass::ensure_secrets() {
   const kube::Key internal{owner_.ns, internal_secret_name(owner_.name)};
   auto found = co_await services_.api.get(kube::resources::secrets, internal);
-  if (!found && found.error().kind != kube::ErrorKind::not_found) take(std::move(found), "Secret " + internal.name);
+  if (!found && found.error().kind != kube::ErrorKind::not_found) take(found, "Secret " + internal.name);
   if (!found) {
     auto made = co_await ensure(kube::resources::secrets,
                                 wanted_secret(owner_, internal.name,
@@ -91,7 +91,7 @@ Awaitable<> Pass::ensure_root_secret() {
   root_secret_ = reference.value_or(root_secret_name(owner_.name));
   const kube::Key key{owner_.ns, root_secret_};
   auto found = co_await services_.api.get(kube::resources::secrets, key);
-  if (!found && found.error().kind != kube::ErrorKind::not_found) take(std::move(found), "Secret " + key.name);
+  if (!found && found.error().kind != kube::ErrorKind::not_found) take(found, "Secret " + key.name);
   if (!found && reference)
     throw PassError(PassError::Kind::fatal,
                     "spec.rootPassword refers to Secret " + key.name + ", which does not exist");
@@ -167,8 +167,7 @@ Awaitable<> Pass::ensure_stateful_set() {
   inputs.exporter_image = spec_.exporter_image.empty() ? services_.options.exporter_image : spec_.exporter_image;
   inputs.content_hash = content_hash(replication_password_, spec_, root_password_);
   auto present = co_await services_.api.get(kinds::stateful_sets, key);
-  if (!present && present.error().kind != kube::ErrorKind::not_found)
-    take(std::move(present), "StatefulSet " + key.name);
+  if (!present && present.error().kind != kube::ErrorKind::not_found) take(present, "StatefulSet " + key.name);
   auto effective = spec_;
   if (present) {
     // One thing at a time, each in its phase.

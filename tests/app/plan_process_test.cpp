@@ -53,7 +53,7 @@ TEST_F(PlanProcess, AFileThatCannotBeReadIsNamedWithTheReason) {
   EXPECT_EQ(directory->err(), "hubferry plan: cannot read /: Is a directory\n");
   const auto empty = plan(sim::admin(), {"-f", "/dev/null"});
   EXPECT_EQ(empty->wait(), 1);
-  EXPECT_EQ(empty->err(), "hubferry plan: /dev/null: it must contain exactly one migration\n");
+  EXPECT_EQ(empty->err(), "hubferry plan: /dev/null: it must contain exactly one migration or ClusterRelocator\n");
 }
 
 // Files come from others, too.

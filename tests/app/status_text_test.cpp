@@ -205,12 +205,10 @@ TEST(StatusText, TheChecklistMarksTheRunningStep) {
       "cut-over": {"done": true, "startTime": "2030-01-01T00:00:10Z"}}}}})"));
   EXPECT_THAT(text, HasSubstr("\n  [x] cut-over"));
   EXPECT_THAT(text, HasSubstr("\n  [>] arrivals"));
-  // What runs beside each other is marked beside each other.
   const auto back = migration_checklist(view("m", R"({"phase": "Rollbacking", "state": {"Rollbacking": {"state": {
-      "take-up": {"done": true}, "acknowledge": {"done": true}, "late-arrivals": {"done": true},
-      "credential": {"done": true}}}}})"));
-  EXPECT_THAT(back, HasSubstr("[>] source-hub"));
-  EXPECT_THAT(back, HasSubstr("[>] target-hub"));
+      "take-up": {"done": true}, "acknowledge": {"done": true}}}}})"));
+  EXPECT_THAT(back, HasSubstr("[>] clusters"));
+  EXPECT_THAT(back, HasSubstr("[ ] objects"));
   EXPECT_THAT(back, HasSubstr("[ ] conclusion"));
 }
 

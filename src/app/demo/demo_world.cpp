@@ -19,6 +19,8 @@ namespace {
 // Real stages have minutes; nobody wants to wait that long for an injected failure. It also covers the time that the
 // agents need to return to the source.
 constexpr const char* stage_timeout = "15s";
+// And for the agents to turn away from a hub on which they cannot register.
+constexpr auto agent_timeout = 10s;
 constexpr auto ready_timeout = 60s;
 
 sim::WorldOptions world_options(const DemoOptions& options) {
@@ -26,6 +28,7 @@ sim::WorldOptions world_options(const DemoOptions& options) {
   world.hubs = {DemoWorld::source, DemoWorld::target};
   world.clusters = static_cast<std::size_t>(options.clusters);
   world.seed = static_cast<std::uint64_t>(options.seed);
+  if (!options.fail.empty()) world.hub_connection_timeout = agent_timeout;
   world.http.emplace();
   world.server.record_requests = false;
   return world;
