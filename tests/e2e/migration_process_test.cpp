@@ -179,10 +179,11 @@ TEST(MigrationProcess, WithoutLeaderElectionASecondManagerWaitsAndSaysSo) {
 }
 
 TEST(MigrationProcess, DeletingAMigrationRollsItsClustersBack) {
-  // hub2 accepts some of the writes and never the rest: Deploying cannot end before the deletion.
+  // hub2 accepts some of the writes and never the rest: Deploying cannot end before the deletion. With 429 it says that
+  // nothing happened; after a bare 503 a rollback waits for what may still happen.
   TemporaryDirectory folder;
   const auto stuck = write_faults(
-      folder, "- {server: hub2, verb: create, resource: klusterletaddonconfigs, after: 10, always: true, fail: 503}\n");
+      folder, "- {server: hub2, verb: create, resource: klusterletaddonconfigs, after: 10, always: true, fail: 429}\n");
   SimProcess sim{{"--clusters=30", "--hubs=hub1,hub2", stuck}};
   Onlooker onlooker{sim};
   const auto before = snapshots(onlooker);
