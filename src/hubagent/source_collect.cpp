@@ -110,7 +110,12 @@ Awaitable<Result<ClusterResources>> collect_cluster(const Hub& hub, const Carrie
   std::vector<std::pair<const CarriedKind*, Object>> found;
   for (const auto& kind : kinds) {
     auto selected = co_await find_selected(hub, kind, cluster);
-    if (!selected) co_return selected.error();
+    if (!selected) {
+      // The permissions in a cluster's namespace go with it.
+      auto there = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
+      if (there && !*there) co_return no_such_cluster(hub, cluster);
+      co_return selected.error();
+    }
     if (kind.resource == ocm::managed_clusters && selected->empty()) co_return no_such_cluster(hub, cluster);
     for (auto& object : *selected) found.emplace_back(&kind, std::move(object));
   }

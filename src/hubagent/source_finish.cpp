@@ -111,8 +111,26 @@ Awaitable<kube::Result<std::optional<Object>>> delete_as_read(const Hub& hub, Ob
   co_return lingers ? std::optional<Object>{*answer} : std::nullopt;
 }
 
+/// A ClusterDeployment that was not copied describes another cluster: it must not go with this one.
+Awaitable<Result<>> check_deployments(const Deletion& deletion, std::string cluster) {
+  auto deployments = co_await list(deletion.hub, ocm::cluster_deployments, cluster);
+  if (!deployments) co_return deployments.error();
+  for (const auto& deployment : *deployments) {
+    auto selects = [&](const CarriedKind& kind) {
+      return kind.resource == ocm::cluster_deployments && is_selected(kind, cluster, deployment);
+    };
+    if (std::ranges::any_of(deletion.carried, selects)) continue;
+    co_return Error{FailureReason::cluster_conflict,
+                    described(ocm::cluster_deployments, deployment.key()) + " on hub " + deletion.hub.name() +
+                        " was not copied, and would be deleted with the namespace: move or delete it first"};
+  }
+  co_return Result<>{};
+}
+
 /// What must be done before the cluster is deleted, and only for one that has arrived.
 Awaitable<Result<>> prepare_deletion(const Deletion& deletion, std::string cluster) {
+  auto checked = co_await check_deployments(deletion, cluster);
+  if (!checked) co_return checked.error();
   auto observed = co_await delete_observability(deletion.hub, cluster);
   if (!observed) co_return observed.error();
   auto prevented = co_await prevent_deprovisioning(deletion.hub, deletion.kinds, deletion.migration, cluster);

@@ -98,6 +98,11 @@ bool claim(json::object& object, const MigrationRef& migration) {
   const auto* holder = annotation_in(object, migrating_annotation);
   if (holder != nullptr && *holder != json::value(migration.uid)) return false;
   const auto before = config_before(object, migration);
+  if (holder == nullptr) {
+    // Left by a migration whose annotations were removed by hand.
+    drop_annotation(object, annotations::returning);
+    drop_annotation(object, annotations::klusterlet_config_before);
+  }
   bool changed = set_annotation(object, migrating_annotation, migration.uid);
   if (!before.empty()) changed |= set_annotation(object, annotations::klusterlet_config_before, before);
   changed |= set_annotation(object, klusterlet_config_annotation, migration.klusterlet_config(before));

@@ -1,7 +1,10 @@
+#include <array>
+
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/registration_approval.hpp"
 #include "hubferry/async/deadline.hpp"
+#include "hubferry/ocm/agent_request.hpp"
 
 /// Whether the target takes the clusters, before they are detached. An agent that registers on a hub does that for
 /// ever: if nobody there completes it, nothing brings it back but a restart.
@@ -32,6 +35,30 @@ Awaitable<Result<>> check_permission(const Hub& hub, MigrationRef migration) {
   const auto* allowed = reviewed->find({"status", "allowed"});
   if (allowed != nullptr && *allowed == true) co_return Result<>{};
   co_return Error{FailureReason::error, *user + " may not register clusters on hub " + hub.name()};
+}
+
+/// We are allowed to approve the requests that the clusters will send: without that they would wait for ever.
+Awaitable<Result<>> check_approver(const Hub& hub) {
+  const auto& requests = kube::resources::certificate_signing_requests;
+  const kube::Resource signers{requests.group, requests.version, "signers", "Signer", false};
+  struct Right {
+    const char* verb;
+    const kube::Resource& resource;
+    Key key;
+    const char* subresource;
+  };
+  const std::array<Right, 3> rights{Right{"list", requests, {}, ""}, Right{"update", requests, {}, "approval"},
+                                    Right{"approve", signers, cluster_scoped(ocm::agent_signer), ""}};
+  for (const auto& right : rights) {
+    auto attempt = [&] { return hub.api().may(right.verb, right.resource, right.key, right.subresource); };
+    auto allowed = co_await with_retry(hub, attempt);
+    if (!allowed) co_return Error{allowed.error()}.in_context("cannot review our own access to hub " + hub.name());
+    if (!*allowed)
+      co_return Error{FailureReason::error, "we may not approve the registration of clusters on hub " + hub.name() +
+                                                " (" + right.verb + " " + right.resource.plural +
+                                                "): apply manifests/hub-rbac/approval there"};
+  }
+  co_return Result<>{};
 }
 
 bool is_accepted_copy(const ocm::ManagedCluster* cluster, const MigrationRef& migration) {
@@ -70,6 +97,8 @@ Awaitable<Result<Outcome>> DirectTargetHub::await_ready(MigrationRef migration, 
   if (!synced) co_return synced.error();
   auto permitted = co_await check_permission(hub, migration);
   if (!permitted) co_return permitted.error();
+  auto approver = co_await check_approver(hub);
+  if (!approver) co_return approver.error();
   auto rule = co_await work_rule(hub);
   if (!rule) co_return rule.error();
   auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {

@@ -135,8 +135,9 @@ std::optional<std::string> Admission::holder_message(const std::string& uid, con
 
 std::optional<std::string> Admission::readmission_obstacle(const std::string& uid, const ClusterNames& clusters) {
   if (auto message = holder_message(uid, clusters)) return message;
-  const auto others = std::ranges::count_if(
-      contenders_, [&](const auto& entry) { return entry.second.active && entry.second.uid != uid; });
+  const auto others = std::ranges::count_if(contenders_, [&](const auto& entry) {
+    return entry.second.active && !entry.second.parked && entry.second.uid != uid;
+  });
   if (static_cast<std::size_t>(others) >= most_active_) return slot_message(most_active_);
   return std::nullopt;
 }

@@ -17,7 +17,6 @@ namespace openssl = kube::openssl;
 
 constexpr std::string_view subject_prefix = "system:open-cluster-management:";
 constexpr std::string_view common_group = "system:open-cluster-management:managed-clusters";
-constexpr std::string_view agent_signer = "kubernetes.io/kube-apiserver-client";
 constexpr std::string_view pem_begin = "-----BEGIN CERTIFICATE REQUEST-----";
 constexpr std::string_view client_usage = "client auth";
 constexpr std::array<std::string_view, 3> allowed_usages{"digital signature", "key encipherment", client_usage};

@@ -104,6 +104,25 @@ TEST_F(CleanTest, ADeploymentIsPreservedAndPausedBeforeItIsDeleted) {
   EXPECT_THAT(deprovisioned, IsEmpty());
 }
 
+// It describes another cluster, and nothing of it was copied.
+TEST_F(CleanTest, AClusterWithADeploymentThatWasNotCopiedIsNotDeleted) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    co_await put_machinery(*hub1_, "c1");
+    co_await put(*hub1_, ocm::cluster_deployments,
+                 {{"metadata", json::object{{"name", "other"}, {"namespace", "c1"}}}});
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+    CO_ASSERT_TRUE(begun && detached);
+    auto cleaned = co_await hub1_->source->clean(migration_, {"c1"}, confirmed());
+    CO_ASSERT_TRUE(cleaned);
+    EXPECT_THAT(reasons_of(*cleaned), ElementsAre("c1: ClusterConflict"));
+    EXPECT_THAT(cleaned->failed[0].message, HasSubstr("c1/other"));
+  });
+  EXPECT_TRUE(hub1_->server.object(ocm::cluster_deployments, {"c1", "other"}));
+  EXPECT_TRUE(hub1_->server.object(ocm::cluster_deployments, {"c1", "c1"}));
+}
+
 // The copy on the target keeps the user's value: after a crash the source's deployment is compared and sent again.
 TEST_F(CleanTest, APreservedDeploymentIsSentAsTheUserWroteIt) {
   run([&]() -> Awaitable<> {

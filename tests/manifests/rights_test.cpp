@@ -242,5 +242,17 @@ TEST_F(RightsTest, AMissingPermissionIsDetected) {
   EXPECT_THAT(refused(), testing::Contains("hub1: create klusterletconfigs.config.open-cluster-management.io"));
 }
 
+// Its agent would register on the target for ever, out of reach of the source.
+TEST_F(RightsTest, WithoutTheRightToApproveNoClusterIsDetached) {
+  must(world_.api("hub2").remove(kube::resources::cluster_role_bindings, {"", "hubferry-target-approval"}));
+  migrate("there",
+          {{"includedManagedClusters", clusters(1, 3)}, {"supportedConfigs", json::object{{"stageTimeout", "2m"}}}});
+  run_manager_until("there", "Failed");
+  for (const auto& request : world_.server("hub2").requests())
+    EXPECT_FALSE(request.verb == "create" && request.resource == "certificatesigningrequests") << request.user;
+  const auto object = world_.global().object(migration::managed_cluster_migrations, {"default", "there"});
+  EXPECT_THAT(json::serialize(object->json()), testing::HasSubstr("apply manifests/hub-rbac/approval"));
+}
+
 }  // namespace
 }  // namespace hubferry::test

@@ -8,6 +8,9 @@
 
 namespace hubferry::ocm {
 
+/// The signer of agents' certificates.
+inline constexpr const char* agent_signer = "kubernetes.io/kube-apiserver-client";
+
 /// What a CertificateSigningRequest of a cluster's agent asks for.
 struct AgentRequest {
   std::string cluster;
