@@ -159,6 +159,7 @@ json::object to_data(const Ledger& ledger) {
                     {"rolled-back", list(ledger.rolled_back)},
                     {"undone", list(ledger.undone)},
                     {"unverified", list(ledger.unverified)},
+                    {"released", list(ledger.released)},
                     {"cleaned", list(ledger.cleaned)},
                     {"waiting", waits(ledger.waiting)},
                     {"left-behind", list(ledger.left_behind)}};
@@ -169,6 +170,7 @@ json::object to_data(const Ledger& ledger) {
   data["rolled-back"] = ranges(ledger.rolled_back, ledger.all);
   data["undone"] = ranges(ledger.undone, ledger.all);
   data["unverified"] = ranges(ledger.unverified, ledger.all);
+  data["released"] = ranges(ledger.released, ledger.all);
   data["cleaned"] = ranges(ledger.cleaned, ledger.all);
   if (bytes_in(data) <= most_bytes) return data;
   const std::set<std::string> failed_ones(failed.begin(), failed.end());
@@ -191,6 +193,7 @@ Ledger ledger_from_data(const json::object& data) {
   ledger.rolled_back = read_set(data, "rolled-back", ledger.all);
   ledger.undone = read_set(data, "undone", ledger.all);
   ledger.unverified = read_set(data, "unverified", ledger.all);
+  ledger.released = read_set(data, "released", ledger.all);
   ledger.cleaned = read_set(data, "cleaned", ledger.all);
   ledger.waiting = read_waits(data);
   ledger.left_behind = read_set(data, "left-behind", {});

@@ -27,6 +27,7 @@ struct Ledger {
   std::set<std::string> rolled_back;  // of the failed ones: attached to the source again
   std::set<std::string> undone;       // of the failed ones: deleted from the target
   std::set<std::string> unverified;   // of the successful ones: not proven complete, so still on the source too
+  std::set<std::string> released;     // of the successful ones: the target's controllers act on them
   std::set<std::string> cleaned;      // of the successful ones: deleted from the source
   std::map<std::string, std::string> waiting;  // what a pending rollback or cleanup waits for, by cluster
   std::set<std::string> left_behind;           // what a person gave up: "hub2/a", or "hub2"

@@ -89,6 +89,7 @@ struct Cleanup {
   Step& step;
   WallTime since;  // the cut-over
   Pending& pending;
+  std::set<std::string> released;
   Failures unverified;
 };
 
@@ -124,8 +125,14 @@ Awaitable<Results> clean_batch(Cleanup& cleanup, ClusterNames clusters) {
   keep_unverified(cleanup, present.not_done());
   if (present.done.empty()) co_return Results{};
 
+  // What the target's controllers act on is no longer as it was sent: it was proven before it was released to them, and
+  // must not be overwritten.
+  auto is_released = [&](const std::string& cluster) { return cleanup.released.contains(cluster); };
+  const auto fresh = std::ranges::partition(present.done, is_released);
   const auto compared_at = step.now();
-  auto compared = co_await compare(step, present.done);
+  Results compared;
+  if (!fresh.empty()) compared = co_await compare(step, {fresh.begin(), fresh.end()});
+  compared.done.insert(compared.done.end(), present.done.begin(), fresh.begin());
   // Gone from the source already: a previous process deleted it.
   for (auto one = compared.failed.begin(); one != compared.failed.end();) {
     const bool gone = one->second.reason == to_string(hubagent::FailureReason::cluster_not_found);
@@ -140,6 +147,7 @@ Awaitable<Results> clean_batch(Cleanup& cleanup, ClusterNames clusters) {
   };
   auto finished = co_await each_on_target(step, compared.done, finish_there);
   cleanup.pending.add(step.migration.to(), finished.not_done());
+  cleanup.released.insert(finished.done.begin(), finished.done.end());
   if (finished.done.empty()) co_return Results{};
 
   SourceOperation delete_there = [&](hubagent::SourceHub& hub, ClusterNames names) {
@@ -211,18 +219,19 @@ Awaitable<ReconcileState> conclude_cleaning(Step& step) {
 }  // namespace
 
 Awaitable<LedgerChange> clean_arrived(Step& step, const Ledger& ledger, Pending& pending) {
-  Cleanup cleanup{step, step.migration.cut_over().value_or(step.now()), pending, {}};
+  Cleanup cleanup{step, step.migration.cut_over().value_or(step.now()), pending, ledger.released, {}};
   ClusterOperation clean = [&](ClusterNames batch) { return clean_batch(cleanup, std::move(batch)); };
   auto results = co_await in_batches(candidates(ledger), clean);
   report_verification(step, ledger, cleanup.unverified);
   std::set<std::string> unverified;
   for (const auto& [name, failure] : cleanup.unverified) unverified.insert(name);
-  co_return
-      [arrived = ledger.success, done = std::move(results.done), unverified = std::move(unverified)](Ledger& lists) {
-        for (const auto& name : arrived) lists.succeed(name);
-        lists.cleaned.insert(done.begin(), done.end());
-        lists.unverified = unverified;
-      };
+  co_return [arrived = ledger.success, released = std::move(cleanup.released), done = std::move(results.done),
+             unverified = std::move(unverified)](Ledger& lists) {
+    for (const auto& name : arrived) lists.succeed(name);
+    lists.released.insert(released.begin(), released.end());
+    lists.cleaned.insert(done.begin(), done.end());
+    lists.unverified = unverified;
+  };
 }
 
 Handler cleaning_phase() {

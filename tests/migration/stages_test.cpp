@@ -248,6 +248,24 @@ INSTANTIATE_TEST_SUITE_P(Orders, CleaningFaultTest,
                                          "target.confirm", "source.clean", "source.delete_migration_objects",
                                          "target.delete_migration_objects"));
 
+// The target's controllers act on a cluster that was released to them: its objects are no longer as they were sent.
+TEST_F(CleaningTest, AClusterThatTheSourceCannotDeleteIsNotCopiedAgain) {
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    hubs.faults["source.clean"].error = FakeHubs::forbidden();
+    co_await reaches("m1", "Cleaning");
+    co_await sleep(5min);
+    const auto compared = std::ranges::count(hubs.orders, "hub2 target.verify");
+    EXPECT_GT(compared, 0);
+    co_await sleep(3h);
+    EXPECT_EQ(std::ranges::count(hubs.orders, "hub2 target.verify"), compared);
+    hubs.faults.clear();
+    co_await reaches("m1", "Completed");
+  });
+  expect_moved("m1", {"a"}, {"b", "c"});
+}
+
 TEST_F(CleaningTest, AnOperationThatHangsIsPendingToo) {
   given("m1", {"a"});
   live([&]() -> Awaitable<> {
