@@ -11,7 +11,8 @@ namespace {
 
 using kube::ConditionStatus;
 
-/// How old the comparison of a cluster's objects may be when the cluster is deleted from the source.
+/// How old the comparison of a cluster's objects may be when the cluster is deleted from the source. Counted from its
+/// end: on a slow hub it may itself take longer.
 constexpr Duration comparison_lifetime = std::chrono::minutes{2};
 
 /// Arrived, and still on the source.
@@ -91,6 +92,7 @@ struct Cleanup {
   Pending& pending;
   std::set<std::string> released;
   Failures unverified;
+  std::set<std::string> refuted = {};  // by the last look at the target
 };
 
 void keep_unverified(Cleanup& cleanup, const Failures& failures) {
@@ -102,6 +104,7 @@ void keep_unverified(Cleanup& cleanup, const Failures& failures) {
 Awaitable<hubagent::Result<>> confirm_arrival(Cleanup& cleanup, std::string cluster, WallTime compared) {
   auto& step = cleanup.step;
   const auto not_proven = [&](const std::string& why) {
+    cleanup.refuted.insert(cluster);
     return hubagent::Error{
         hubagent::FailureReason::unknown,
         "not deleted from " + step.source_name() + ", since it is not proven on " + step.target_name() + ": " + why};
@@ -129,9 +132,9 @@ Awaitable<Results> clean_batch(Cleanup& cleanup, ClusterNames clusters) {
   // must not be overwritten.
   auto is_released = [&](const std::string& cluster) { return cleanup.released.contains(cluster); };
   const auto fresh = std::ranges::partition(present.done, is_released);
-  const auto compared_at = step.now();
   Results compared;
   if (!fresh.empty()) compared = co_await compare(step, {fresh.begin(), fresh.end()});
+  const auto compared_at = step.now();
   compared.done.insert(compared.done.end(), present.done.begin(), fresh.begin());
   // Gone from the source already: a previous process deleted it.
   for (auto one = compared.failed.begin(); one != compared.failed.end();) {
@@ -157,7 +160,13 @@ Awaitable<Results> clean_batch(Cleanup& cleanup, ClusterNames clusters) {
     return hub.clean(ref, std::move(names), std::move(confirm));
   };
   auto deleted = co_await each_on_source(step, finished.done, delete_there);
-  cleanup.pending.add(step.migration.from(), deleted.not_done());
+  // Those wait for the target, and need the credential still.
+  for (const auto& [cluster, failure] : deleted.not_done()) {
+    if (cleanup.refuted.contains(cluster))
+      keep_unverified(cleanup, {{cluster, failure}});
+    else
+      cleanup.pending.add(step.migration.from(), {{cluster, failure}});
+  }
   co_return deleted;
 }
 
