@@ -11,6 +11,8 @@ std::optional<FailoverRecord> Cluster::failover() const {
   record.to = kube::string_at(from, {"to"});
   record.wanted = kube::string_at(from, {"wanted"});
   record.started = kube::string_at(from, {"startTime"});
+  record.fenced = kube::string_at(from, {"fencedTime"});
+  record.received = kube::string_at(from, {"received"});
   const auto* planned = from.if_contains("planned");
   record.planned = planned != nullptr && planned->is_bool() && planned->get_bool();
   return record;
@@ -20,6 +22,8 @@ void Cluster::set_failover(const FailoverRecord& record) {
   json::object value{{"from", record.from}, {"planned", record.planned}, {"startTime", record.started}};
   if (!record.to.empty()) value["to"] = record.to;
   if (!record.wanted.empty()) value["wanted"] = record.wanted;
+  if (!record.fenced.empty()) value["fencedTime"] = record.fenced;
+  if (!record.received.empty()) value["received"] = record.received;
   status["failover"] = std::move(value);
 }
 

@@ -26,6 +26,8 @@ struct FailoverRecord {
   std::string wanted;   // planned: the pod that was asked for; empty: any
   std::string started;  // when the old primary was found to be down
   bool planned = false;
+  std::string fenced;    // when the old primary was first known to accept no writes
+  std::string received;  // what the chosen replica has, also after it was given up: a new primary must have it
 };
 
 /// A MySQLCluster with its status.

@@ -41,6 +41,14 @@ GtidPosition parse_gtid(std::string_view text) {
   return position;
 }
 
+std::string to_text(const GtidPosition& position) {
+  std::string text;
+  for (const auto& [domain, last] : position.domains)
+    text += (text.empty() ? "" : ",") + std::to_string(domain) + "-" + std::to_string(last.server) + "-" +
+            std::to_string(last.sequence);
+  return text;
+}
+
 bool has_more(const GtidPosition& other, const GtidPosition& position) {
   for (const auto& [domain, last] : other.domains) {
     const auto found = position.domains.find(domain);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <string_view>
 
 namespace hubferry::mysql {
@@ -22,6 +23,9 @@ struct GtidPosition {
 
 /// What is no GTID in it is left out.
 GtidPosition parse_gtid(std::string_view text);
+
+/// As parse_gtid() reads it.
+std::string to_text(const GtidPosition& position);
 
 /// True if `other` has transactions that `position` has not: a domain further ahead, or the same sequence number
 /// written by another server.

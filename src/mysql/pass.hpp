@@ -33,6 +33,13 @@ struct Reached {
   Facts facts;
 };
 
+/// What came of looking for a new primary.
+struct Choice {
+  std::string pod;  // empty: none
+  GtidPosition received;
+  std::string missing;  // servers that may have what the others lack, and could not be asked
+};
+
 /// One pass of the reconcile loop over one cluster. It compares the spec with what is there, and never concludes from
 /// what happened before: it may be repeated at any time. Errors: PassError.
 class Pass {
@@ -89,10 +96,12 @@ class Pass {
   // pass_failover.cpp
   Awaitable<std::optional<ReconcileState>> replication();
   Awaitable<bool> wants_failover();
+  [[nodiscard]] FailoverRecord planned_switchover() const;
   ReconcileState begin(FailoverRecord record);
   Awaitable<ReconcileState> proceed(FailoverRecord record);
-  Awaitable<bool> fence(const FailoverRecord& record, std::string& position);
-  Awaitable<std::optional<std::string>> choose(const FailoverRecord& record, const std::string& position);
+  Awaitable<bool> fence(const FailoverRecord& record, std::optional<std::string>& position);
+  Awaitable<Choice> choose(const FailoverRecord& record, const std::string& position);
+  [[nodiscard]] bool was_down_before(const ServerView& server, const ServerView* primary) const;
   Awaitable<ReconcileState> promote(FailoverRecord record);
   ReconcileState abort(const FailoverRecord& record, const std::string& why);
   ReconcileState wait_in_failover(const FailoverRecord& record, const std::string& why);

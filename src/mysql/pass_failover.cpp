@@ -11,6 +11,8 @@ namespace {
 
 // How long a planned switchover may wait for its old primary before it is given up.
 constexpr Duration switchover_timeout = std::chrono::seconds{60};
+// How long all replicas are waited for: one that does not answer may alone have an acknowledged transaction.
+constexpr Duration replicas_timeout = std::chrono::minutes{2};
 constexpr Duration failover_poll = std::chrono::seconds{1};
 
 async::WallTime time_of(const std::string& text, async::WallTime otherwise) {
@@ -43,7 +45,9 @@ Awaitable<std::optional<ReconcileState>> Pass::replication() {
     if (is_pod && (find(wanted) == nullptr || wanted == cluster_.primary())) {
       warn("SwitchoverRefused", "pod " + wanted + " is not a replica of this cluster");
     } else {
-      co_return begin({cluster_.primary(), {}, is_pod ? wanted : std::string{}, {}, true});
+      auto record = planned_switchover();
+      if (is_pod) record.wanted = wanted;
+      co_return begin(std::move(record));
     }
   }
   if (co_await wants_failover()) {
@@ -102,6 +106,13 @@ Awaitable<bool> Pass::wants_failover() {
   co_return true;
 }
 
+FailoverRecord Pass::planned_switchover() const {
+  FailoverRecord record;
+  record.from = cluster_.primary();
+  record.planned = true;
+  return record;
+}
+
 ReconcileState Pass::begin(FailoverRecord record) {
   if (record.started.empty()) record.started = async::format_micro_time(services_.env.clock.wall_now());
   context_.log().warn("failover started", {{"from", record.from}, {"planned", record.planned}});
@@ -113,22 +124,33 @@ ReconcileState Pass::begin(FailoverRecord record) {
 
 Awaitable<ReconcileState> Pass::proceed(FailoverRecord record) {
   if (!record.to.empty()) co_return co_await promote(std::move(record));
-  std::string position;
+  std::optional<std::string> position;
+  const auto wall_now = services_.env.clock.wall_now();
   if (!co_await fence(record, position)) {
-    const auto age = services_.env.clock.wall_now() - time_of(record.started, services_.env.clock.wall_now());
+    const auto age = wall_now - time_of(record.started, wall_now);
     if (record.planned && age > switchover_timeout) co_return abort(record, "the primary could not be made read-only");
     co_return wait_in_failover(record, "waiting until pod " + record.from + " is really gone");
   }
-  auto chosen = co_await choose(record, position);
-  if (!chosen) co_return abort(record, "no replica can be promoted without losing transactions");
-  record.to = *chosen;
+  // Its pod is gone: nobody knows its last transaction, so the replicas are compared as after a failure.
+  if (!position) record.planned = false;
+  if (record.fenced.empty()) record.fenced = async::format_micro_time(wall_now);
+  cluster_.set_failover(record);
+  auto chosen = co_await choose(record, position.value_or(""));
+  if (!chosen.missing.empty()) {
+    if (wall_now - time_of(record.fenced, wall_now) < replicas_timeout)
+      co_return wait_in_failover(record, "waiting for " + chosen.missing);
+    co_return abort(record, chosen.missing + " did not answer and may have transactions that the others lack");
+  }
+  if (chosen.pod.empty()) co_return abort(record, "no replica can be promoted without losing transactions");
+  record.to = chosen.pod;
+  record.received = to_text(merged(parse_gtid(record.received), chosen.received));
   cluster_.set_failover(record);
   context_.log().info("replica chosen", {{"from", record.from}, {"to", record.to}});
   co_return phase::not_done(phase::least_requeue_delay);
 }
 
 /// True: the old primary accepts no writes any more, whatever it is doing. `position`: its last transaction, if known.
-Awaitable<bool> Pass::fence(const FailoverRecord& record, std::string& position) {
+Awaitable<bool> Pass::fence(const FailoverRecord& record, std::optional<std::string>& position) {
   // Nobody new gets there; connections that are open survive this.
   co_await ensure_endpoints(write_service_name(owner_.name), {});
   const kube::Key key{owner_.ns, record.from};
@@ -165,18 +187,39 @@ Awaitable<bool> Pass::fence(const FailoverRecord& record, std::string& position)
   co_return !again ? again.error().kind == kube::ErrorKind::not_found : again->uid() != uid;
 }
 
-/// The replica with everything that was received, applied. Nothing: there is none.
-Awaitable<std::optional<std::string>> Pass::choose(const FailoverRecord& record, const std::string& position) {
+/// True: it got no answer for some time when the primary still gave one. What was acknowledged since then, another
+/// replica has, and with it all that came before.
+bool Pass::was_down_before(const ServerView& server, const ServerView* primary) const {
+  if (server.health.unreachable == 0 || primary == nullptr || primary->health.strikes == 0) return false;
+  return server.health.unreachable_since + 2 * services_.prober.options().interval < primary->health.first_strike_at;
+}
+
+/// The replica with everything that was received, applied.
+Awaitable<Choice> Pass::choose(const FailoverRecord& record, const std::string& position) {
   auto reached = co_await reach_all(others(record.from));
   unhealthy_.clear();
+  Choice choice;
+  const auto is_missing = [&](const ServerView& server) {
+    choice.missing += (choice.missing.empty() ? "" : ", ") + server.name;
+  };
+  const auto* primary = find(cluster_.primary());
+  if (!record.planned) {
+    for (const auto* server : others(record.from)) {
+      const bool has_answered = std::ranges::find(reached, server, &Reached::server) != reached.end();
+      if (!has_answered && server != primary && !was_down_before(*server, primary)) is_missing(*server);
+    }
+  }
   std::vector<Candidate> candidates;
+  auto most = parse_gtid(record.received);
   for (auto& replica : reached) {
     // Receiving ends everywhere first: what is compared must not change any more.
     if (replica.facts.replication && !record.planned) {
       auto stopped = co_await replica.session->stop_receiving(*replica.facts.replication);
-      if (!stopped) continue;
-      auto facts = co_await replica.session->facts();
-      if (!facts) continue;
+      auto facts = stopped ? co_await replica.session->facts() : sql::Result<Facts>{stopped.error()};
+      if (!facts) {
+        is_missing(*replica.server);
+        continue;
+      }
       replica.facts = std::move(*facts);
     }
     const auto& facts = replica.facts;
@@ -190,19 +233,28 @@ Awaitable<std::optional<std::string>> Pass::choose(const FailoverRecord& record,
     candidate.lag = replica.server->health.last_lag;
     // With a planned switchover everybody gets everything, below.
     if (record.planned) candidate.received = {};
+    if (candidate.replicated) most = merged(most, candidate.received);
     const bool leaves = phase_ == phases::scaling && candidate.ordinal >= std::max<std::size_t>(1, spec_.replicas);
     const bool is_wanted = record.wanted.empty() || record.wanted == candidate.pod;
     if (is_wanted && !leaves) candidates.push_back(std::move(candidate));
   }
+  if (!choice.missing.empty()) co_return choice;
+  // Also of those that are not to be promoted, or were given up.
+  if (!record.planned)
+    std::erase_if(candidates, [&](const Candidate& candidate) { return has_more(most, candidate.received); });
   for (const auto& candidate : ranked(std::move(candidates), spec_.lag_limit)) {
     const auto found = std::ranges::find(reached, candidate.pod, [](const Reached& one) { return one.server->name; });
     auto drained = record.planned ? co_await found->session->wait_for(position, spec_.drain_timeout)
                                   : co_await found->session->drain(found->facts, spec_.drain_timeout);
-    if (drained && *drained) co_return candidate.pod;
+    if (drained && *drained) {
+      choice.pod = candidate.pod;
+      choice.received = merged(found->facts.has(), parse_gtid(position));
+      co_return choice;
+    }
     context_.log().warn("replica did not apply all it received", {{"pod", candidate.pod}});
     if (!record.planned) break;
   }
-  co_return std::nullopt;
+  co_return choice;
 }
 
 Awaitable<ReconcileState> Pass::promote(FailoverRecord record) {
@@ -210,11 +262,13 @@ Awaitable<ReconcileState> Pass::promote(FailoverRecord record) {
   auto reached = server == nullptr ? sql::Result<Reached>{sql::Error{sql::ErrorKind::unreachable, 0, "no such pod"}}
                                    : co_await reach(*server);
   if (!reached) {
-    const bool is_down = server == nullptr || (server->health.verdict == Verdict::unreachable &&
-                                               server->health.strikes >= services_.prober.options().strikes);
+    const bool is_down = server == nullptr || server->health.unreachable >= services_.prober.options().strikes;
     if (!is_down) co_return wait_in_failover(record, "waiting for " + record.to + ": " + reached.error().describe());
-    // It may have become writable before it went: it is fenced as the old primary was.
+    // It may have become writable before it went: it is fenced as the old primary was, and what it had is not lost.
     record.from = std::exchange(record.to, {});
+    record.planned = false;
+    record.wanted.clear();
+    record.fenced.clear();
     cluster_.set_failover(record);
     co_return phase::not_done(phase::least_requeue_delay);
   }

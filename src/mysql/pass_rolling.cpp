@@ -28,7 +28,7 @@ Awaitable<std::optional<ReconcileState>> Pass::restart_outdated() {
   // A pod that does not start may be cured by the new template; nothing else is restarted meanwhile.
   const bool is_stuck = !next->ready && !next->waiting.empty() && next->name != primary;
   if (!is_stuck && (!all_ready() || !all_replicating())) co_return std::nullopt;
-  if (next->name == primary && servers_.size() > 1) co_return begin({primary, {}, {}, {}, true});
+  if (next->name == primary && servers_.size() > 1) co_return begin(planned_switchover());
   // With a Secret that was changed behind our back the new pod would not let us in: that is reported, not rolled out.
   if (!is_stuck) {
     auto reached = co_await reach(*next);
@@ -66,7 +66,7 @@ Awaitable<std::optional<ReconcileState>> Pass::prepare_scale_down() {
   const auto ordinal = ordinal_of(owner_.name, cluster_.primary()).value_or(0);
   if (ordinal < std::max<std::size_t>(1, spec_.replicas)) co_return std::nullopt;
   if (!all_ready() || !all_replicating()) co_return std::nullopt;
-  co_return begin({cluster_.primary(), {}, {}, {}, true});
+  co_return begin(planned_switchover());
 }
 
 /// The claims of pods that are gone for good, never that of ordinal 0: it has all data.

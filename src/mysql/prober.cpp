@@ -13,8 +13,14 @@ namespace {
 auto level_of(const Health& health, const async::Duration& lag_limit, unsigned strikes) {
   const auto& sample = health.sample;
   const bool lagged = sample.lag && *sample.lag > std::chrono::duration<double>(lag_limit).count();
-  return std::tuple{health.verdict, health.strikes >= strikes, sample.io_running, sample.sql_running,
-                    lagged,         sample.master_server_id,   sample.version};
+  return std::tuple{health.verdict,
+                    health.strikes >= strikes,
+                    health.unreachable >= strikes,
+                    sample.io_running,
+                    sample.sql_running,
+                    lagged,
+                    sample.master_server_id,
+                    sample.version};
 }
 
 }  // namespace
@@ -53,6 +59,7 @@ void Prober::watch(const kube::Key& cluster, std::vector<ProbeTarget> targets, c
     auto& health = watched->health[target.pod];
     health.verdict = Verdict::unknown;
     health.sample = {};
+    health.unreachable = 0;
     is_new = true;
   }
   watched->targets = std::move(targets);
@@ -143,6 +150,11 @@ async::Awaitable<> Prober::probe(ProbeTarget target, Pointer watched, async::Tim
   }
   // A probe that began before this server became the primary says nothing about it as a primary.
   const bool counts = begun_for == watched->primary;
+  if (health.verdict == Verdict::unreachable) {
+    if (health.unreachable++ == 0) health.unreachable_since = now;
+  } else if (health.verdict != Verdict::unknown) {
+    health.unreachable = 0;
+  }
   if (health.verdict == Verdict::writable) health.strikes = 0;
   if (counts && (health.verdict == Verdict::unreachable || health.verdict == Verdict::read_only)) {
     if (health.strikes++ == 0) health.first_strike_at = now;

@@ -23,8 +23,10 @@ struct ProberOptions {
 /// The level of one server: what the last probes say, not what happened.
 struct Health {
   Verdict verdict = Verdict::unknown;
-  unsigned strikes = 0;  // unreachable or read-only this many times in a row; `unknown` neither counts nor resets
-  Sample sample;         // of the last answer
+  unsigned strikes = 0;      // unreachable or read-only this many times in a row; `unknown` neither counts nor resets
+  unsigned unreachable = 0;  // this many times in a row without an answer; read-only resets it too
+  async::TimePoint unreachable_since{};
+  Sample sample;  // of the last answer
   /// The last lag that the server reported, and when: it is missing exactly when the primary is gone.
   std::optional<double> last_lag;
   async::TimePoint last_lag_at{};

@@ -300,6 +300,88 @@ TEST_F(FailoverTest, ASwitchoverLosesNothingAndTheOldPrimaryFollowsAtOnce) {
   EXPECT_EQ(failovers(), 0) << "a planned one is no failure to be measured";
 }
 
+/// demo-2 alone has the last acknowledged transaction, and the primary is dead.
+class LastCopyTest : public FailoverTest {
+ protected:
+  void given_last_copy_on_demo_2() {
+    given_running();
+    EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+    mysql.at("demo-1").replica->io = false;
+    EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  }
+  void run_until_chosen() {
+    for (int i = 0; i < 120000 && cluster().string_at({"status", "failover", "to"}).empty(); ++i) run_for(1ms);
+    ASSERT_EQ(cluster().string_at({"status", "failover", "to"}), "demo-2") << status_text();
+  }
+};
+
+TEST_F(LastCopyTest, AChosenReplicaThatIsAwayForAMomentIsWaitedFor) {
+  given_last_copy_on_demo_2();
+  kill_primary();
+  run_until_chosen();
+  mysql.cut_off.insert(mysql.at("demo-2").address);
+  run_for(16s);
+  mysql.cut_off.clear();
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_one_primary_with_replicas();
+}
+
+TEST_F(LastCopyTest, AChosenReplicaThatIsGivenUpIsNotFollowedByOneThatLacksItsTransactions) {
+  given_last_copy_on_demo_2();
+  kill_primary();
+  run_until_chosen();
+  mysql.at("demo-2").hangs = true;
+  run_for(5min);
+  EXPECT_EQ(phase(), "Failed") << status_text();
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+}
+
+TEST_F(LastCopyTest, AReplicaThatIsAwayDuringTheFailoverIsWaitedFor) {
+  given_last_copy_on_demo_2();
+  kill_primary();
+  mysql.cut_off.insert(mysql.at("demo-2").address);
+  run_for(80s);
+  EXPECT_EQ(condition("FailoverInProgress"), "True PromoteReplica") << status_text();
+  EXPECT_THAT(condition_message("FailoverInProgress"), HasSubstr("waiting for demo-2"));
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+  mysql.cut_off.clear();
+  run_for(1min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+}
+
+TEST_F(LastCopyTest, AReplicaThatStaysAwayMakesTheClusterFailAndNotLose) {
+  given_last_copy_on_demo_2();
+  kill_primary();
+  mysql.cut_off.insert(mysql.at("demo-2").address);
+  run_for(5min);
+  EXPECT_EQ(phase(), "Failed") << status_text();
+  EXPECT_THAT(condition_message("FailoverInProgress"), HasSubstr("demo-2 did not answer"));
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+}
+
+TEST_F(LastCopyTest, ASwitchoverFromAPrimaryWhosePodIsGoneComparesTheReplicas) {
+  given_last_copy_on_demo_2();
+  server.faults().on({"get", "pods"}).times(1).fail(404);
+  patch(R"({"metadata": {"annotations": {"mysql.hubferry.io/switchover": "any"}}})");
+  run_for(1min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+}
+
+TEST_F(FailoverTest, AReplicaThatWasDownLongBeforeThePrimaryIsNotWaitedFor) {
+  given_running();
+  mysql.at("demo-2").runs = false;
+  run_for(2min);
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  kill_primary();
+  run_for(1min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-1"));
+}
+
 // The operator dies after each statement of a failover: the end is always the same.
 TEST_F(FailoverTest, WhereverTheOperatorDiesItsSuccessorFinishesTheFailover) {
   given_running(R"({"failoverCoolDownSeconds": 0})");
