@@ -1,5 +1,8 @@
 #include "relocator/copy.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "hubferry/ocm/hive.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/relocator/names.hpp"
@@ -14,16 +17,36 @@ Problem copy_failed(const kube::Resource& resource, const json::object& object, 
   return {reasons::move_failed, "cannot copy " + resource.kind + " " + kube::to_string(key) + ": " + why};
 }
 
-/// True unless both have the field and differ.
-bool agree(const Object& one, const Object& other, std::string_view field) {
-  const auto mine = one.string_at({"spec", "clusterMetadata", field});
-  const auto theirs = other.string_at({"spec", "clusterMetadata", field});
-  return mine.empty() || theirs.empty() || mine == theirs;
+constexpr std::array cluster_ids{"infraID", "clusterID"};
+
+std::string_view cluster_id(const Object& deployment, std::string_view field) {
+  return deployment.string_at({"spec", "clusterMetadata", field});
 }
 
-bool is_same_cluster(const Object& one, const Object& other) {
-  return one.string_at({"spec", "baseDomain"}) == other.string_at({"spec", "baseDomain"}) &&
-         agree(one, other, "infraID") && agree(one, other, "clusterID");
+bool is_another_cluster(const Object& found, const Object& mine) {
+  return found.string_at({"spec", "baseDomain"}) != mine.string_at({"spec", "baseDomain"}) ||
+         std::ranges::any_of(cluster_ids, [&](const char* field) {
+           const auto one = cluster_id(found, field);
+           const auto other = cluster_id(mine, field);
+           return !one.empty() && !other.empty() && one != other;
+         });
+}
+
+/// True if one that is not another cluster is certainly this one.
+bool is_proven(const Object& found, const Object& mine, std::string_view source) {
+  bool identified = false;
+  for (const char* field : cluster_ids) {
+    const auto id = cluster_id(mine, field);
+    if (!id.empty() && id != cluster_id(found, field)) return false;
+    identified = identified || !id.empty();
+  }
+  const bool came_from_here = !source.empty() && found.annotation(names::relocated_from) == source;
+  return came_from_here || (identified && relocation_of(mine).stage == Stage::outgoing);
+}
+
+std::string description_of(const Object& found) {
+  return "(base domain \"" + std::string{found.string_at({"spec", "baseDomain"})} + "\", infra ID \"" +
+         std::string{cluster_id(found, "infraID")} + "\")";
 }
 
 void merge_annotations(json::object& object, const json::object& changes) {
@@ -35,6 +58,15 @@ void merge_annotations(json::object& object, const json::object& changes) {
       annotations[change.key()] = change.value();
     }
   }
+}
+
+/// Without the label of a copy, which is no difference.
+json::object without_origin(json::object object) {
+  auto& metadata = kube::object_in(object, "metadata");
+  auto& labels = kube::object_in(metadata, "labels");
+  labels.erase(names::relocated_from);
+  if (labels.empty()) metadata.erase("labels");
+  return object;
 }
 
 /// The destination's controller removes its finalizer while there is no ClusterDeployment: that is no difference.
@@ -69,7 +101,7 @@ json::object clean_copy(const Object& object) {
   return copy;
 }
 
-Awaitable<kube::Result<Look>> look_at(const Destination& destination, const Object& deployment) {
+Awaitable<kube::Result<Look>> look_at(const Destination& destination, const Object& deployment, std::string source) {
   const Key key = deployment.key();
   auto found = co_await destination.api->get(ocm::cluster_deployments, key);
   if (!found && found.error().kind == kube::ErrorKind::not_found) co_return Look{};
@@ -77,10 +109,11 @@ Awaitable<kube::Result<Look>> look_at(const Destination& destination, const Obje
   const auto name = "ClusterDeployment " + kube::to_string(key);
   if (!deployment.uid().empty() && found->uid() == deployment.uid())
     co_return Look{Holding::same_hub, "the destination is this hub: it has this very " + name};
-  if (!is_same_cluster(*found, deployment))
-    co_return Look{Holding::other, "the destination has another cluster as " + name + " (base domain \"" +
-                                       std::string{found->string_at({"spec", "baseDomain"})} + "\", infra ID \"" +
-                                       std::string{found->string_at({"spec", "clusterMetadata", "infraID"})} + "\")"};
+  if (is_another_cluster(*found, deployment))
+    co_return Look{Holding::other, "the destination has another cluster as " + name + " " + description_of(*found)};
+  if (!is_proven(*found, deployment, source))
+    co_return Look{Holding::unclear, "the destination has a " + name + " " + description_of(*found) +
+                                         " that is not proven to be a copy of this one: remove it if it is not in use"};
   if (found->is_being_deleted()) co_return Look{Holding::leaving, name + " is being deleted on the destination"};
   if (relocation_of(*found).stage == Stage::complete)
     co_return Look{Holding::leaving, name + " has just been relocated from the destination to another hub"};
@@ -116,17 +149,16 @@ Awaitable<OrProblem<bool>> Copier::copy_zone(Object zone) {
   co_return true;
 }
 
-Awaitable<OrProblem<Object>> Copier::create_deployment(std::string source) {
+Awaitable<OrProblem<Object>> Copier::create_deployment() {
   auto wanted = clean_copy(deployment_);
   merge_annotations(wanted, annotations_for(Stage::incoming, relocator_, true));
-  if (!source.empty())
-    kube::object_in(kube::object_in(wanted, "metadata"), "annotations")[names::relocated_from] = source;
+  kube::object_in(kube::object_in(wanted, "metadata"), "annotations")[names::relocated_from] = source_;
   auto created = co_await destination_->api->create(ocm::cluster_deployments, wanted);
   if (created) co_return *created;
   const auto& error = created.error();
   if (error.kind == kube::ErrorKind::already_exists || error.kind == kube::ErrorKind::ambiguous) {
     // Ours, without an answer; or that of a manager that does not know yet that it has been replaced.
-    auto look = co_await look_at(*destination_, deployment_);
+    auto look = co_await look_at(*destination_, deployment_, source_);
     if (look && look->holding == Holding::ours) co_return Object{};
     if (look && !look->message.empty()) co_return copy_failed(ocm::cluster_deployments, wanted, look->message);
   }
@@ -134,6 +166,7 @@ Awaitable<OrProblem<Object>> Copier::create_deployment(std::string source) {
 }
 
 Awaitable<OrProblem<bool>> Copier::put(kube::Resource resource, json::object wanted) {
+  kube::object_in(kube::object_in(wanted, "metadata"), "labels")[names::relocated_from] = source_;
   auto created = co_await destination_->api->create(resource, wanted);
   if (created) co_return true;
   const auto kind = created.error().kind;
@@ -148,7 +181,7 @@ Awaitable<OrProblem<bool>> Copier::reconcile_existing(kube::Resource resource, j
   if (!present) co_return copy_failed(resource, wanted, present.error().describe());
   auto comparable = clean_copy(*present);
   if (resource == ocm::machine_pools) ignore_finalizers(comparable, wanted);
-  if (comparable == wanted) co_return true;
+  if (without_origin(comparable) == without_origin(wanted)) co_return true;
   const auto owner = present->label(ocm::names::hive_deployment_label);
   if (!owner.empty() && owner != deployment_.name())
     co_return copy_failed(resource, wanted,
@@ -156,6 +189,10 @@ Awaitable<OrProblem<bool>> Copier::reconcile_existing(kube::Resource resource, j
   if (resource == ocm::dns_zones && relocation_of(*present).stage != Stage::incoming)
     co_return copy_failed(resource, wanted,
                           "the destination has one that did not arrive by a relocation: remove it if it is not in use");
+  if (present->label(names::relocated_from) != source_)
+    co_return copy_failed(resource, wanted,
+                          "the destination has one that differs and was not copied from this hub: remove it if it is "
+                          "not in use, or make them equal");
   if (present->is_being_deleted()) co_return copy_failed(resource, wanted, "it is being deleted on the destination");
   json::object updated = wanted;
   auto& metadata = kube::object_in(updated, "metadata");

@@ -13,6 +13,7 @@ enum class Holding {
   absent,
   ours,      // the same cluster: the copy is complete
   other,     // another cluster
+  unclear,   // it may be this cluster or another: neither is proven
   leaving,   // ours, but it is being deleted there, or it is on its way to a further hub
   same_hub,  // this very object: the destination is the source
 };
@@ -20,8 +21,11 @@ struct Look {
   Holding holding = Holding::absent;
   std::string message;  // unless it is absent or ours
 };
-/// Reads it from the destination's server.
-Awaitable<kube::Result<Look>> look_at(const Destination& destination, const Object& deployment);
+/// Reads it from the destination's server. `source`: the identity of the source hub.
+///
+/// Ours is only what has the infra ID and cluster ID of our ClusterDeployment, where that has them, and what came from
+/// this hub. The latter is not asked for if it moves already and the IDs prove it.
+Awaitable<kube::Result<Look>> look_at(const Destination& destination, const Object& deployment, std::string source);
 
 /// An object as it is created on the destination: without what the source's server and controllers own. The status is
 /// dropped.
@@ -30,19 +34,23 @@ json::object clean_copy(const Object& object);
 /// Copies objects to one destination, each idempotently.
 class Copier {
  public:
-  /// `deployment` outlives it.
-  Copier(std::shared_ptr<Destination> destination, const Object& deployment, std::string relocator)
-      : destination_(std::move(destination)), deployment_(deployment), relocator_(std::move(relocator)) {}
+  /// `deployment` outlives it. `source`: the identity of the source hub.
+  Copier(std::shared_ptr<Destination> destination, const Object& deployment, std::string relocator, std::string source)
+      : destination_(std::move(destination)),
+        deployment_(deployment),
+        relocator_(std::move(relocator)),
+        source_(std::move(source)) {}
 
   Awaitable<OrProblem<bool>> create_namespace();
-  /// Creates it; if it exists and differs, updates it in place, or replaces it where the server refuses that. An object
-  /// that is equal is not touched. Refused: one that belongs to another ClusterDeployment.
+  /// Creates it, labelled with the source; if it exists and differs, updates it in place, or replaces it where the
+  /// server refuses that. An object that is equal is not touched. Refused: one that differs and was not copied from
+  /// this hub, or that belongs to another ClusterDeployment.
   Awaitable<OrProblem<bool>> copy(InventoryItem item);
   /// With the annotation of an arriving zone, and with the name servers in its status: without them the destination
   /// would remove the delegation.
   Awaitable<OrProblem<bool>> copy_zone(Object zone);
-  /// Last of all. Never replaces one. `source`: the identity of the source hub.
-  Awaitable<OrProblem<Object>> create_deployment(std::string source);
+  /// Last of all. Never replaces one.
+  Awaitable<OrProblem<Object>> create_deployment();
 
  private:
   Awaitable<OrProblem<bool>> put(kube::Resource resource, json::object wanted);
@@ -52,6 +60,7 @@ class Copier {
   std::shared_ptr<Destination> destination_;
   const Object& deployment_;
   std::string relocator_;
+  std::string source_;
 };
 
 }  // namespace hubferry::relocator

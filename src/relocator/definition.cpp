@@ -77,10 +77,12 @@ ReconcileState retry(const phase::Written& written) {
 }
 
 Awaitable<std::optional<ReconcileState>> annotate(Context& context, Deployment& deployment, Stage stage,
-                                                  const std::string& relocator) {
+                                                  const std::string& relocator, const std::string& destination) {
   auto changed = deployment.object.json();
-  if (!apply_annotations(changed, annotations_for(stage, relocator, true))) co_return std::nullopt;
-  auto patch = annotation_patch(stage, relocator, true);
+  auto wanted = annotations_for(stage, relocator, true);
+  if (!destination.empty()) wanted[names::relocating_to] = destination;
+  if (!apply_annotations(changed, wanted)) co_return std::nullopt;
+  auto patch = annotation_patch(std::move(wanted));
   const auto written = co_await context->patch(deployment, std::move(patch));
   if (written.outcome == phase::Written::Outcome::written) co_return std::nullopt;
   co_return retry(written);

@@ -59,6 +59,8 @@ Awaitable<ReconcileState> release(Context& context, Deployment& deployment, cons
 
 /// What is in the way on the source.
 Awaitable<std::optional<Problem>> source_problem(Services& services, const Object& deployment);
+/// AbortBlocked, if it moves to another hub than this one: that hub may have it.
+std::optional<Problem> repointed(const Destination& destination, const Object& deployment);
 /// What is in the way on the destination.
 std::optional<Problem> destination_problem(const Look& look, const Destination& destination, const Object& deployment);
 /// SelectorSyncSets that match it and that the destination lacks. Errors: of the destination.
@@ -75,9 +77,10 @@ ReconcileState fail(Context& context, Deployment& deployment, const Problem& pro
 /// Retries soon, without a condition: after a conflict or an error of the source hub.
 ReconcileState retry(const phase::Written& written);
 
-/// Annotates the ClusterDeployment. Nullopt: done. Otherwise what the handler returns.
+/// Annotates the ClusterDeployment. Nullopt: done. Otherwise what the handler returns. `destination`: where a move
+/// begins to.
 Awaitable<std::optional<ReconcileState>> annotate(Context& context, Deployment& deployment, Stage stage,
-                                                  const std::string& relocator);
+                                                  const std::string& relocator, const std::string& destination = {});
 /// Annotates its DNSZone, if it has one. Errors: of the source hub.
 Awaitable<kube::Result<bool>> annotate_zone(Context& context, Deployment& deployment, Stage stage,
                                             const std::string& relocator);

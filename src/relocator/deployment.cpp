@@ -76,13 +76,14 @@ json::object annotations_for(Stage stage, const std::string& relocator, bool pau
   static constexpr std::array<const char*, 4> hive_states{"", "/outgoing", "/incoming", "/complete"};
   wanted[ocm::names::hive_relocate_annotation] =
       stage == Stage::none ? json::value() : json::value(relocator + hive_states.at(static_cast<std::size_t>(stage)));
+  if (stage == Stage::none || stage == Stage::incoming) wanted[names::relocating_to] = nullptr;
   if (pause) wanted[ocm::names::hive_pause_annotation] = stage == Stage::outgoing ? json::value("true") : json::value();
   return wanted;
 }
 
-json::object annotation_patch(Stage stage, const std::string& relocator, bool pause) {
+json::object annotation_patch(json::object annotations) {
   json::object metadata;
-  metadata["annotations"] = annotations_for(stage, relocator, pause);
+  metadata["annotations"] = std::move(annotations);
   json::object patch;
   patch["metadata"] = std::move(metadata);
   return patch;

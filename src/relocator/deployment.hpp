@@ -39,10 +39,11 @@ bool is_paused_by_user(const Object& object);
 
 /// The annotations of that state, to be merged into an object; null removes one. Hive's own annotation changes in the
 /// same write. A ClusterDeployment is paused besides while it is outgoing: Hive's relocation controller clears an
-/// annotation for which it finds no ClusterRelocate.
+/// annotation for which it finds no ClusterRelocate. Where it moves to is written by Marking only, and kept until the
+/// end.
 json::object annotations_for(Stage stage, const std::string& relocator, bool pause);
-/// The merge patch for them.
-json::object annotation_patch(Stage stage, const std::string& relocator, bool pause);
+/// The merge patch for annotations.
+json::object annotation_patch(json::object annotations);
 
 /// The name of the DNSZone that belongs to a ClusterDeployment of that name.
 std::string child_zone_name(const std::string& deployment);
@@ -66,6 +67,7 @@ struct Deployment : phase::KubeResource {
   [[nodiscard]] Relocation relocation() const { return relocation_of(object); }
 
   std::shared_ptr<Slot> slot;  // to move to the destination; held until the machine rests
+  std::string destination;     // the identity of the hub that Checking has looked at
   Object arrived;              // the copy that this machine has created on the destination
 
  private:

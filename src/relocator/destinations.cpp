@@ -25,12 +25,6 @@ kube::ClientConfig config_of(const kube::Object& secret) {
   return config;
 }
 
-/// True if a server has answered: it is there and accepts our credential.
-bool has_answered(const kube::Result<kube::Object>& answer) {
-  return answer || answer.error().kind == kube::ErrorKind::forbidden ||
-         answer.error().kind == kube::ErrorKind::not_found;
-}
-
 }  // namespace
 
 void throw_exception_from_error(const Problem& problem, const boost::source_location&) {
@@ -73,9 +67,10 @@ Awaitable<OrProblem<std::shared_ptr<Destination>>> Destinations::open(Key key, k
   }
   const Key system{{}, "kube-system"};
   auto answer = co_await destination->api->get(kube::resources::namespaces, system);
-  if (!has_answered(answer))
-    co_return Problem{reasons::no_connection, "the destination cannot be reached: " + answer.error().describe()};
-  if (answer) destination->identity = std::string{answer->uid()};
+  // Also if only this is forbidden: without its identity nobody knows later where a move has begun.
+  if (!answer)
+    co_return Problem{reasons::no_connection, "the destination cannot be identified: " + answer.error().describe()};
+  destination->identity = std::string{answer->uid()};
   destination->verified = env_.clock.now();
   co_return destination;
 }
@@ -93,12 +88,15 @@ Awaitable<kube::Result<std::set<std::string>>> Destinations::selector_sync_sets(
   co_return destination->selector_sync_sets;
 }
 
-Awaitable<std::string> Destinations::source_identity() {
-  if (!source_identity_.empty()) co_return source_identity_;
+Awaitable<OrProblem<std::string>> Destinations::source_identity() {
+  // Named, because a Problem can be made of a string, too.
+  using boost::system::in_place_value;
+  if (!source_identity_.empty()) co_return OrProblem<std::string>{in_place_value, source_identity_};
   const Key system{{}, "kube-system"};
   auto answer = co_await source_.get(kube::resources::namespaces, system);
-  if (answer) source_identity_ = std::string{answer->uid()};
-  co_return source_identity_;
+  if (!answer) co_return Problem{reasons::move_failed, "this hub cannot be identified: " + answer.error().describe()};
+  source_identity_ = std::string{answer->uid()};
+  co_return OrProblem<std::string>{in_place_value, source_identity_};
 }
 
 }  // namespace hubferry::relocator

@@ -30,7 +30,7 @@ using OrProblem = boost::system::result<T, Problem>;
 /// The hub that a kubeconfig Secret leads to.
 struct Destination {
   std::shared_ptr<kube::Api> api;
-  std::string identity;  // the uid of its namespace kube-system; empty: we may not read it
+  std::string identity;  // the uid of its namespace kube-system
   std::string version;   // of the Secret
   async::TimePoint verified{};
   std::set<std::string> selector_sync_sets;
@@ -49,8 +49,8 @@ class Destinations {
   Awaitable<OrProblem<std::shared_ptr<Destination>>> connect(Key secret);
   /// The same for the names of its SelectorSyncSets. Errors: of the list.
   Awaitable<kube::Result<std::set<std::string>>> selector_sync_sets(std::shared_ptr<Destination> destination);
-  /// The uid of the namespace kube-system of the source hub; empty: we may not read it.
-  Awaitable<std::string> source_identity();
+  /// The uid of the namespace kube-system of the source hub. Problems: MoveFailed.
+  Awaitable<OrProblem<std::string>> source_identity();
 
  private:
   Awaitable<OrProblem<std::shared_ptr<Destination>>> open(Key key, kube::Object secret);

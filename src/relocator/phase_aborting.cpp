@@ -26,7 +26,10 @@ Awaitable<OrProblem<Look>> look_through(Context& context, const Object& deployme
                       "annotations of the relocation");
   auto destination = co_await context->destinations.connect(spec->secret);
   if (!destination) co_return blocked(destination.error().message);
-  auto look = co_await look_at(**destination, deployment);
+  if (const auto problem = repointed(**destination, deployment)) co_return *problem;
+  auto identity = co_await context->destinations.source_identity();
+  if (!identity) co_return blocked(identity.error().message);
+  auto look = co_await look_at(**destination, deployment, *identity);
   if (!look) co_return blocked(look.error().describe());
   co_return *look;
 }
@@ -38,7 +41,8 @@ Awaitable<ReconcileState> abort_move(Context& context, Deployment& deployment, c
   const auto look = co_await look_through(context, deployment.object, relocator);
   if (!look) co_return fail(context, deployment, look.error());
   if (look->holding == Holding::ours) co_return phase::go_to(phases::finishing);
-  if (look->holding == Holding::leaving) co_return fail(context, deployment, blocked(look->message));
+  if (look->holding == Holding::leaving || look->holding == Holding::unclear)
+    co_return fail(context, deployment, blocked(look->message));
 
   auto certain = context->no_abort_before;
   const auto unanswered = context->unanswered_until.find(deployment.object.key());

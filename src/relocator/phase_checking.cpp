@@ -60,6 +60,19 @@ Awaitable<std::optional<Problem>> source_problem(Services& services, const Objec
   co_return std::nullopt;
 }
 
+std::optional<Problem> repointed(const Destination& destination, const Object& deployment) {
+  const auto relocation = relocation_of(deployment);
+  const auto begun = deployment.annotation(names::relocating_to);
+  if (relocation.stage != Stage::outgoing || begun == destination.identity) return std::nullopt;
+  return Problem{reasons::abort_blocked,
+                 "it began to move to the hub \"" + std::string{begun} +
+                     "\" (uid of kube-system), which may have it, but "
+                     "ClusterRelocator " +
+                     relocation.relocator + " leads to the hub \"" + destination.identity +
+                     "\" now. Let it lead to the former again; or, if that does not have the cluster, remove the "
+                     "annotations of the relocation"};
+}
+
 std::optional<Problem> destination_problem(const Look& look, const Destination& destination, const Object& deployment) {
   switch (look.holding) {
     case Holding::same_hub:
@@ -67,6 +80,7 @@ std::optional<Problem> destination_problem(const Look& look, const Destination& 
     case Holding::leaving:
       return Problem{reasons::move_failed, look.message};
     case Holding::other:
+    case Holding::unclear:
       return Problem{reasons::mismatch, look.message, true};
     case Holding::absent:
     case Holding::ours:
@@ -106,7 +120,11 @@ Awaitable<ReconcileState> check(Context& context, Deployment& deployment, const 
 
   auto destination = co_await context->destinations.connect(relocator.secret);
   if (!destination) co_return fail(context, deployment, destination.error());
-  auto look = co_await look_at(**destination, deployment.object);
+  if (const auto problem = repointed(**destination, deployment.object)) co_return fail(context, deployment, *problem);
+  auto identity = co_await context->destinations.source_identity();
+  if (!identity) co_return fail(context, deployment, identity.error());
+  deployment.destination = (*destination)->identity;
+  auto look = co_await look_at(**destination, deployment.object, *identity);
   if (!look)
     co_return fail(context, deployment,
                    {reasons::no_connection, "cannot read from the destination: " + look.error().describe()});

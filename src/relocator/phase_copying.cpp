@@ -10,7 +10,10 @@ Awaitable<ReconcileState> mark(Context& context, Deployment& deployment, const p
   const auto& relocator = found.front().name;
   const bool begins = deployment.relocation().stage == Stage::none;
   // The ClusterDeployment first: if the second write is lost, its annotation leads back here.
-  if (auto undone = co_await annotate(context, deployment, Stage::outgoing, relocator)) co_return *undone;
+  // In one write with the hub that Checking has looked at: a successor that continues or aborts must look at it, too.
+  const auto destination = begins ? deployment.destination : std::string{};
+  if (begins && destination.empty()) co_return retry({});
+  if (auto undone = co_await annotate(context, deployment, Stage::outgoing, relocator, destination)) co_return *undone;
   if (begins) {
     context->reporter.event(deployment.object, kube::EventType::normal, "Relocating",
                             "moving to another hub by ClusterRelocator " + relocator);
@@ -37,11 +40,14 @@ Awaitable<OrProblem<std::optional<Object>>> read_zone(kube::Api& source, const O
 Awaitable<OrProblem<Object>> copy_everything(Services& services, Deployment& deployment, RelocatorSpec relocator) {
   auto destination = co_await services.destinations.connect(relocator.secret);
   if (!destination) co_return destination.error();
+  if (const auto problem = repointed(**destination, deployment.object)) co_return *problem;
+  auto identity = co_await services.destinations.source_identity();
+  if (!identity) co_return identity.error();
   auto items = co_await take_inventory(services.source, services.caches, relocator, deployment.object);
   if (!items) co_return items.error();
   auto zone = co_await read_zone(services.source, deployment.object);
   if (!zone) co_return zone.error();
-  Copier copier{*destination, deployment.object, relocator.name};
+  Copier copier{*destination, deployment.object, relocator.name, *identity};
   auto there = co_await copier.create_namespace();
   if (!there) co_return there.error();
   for (auto& item : *items) {
@@ -52,12 +58,11 @@ Awaitable<OrProblem<Object>> copy_everything(Services& services, Deployment& dep
     auto copied = co_await copier.copy_zone(**zone);
     if (!copied) co_return copied.error();
   }
-  const auto identity = co_await services.destinations.source_identity();
   // If this machine is cancelled, because the ClusterDeployment is being deleted, its successor must know the outcome.
   services.unanswered_until[deployment.object.key()] = async::never;
   OrProblem<Object> created = Object{};
   auto create = [&]() -> Awaitable<> {
-    created = co_await copier.create_deployment(identity);
+    created = co_await copier.create_deployment();
     services.unanswered_until[deployment.object.key()] = async::later(services.env.clock.now(), longest_request);
   };
   co_await async::shielded(create());

@@ -35,6 +35,8 @@ Awaitable<> release_copies(Context& context, Deployment& deployment, std::string
   if (!spec) co_return;
   auto destination = co_await context->destinations.connect(spec->secret);
   if (!destination) co_return;
+  const auto begun = deployment.object.annotation(names::relocating_to);
+  if (!begun.empty() && begun != (*destination)->identity) co_return;
   auto& there = *(*destination)->api;
   if (const auto zone = child_zone(deployment.object)) {
     auto released = co_await release_there(there, ocm::dns_zones, *zone, relocator);
@@ -44,7 +46,7 @@ Awaitable<> release_copies(Context& context, Deployment& deployment, std::string
   const Key key = deployment.object.key();
   if (!deployment.arrived.uid().empty()) {
     // As it was created, so that it need not be read: unless a controller of the destination was faster.
-    auto patch = annotation_patch(Stage::none, relocator, false);
+    auto patch = annotation_patch(annotations_for(Stage::none, relocator, false));
     kube::object_in(patch, "metadata")["resourceVersion"] = deployment.arrived.resource_version();
     const auto released = co_await there.merge_patch(ocm::cluster_deployments, key, std::move(patch));
     if (released) co_return;

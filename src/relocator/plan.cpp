@@ -55,8 +55,11 @@ Awaitable<PlannedRelocation> plan_one(Services& services, const RelocatorSpec& s
     for (const auto& item : *items)
       planned.objects.push_back(item.resource.kind + " " + std::string{item.object.name()});
   if (const auto zone = child_zone(deployment)) planned.objects.push_back("DNSZone " + zone->name);
-  if (destination != nullptr) {
-    auto look = co_await look_at(*destination, deployment);
+  auto identity = co_await services.destinations.source_identity();
+  if (!identity && !problem) problem = identity.error();
+  if (destination != nullptr && !problem) problem = repointed(*destination, deployment);
+  if (destination != nullptr && identity) {
+    auto look = co_await look_at(*destination, deployment, *identity);
     if (look) {
       planned.on_destination = look->holding == Holding::ours;
       if (!problem && !planned.on_destination) problem = destination_problem(*look, *destination, deployment);

@@ -4,7 +4,11 @@
 namespace hubferry::relocator::test {
 namespace {
 
-using MoveTest = RelocatorTest;
+class MoveTest : public RelocatorTest {
+ protected:
+  /// The label of a copy from the source.
+  std::string origin() { return R"(, "labels": {"hubferry.io/relocated-from": ")" + identity(source.server) + R"("})"; }
+};
 
 /// Hive's own relocation controller is disabled: nobody else writes the condition.
 class QuietHiveTest : public RelocatorTest {
@@ -13,9 +17,10 @@ class QuietHiveTest : public RelocatorTest {
 };
 
 std::string secret(const std::string& name, const std::string& ns = "prod",
-                   const std::string& value = "YQ==", const std::string& more = "") {
-  return R"({"metadata": {"name": ")" + name + R"(", "namespace": ")" + ns + R"("}, "data": {"a": ")" + value +
-         R"("})" + more + "}";
+                   const std::string& value = "YQ==", const std::string& more = "",
+                   const std::string& more_metadata = "") {
+  return R"({"metadata": {"name": ")" + name + R"(", "namespace": ")" + ns + "\"" + more_metadata +
+         R"(}, "data": {"a": ")" + value + R"("})" + more + "}";
 }
 
 TEST_F(MoveTest, WithoutARelocatorNothingMoves) {
@@ -128,10 +133,10 @@ TEST_F(MoveTest, TheKubeconfigOfTheDestinationIsNotCopied) {
   EXPECT_FALSE(on_destination(kube::resources::secrets, "to-destination"));
 }
 
-TEST_F(MoveTest, AnEqualSecretOnTheDestinationIsNotTouchedAndOneThatDiffersIsUpdated) {
+TEST_F(MoveTest, AnEqualSecretOnTheDestinationIsNotTouchedAndACopyOfOursThatDiffersIsUpdated) {
   create(kube::resources::namespaces, R"({"metadata": {"name": "prod"}})", &destination.server);
   create(kube::resources::secrets, secret("pull"), &destination.server);
-  create(kube::resources::secrets, secret("c1-kubeconfig", "prod", "b2xk"), &destination.server);
+  create(kube::resources::secrets, secret("c1-kubeconfig", "prod", "b2xk", "", origin()), &destination.server);
   create(kube::resources::secrets, secret("pull"));
   create(kube::resources::secrets, secret("c1-kubeconfig", "prod", "bmV3"));
   const auto equal = std::string{on_destination(kube::resources::secrets, "pull")->resource_version()};
@@ -146,12 +151,47 @@ TEST_F(MoveTest, AnEqualSecretOnTheDestinationIsNotTouchedAndOneThatDiffersIsUpd
 
 TEST_F(MoveTest, ASecretWhoseUpdateIsRefusedIsReplaced) {
   create(kube::resources::namespaces, R"({"metadata": {"name": "prod"}})", &destination.server);
-  create(kube::resources::secrets, secret("pull", "prod", "b2xk"), &destination.server);
+  create(kube::resources::secrets, secret("pull", "prod", "b2xk", "", origin()), &destination.server);
   create(kube::resources::secrets, secret("pull", "prod", "bmV3"));
   destination.server.faults().on({.verb = "update", .resource = "secrets"}).times(1).fail(422);
   given_move();
   live_until([&] { return has_moved(); });
   EXPECT_EQ(on_destination(kube::resources::secrets, "pull")->string_at({"data", "a"}), "bmV3");
+}
+
+TEST_F(MoveTest, AnObjectOnTheDestinationThatDiffersAndIsNotACopyOfOursIsNotTouched) {
+  create(kube::resources::namespaces, R"({"metadata": {"name": "prod"}})", &destination.server);
+  const auto set = [](const std::string& mode) {
+    return R"({"metadata": {"name": "ss", "namespace": "prod"}, "spec": {"resourceApplyMode": ")" + mode +
+           R"(", "clusterDeploymentRefs": [{"name": "c1"}]}})";
+  };
+  const auto from_elsewhere = R"(, "labels": {"hubferry.io/relocated-from": "another-hub"})";
+  create(kube::resources::secrets, secret("pull", "prod", "b2xk"), &destination.server);
+  create(kube::resources::secrets, secret("pull", "prod", "bmV3"));
+  given_move();
+  // Not even if the server would only accept a new one.
+  destination.server.faults().on({.verb = "update"}).always().fail(422);
+  const auto uid = std::string{on_destination(kube::resources::secrets, "pull")->uid()};
+  live_for(1min);
+  EXPECT_EQ(on_destination(kube::resources::secrets, "pull")->string_at({"data", "a"}), "b2xk");
+  EXPECT_EQ(on_destination(kube::resources::secrets, "pull")->uid(), uid);
+  EXPECT_THAT(condition(), HasSubstr("True MoveFailed: cannot copy Secret prod/pull: the destination has one that "
+                                     "differs and was not copied from this hub"));
+  destination.server.faults().clear();
+  remove(kube::resources::secrets, {"prod", "pull"}, &destination.server);
+  create(kube::resources::secrets, secret("pull", "prod", "b2xk", "", from_elsewhere), &destination.server);
+  live_for(1min);
+  EXPECT_EQ(on_destination(kube::resources::secrets, "pull")->string_at({"data", "a"}), "b2xk");
+  remove(kube::resources::secrets, {"prod", "pull"}, &destination.server);
+  create(ocm::sync_sets, set("Sync"), &destination.server);
+  create(ocm::sync_sets, set("Upsert"));
+  live_for(1min);
+  EXPECT_EQ(on_destination(ocm::sync_sets, "ss")->string_at({"spec", "resourceApplyMode"}), "Sync");
+  EXPECT_THAT(condition(), HasSubstr("True MoveFailed: cannot copy SyncSet prod/ss"));
+  EXPECT_FALSE(is_on_destination());
+  remove(ocm::sync_sets, {"prod", "ss"}, &destination.server);
+  live_until([&] { return has_moved(); });
+  EXPECT_EQ(on_destination(kube::resources::secrets, "pull")->label(names::relocated_from), identity(source.server));
 }
 
 TEST_F(MoveTest, AnObjectOfAnotherClusterDeploymentOnTheDestinationIsNotOverwritten) {

@@ -71,6 +71,10 @@ void RelocatorTest::given_move(const std::string& more_spec) {
   given_relocator();
 }
 
+std::string RelocatorTest::identity(sim::Server& server) {
+  return std::string{server.object(kube::resources::namespaces, {"", "kube-system"})->uid()};
+}
+
 void RelocatorTest::change(const kube::Resource& kind, const Key& key, const std::string& merge_patch,
                            sim::Server* on) {
   auto& server = on != nullptr ? *on : source.server;
@@ -158,7 +162,8 @@ void RelocatorTest::expect_moved(const std::string& name) {
   EXPECT_FALSE(is_on_source(name)) << condition(name) << testing::PrintToString(log.lines());
   EXPECT_TRUE(is_on_destination(name)) << testing::PrintToString(log.lines());
   const auto copy = on_destination(ocm::cluster_deployments, name);
-  for (const auto* key : {ocm::names::hive_relocate_annotation, ocm::names::hive_pause_annotation, names::relocated})
+  for (const auto* key : {ocm::names::hive_relocate_annotation, ocm::names::hive_pause_annotation, names::relocated,
+                          names::relocating_to})
     EXPECT_EQ(annotation(copy, key), "-") << key;
   EXPECT_EQ(source.server.count(ocm::cluster_deprovisions), 0u);
   EXPECT_EQ(destination.server.count(ocm::cluster_deprovisions), 0u);
@@ -169,8 +174,8 @@ void RelocatorTest::expect_untouched(const std::string& name) {
   const auto object = on_source(ocm::cluster_deployments, name);
   EXPECT_TRUE(object.has_value());
   EXPECT_FALSE(is_on_destination(name));
-  for (const auto* key : {names::relocating, names::relocated, names::role, ocm::names::hive_relocate_annotation,
-                          ocm::names::hive_pause_annotation})
+  for (const auto* key : {names::relocating, names::relocated, names::role, names::relocating_to,
+                          ocm::names::hive_relocate_annotation, ocm::names::hive_pause_annotation})
     EXPECT_EQ(annotation(object, key), "-") << key;
   expect_no_deprovision();
 }

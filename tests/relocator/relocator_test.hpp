@@ -97,6 +97,8 @@ class RelocatorTest : public testing::Test {
   void given_secret(const std::string& name = "to-destination", const std::string& kubeconfig = "");
   /// Everything that a usual move needs.
   void given_move(const std::string& more_spec = "");
+  /// The uid of its kube-system.
+  static std::string identity(sim::Server& server);
   void change(const kube::Resource& kind, const Key& key, const std::string& merge_patch, sim::Server* on = nullptr);
   void remove(const kube::Resource& kind, const Key& key, sim::Server* on = nullptr);
 

@@ -14,11 +14,19 @@ class StateTest : public RelocatorTest {
   void given_moving(const std::string& relocator, const std::string& more_spec = "", const std::string& name = "c1") {
     given_deployment(R"(, "annotations": {"hive.openshift.io/relocating": ")" + relocator +
                          R"(", "hive.openshift.io/relocate": ")" + relocator +
-                         R"(/outgoing", "hive.openshift.io/reconcile-pause": "true"})",
+                         R"(/outgoing", "hive.openshift.io/reconcile-pause": "true",
+                         "hubferry.io/relocating-to": ")" +
+                         identity(destination.server) + R"("})",
                      more_spec, name);
   }
-  void given_copy_on_destination(const std::string& base_domain = "example.com", const std::string& more_spec = "",
-                                 const std::string& more_metadata = "") {
+  /// As a predecessor has created it.
+  void given_copy_on_destination(const std::string& more_spec = "", const std::string& more_metadata = "") {
+    given_namesake_on_destination(
+        "example.com", R"(, "clusterMetadata": {"infraID": "c1-x1", "clusterID": "id-c1"})" + more_spec,
+        R"(, "annotations": {"hubferry.io/relocated-from": ")" + identity(source.server) + R"("})" + more_metadata);
+  }
+  void given_namesake_on_destination(const std::string& base_domain = "example.com", const std::string& more_spec = "",
+                                     const std::string& more_metadata = "") {
     create(kube::resources::namespaces, R"({"metadata": {"name": "prod"}})", &destination.server);
     create(ocm::cluster_deployments,
            R"({"metadata": {"name": "c1", "namespace": "prod")" + more_metadata + R"(}, "spec": {"installed": true,
@@ -32,6 +40,23 @@ class StateTest : public RelocatorTest {
                                annotations + R"(}, "spec": {"zone": "c1.example.com"},
         "status": {"nameServers": ["ns1", "ns2"], "aws": {"zoneID": "Z1"}, "lastSyncTimestamp": "x"}})");
   }
+  /// A third hub, to which the kubeconfig Secret leads from now on.
+  sim::Server& given_repointing() {
+    if (third == nullptr) {
+      third = std::make_unique<sim::Server>(sim::Options{.name = "third"}, quiet);
+      network.add("https://third.sim", *third);
+      loop.run(sim::install_crds(third->api(), quiet));
+    }
+    point_at(*third);
+    return *third;
+  }
+  void point_at(sim::Server& server) {
+    change(kube::resources::secrets, {"hive", "to-destination"}, kubeconfig_patch(server));
+  }
+  std::string kubeconfig_patch(sim::Server& server) {
+    return R"({"data": {"kubeconfig": ")" +
+           kube::encode_base64(kube::to_kubeconfig(network.config_for(server, sim::admin()))) + R"("}})";
+  }
   std::string zone_annotation(const char* key) { return annotation(on_source(ocm::dns_zones, "c1-zone"), key); }
   double aborts(const std::string& relocator, const std::string& reason) {
     return metric("hive_aborted_cluster_relocations_total", relocator, reason);
@@ -39,6 +64,8 @@ class StateTest : public RelocatorTest {
   std::size_t position(const std::string& line) {
     return static_cast<std::size_t>(std::find(history.begin(), history.end(), line) - history.begin());
   }
+
+  std::unique_ptr<sim::Server> third;
 };
 
 TEST_F(StateTest, ZoneThenClusterDeploymentAreAnnotatedAsRelocatedBeforeTheDeletion) {
@@ -174,7 +201,7 @@ TEST_F(StateTest, OneThatIsRelocatedIsDeletedWithoutContactToTheDestination) {
 }
 
 TEST_F(StateTest, OneThatTheDestinationHasIsNotCopiedAgain) {
-  given_copy_on_destination("example.com", R"(, "differs": "elsewhere")");
+  given_copy_on_destination(R"(, "differs": "elsewhere")");
   given_move();
   const auto version = std::string{on_destination(ocm::cluster_deployments, "c1")->resource_version()};
   live_until([&] { return !is_on_source(); });
@@ -184,7 +211,7 @@ TEST_F(StateTest, OneThatTheDestinationHasIsNotCopiedAgain) {
 }
 
 TEST_F(StateTest, AnotherClusterOfThatNameOnTheDestinationIsRefused) {
-  given_copy_on_destination("other.org");
+  given_namesake_on_destination("other.org");
   given_move();
   live_for(10min);
   EXPECT_TRUE(is_on_source());
@@ -194,15 +221,115 @@ TEST_F(StateTest, AnotherClusterOfThatNameOnTheDestinationIsRefused) {
 }
 
 TEST_F(StateTest, AClusterOfThatNameWithAnotherInfraIdIsRefusedToo) {
-  given_copy_on_destination("example.com", R"(, "clusterMetadata": {"infraID": "c1-y2"})");
+  given_namesake_on_destination("example.com", R"(, "clusterMetadata": {"infraID": "c1-y2"})");
   given_move();
   live_for(1min);
   EXPECT_TRUE(is_on_source());
   EXPECT_THAT(condition(), HasSubstr("True ClusterDeploymentMismatch"));
 }
 
+TEST_F(StateTest, ABareNamesakeOnTheDestinationDoesNotCostTheCluster) {
+  given_namesake_on_destination();
+  given_move();
+  live_for(10min);
+  EXPECT_TRUE(is_on_source());
+  EXPECT_THAT(condition(), HasSubstr("True ClusterDeploymentMismatch"));
+  EXPECT_EQ(annotation(on_source(ocm::cluster_deployments, "c1"), names::relocating), "-");
+  expect_no_deprovision();
+}
+
+TEST_F(StateTest, ABareNamesakeThatAppearsDuringTheMoveIsNoProofOfArrivalEither) {
+  given_secret();
+  given_relocator("r1");
+  given_moving("r1");
+  given_namesake_on_destination();
+  live_for(10min);
+  EXPECT_THAT(condition(), HasSubstr("True ClusterDeploymentMismatch"));
+  remove(ocm::cluster_deployments, {"prod", "c1"});
+  live_for(10min);
+  EXPECT_TRUE(is_on_source());
+  EXPECT_THAT(condition(), HasSubstr("True AbortBlocked"));
+  expect_no_deprovision();
+}
+
+TEST_F(StateTest, TheSameClusterOnTheDestinationThatDidNotComeFromHereIsRefusedBeforeTheMove) {
+  given_namesake_on_destination("example.com", R"(, "clusterMetadata": {"infraID": "c1-x1", "clusterID": "id-c1"})");
+  given_move();
+  live_for(10min);
+  EXPECT_TRUE(is_on_source());
+  EXPECT_THAT(condition(), HasSubstr("True ClusterDeploymentMismatch"));
+  EXPECT_EQ(annotation(on_source(ocm::cluster_deployments, "c1"), names::relocating), "-");
+}
+
+TEST_F(StateTest, ARelocatorThatIsRepointedAfterALostAnswerDoesNotCopyToASecondHub) {
+  given_move();
+  // The destination creates it, and goes down before it can answer.
+  destination.server.faults().on({.verb = "create", .resource = "clusterdeployments"}).times(1).reset_after();
+  destination.server.add_admission(ocm::cluster_deployments,
+                                   [&](const sim::AdmissionReview& review) -> std::optional<std::string> {
+                                     if (review.before == nullptr) destination.server.outage(true);
+                                     return std::nullopt;
+                                   });
+  live_for(1min);
+  EXPECT_TRUE(is_on_destination());
+  EXPECT_TRUE(is_on_source());
+  auto& other = given_repointing();
+  live_for(10min);
+  EXPECT_THAT(condition(), HasSubstr("True AbortBlocked"));
+  EXPECT_THAT(condition(), HasSubstr(identity(destination.server)));
+  EXPECT_TRUE(is_on_source());
+  EXPECT_FALSE(other.object(ocm::cluster_deployments, {"prod", "c1"}));
+  EXPECT_FALSE(other.object(kube::resources::namespaces, {"", "prod"}));
+  destination.server.outage(false);
+  point_at(destination.server);
+  live_until([&] { return has_moved(); });
+  expect_moved();
+}
+
+TEST_F(StateTest, ARepointedRelocatorDoesNotAbortWhatTheFirstHubMayHave) {
+  given_secret();
+  given_relocator("r1");
+  given_copy_on_destination();
+  given_moving("r1");
+  given_repointing();
+  remove(ocm::cluster_deployments, {"prod", "c1"});
+  live_for(1h);
+  EXPECT_TRUE(is_on_source());
+  EXPECT_THAT(condition(), HasSubstr("True AbortBlocked"));
+  EXPECT_EQ(annotation(on_source(ocm::cluster_deployments, "c1"), names::relocating), "r1");
+  expect_no_deprovision();
+  point_at(destination.server);
+  live_until([&] { return !is_on_source(); });
+  expect_moved();
+}
+
+TEST_F(StateTest, ARelocatorThatIsRepointedBetweenCheckingAndCopyingCopiesNothing) {
+  given_move(R"(, "manageDNS": true)");
+  given_zone();
+  auto& other = given_repointing();
+  point_at(destination.server);
+  source.server.faults().on({.verb = "get", .resource = "dnszones"}).always().delay(sim::Latency::fixed(20s));
+  live([&]() -> Awaitable<> {
+    co_await holds([&] { return annotation(on_source(ocm::cluster_deployments, "c1"), names::relocating) == "r1"; });
+    const auto patch = json::parse(kubeconfig_patch(other));
+    co_await source.server.api().merge_patch(kube::resources::secrets, {"hive", "to-destination"}, patch.as_object());
+    co_await sleep(5min);
+  });
+  EXPECT_THAT(condition(), HasSubstr("True AbortBlocked"));
+  EXPECT_FALSE(other.object(kube::resources::namespaces, {"", "prod"}));
+  EXPECT_TRUE(is_on_source());
+}
+
+TEST_F(StateTest, ADestinationThatDoesNotSayWhoItIsIsNotMovedTo) {
+  given_move();
+  destination.server.faults().on({.verb = "get", .resource = "namespaces"}).always().fail(403);
+  live_for(1min);
+  expect_untouched();
+  EXPECT_THAT(condition(), HasSubstr("True NoConnection: the destination cannot be identified"));
+}
+
 TEST_F(StateTest, ACopyThatIsBeingDeletedOnTheDestinationIsNoProofOfArrival) {
-  given_copy_on_destination("example.com", "", R"(, "finalizers": ["a.b/c"])");
+  given_copy_on_destination("", R"(, "finalizers": ["a.b/c"])");
   remove(ocm::cluster_deployments, {"prod", "c1"}, &destination.server);
   given_move();
   live_for(1min);

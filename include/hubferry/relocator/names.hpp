@@ -18,7 +18,11 @@ inline constexpr const char* relocating = "hive.openshift.io/relocating";
 inline constexpr const char* relocated = "hive.openshift.io/relocated";
 inline constexpr const char* role = "hive.openshift.io/relocation-role";
 inline constexpr const char* incoming = "incoming";
+/// On the source while it moves, ClusterDeployment only: the hub that it moves to (the uid of its namespace
+/// kube-system). Relocator and Secret may lead elsewhere meanwhile, and that hub may have the copy.
+inline constexpr const char* relocating_to = "hubferry.io/relocating-to";
 /// On the destination: the hub that it came from (the uid of its namespace kube-system). It is not moved back there.
+/// The same key is a label of everything else that was copied: what lacks it is not ours to change.
 inline constexpr const char* relocated_from = "hubferry.io/relocated-from";
 
 /// The condition of a ClusterDeployment.
