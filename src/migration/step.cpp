@@ -16,7 +16,7 @@ TimeBudget time_of(Context& context, const Migration& migration) {
 }
 
 // Enough for an operation on a hub that answers, however short the phase's timeout is.
-constexpr Duration shortest_attempt = std::chrono::seconds{10};
+constexpr Duration shortest_hub_attempt = std::chrono::seconds{10};
 
 }  // namespace
 
@@ -54,7 +54,7 @@ ReconcileState Step::jump_to(const Phase& next, std::string_view what_happens_no
 }
 
 Duration Step::attempt_timeout() const {
-  return std::max(time_.attempt_timeout(), shortest_attempt);
+  return std::max(time_.attempt_timeout(), shortest_hub_attempt);
 }
 
 Awaitable<> Step::save() {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t most_series = 1000;
 // A list beyond this is a fault of the server, or an attack: memory must have a bound.
-constexpr std::size_t most_objects = 1'000'000;
+constexpr std::size_t most_listed_objects = 1'000'000;
 
 WatchMachine::Facts facts_of(const Error& error) {
   WatchMachine::Facts facts;
@@ -107,7 +107,7 @@ Awaitable<CacheCore::Report> CacheCore::list_page(ListNext next) {
   auto page = co_await api_.list(resource_, std::move(options), decoder_);
   if (page && !asked.empty() && page->continue_token == asked)
     page = Error{ErrorKind::bad_response, 0, {}, "the list repeats its continue token", std::nullopt};
-  if (page && collected_.size() + page->items.size() > most_objects)
+  if (page && collected_.size() + page->items.size() > most_listed_objects)
     page = Error{ErrorKind::bad_response, 0, {}, "the list has too many objects", std::nullopt};
 
   Report report;
