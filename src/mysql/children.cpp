@@ -100,7 +100,7 @@ json::object exec_probe(json::array command, int period, int timeout, int failur
 json::object mysql_container(const ClusterSpec& spec, const StatefulSetInputs& inputs) {
   json::object container{
       {"name", "mysql"},
-      {"image", spec.image.empty() ? "mariadb:" + spec.version : spec.image},
+      {"image", image_of(spec)},
       {"command", json::array{"sh", "/etc/hubferry/start.sh"}},
       {"env", json::array{secret_variable("MYSQL_ROOT_PASSWORD", inputs.root_secret, names::password_key)}},
       {"ports", json::array{json::object{{"name", "mysql"}, {"containerPort", mysql_port}, {"protocol", "TCP"}}}},
@@ -131,7 +131,7 @@ json::object exporter_container(const Owner& owner, const StatefulSetInputs& inp
 
 json::object restore_container(const ClusterSpec& spec) {
   return {{"name", "restore"},
-          {"image", spec.image.empty() ? "mariadb:" + spec.version : spec.image},
+          {"image", image_of(spec)},
           {"command", json::array{"sh", "/etc/hubferry/restore.sh"}},
           {"env", json::array{json::object{{"name", "BACKUP"}, {"value", spec.restore_path}}}},
           {"volumeMounts",
@@ -217,6 +217,18 @@ json::object wanted_endpoints(const Owner& owner, const std::string& service, co
           {"addressType", is_v6 ? "IPv6" : "IPv4"},
           {"endpoints", std::move(list)},
           {"ports", mysql_ports()}};
+}
+
+std::string image_of(const ClusterSpec& spec) {
+  return spec.image.empty() ? "mariadb:" + spec.version : spec.image;
+}
+
+std::string image_of(const json::value* containers) {
+  if (containers == nullptr || !containers->is_array()) return {};
+  for (const auto& container : containers->get_array())
+    if (container.is_object() && kube::string_at(container.get_object(), {"name"}) == "mysql")
+      return std::string{kube::string_at(container.get_object(), {"image"})};
+  return {};
 }
 
 json::object wanted_stateful_set(const Owner& owner, const ClusterSpec& spec, const StatefulSetInputs& inputs) {

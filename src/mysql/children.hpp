@@ -39,6 +39,11 @@ struct StatefulSetInputs {
   std::string content_hash;  // of what pods read only when they start
   std::string exporter_image;
 };
+/// The image of the servers that the spec wants.
+std::string image_of(const ClusterSpec& spec);
+/// The image of the container `mysql` among these.
+std::string image_of(const json::value* containers);
+
 json::object wanted_stateful_set(const Owner& owner, const ClusterSpec& spec, const StatefulSetInputs& inputs);
 
 /// What pods read only when they start, keyed by a secret: the hash of a password must not help to guess it.

@@ -2,6 +2,14 @@
 
 namespace hubferry::mysql {
 
+async::WallTime time_of(const std::string& text, async::WallTime otherwise) {
+  try {
+    return text.empty() ? otherwise : async::parse_time(text);
+  } catch (const std::invalid_argument&) {
+    return otherwise;
+  }
+}
+
 std::optional<FailoverRecord> Cluster::failover() const {
   const auto* value = status.if_contains("failover");
   if (value == nullptr || !value->is_object()) return std::nullopt;

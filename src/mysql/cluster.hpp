@@ -30,6 +30,9 @@ struct FailoverRecord {
   std::string received;  // what the chosen replica has, also after it was given up: a new primary must have it
 };
 
+/// A time of the status; `otherwise` if there is none.
+async::WallTime time_of(const std::string& text, async::WallTime otherwise);
+
 /// A MySQLCluster with its status.
 struct Cluster : phase::KubeResource {
   explicit Cluster(phase::KubeResource resource) : phase::KubeResource(std::move(resource)) {}

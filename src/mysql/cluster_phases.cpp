@@ -37,7 +37,7 @@ void declare(phase::DefaultDefinition<Services, Cluster>& definition) {
                       {phases::running, phases::failed},
                       {phases::scaling, phases::failed},
                       {phases::upgrading, phases::failed}};
-  definition.forced = {{phases::running, phases::upgrading, "spec.mysqlVersion changed"}};
+  definition.forced = {{phases::running, phases::upgrading, "spec.mysqlVersion or spec.image changed"}};
   const auto has_primary = [](const Cluster& cluster) { return !cluster.primary().empty(); };
   definition.resumptions = {
       {phases::failed, phases::running, "repaired and annotated, or spec changed",

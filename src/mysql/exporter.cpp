@@ -46,6 +46,8 @@ void take(Sample& sample, const Line& line) {
   const auto number = static_cast<std::uint32_t>(value);
   if (line.name == "mysql_up") sample.up = value == 1;
   if (line.name == "mysql_global_variables_read_only") sample.read_only = value != 0;
+  if (line.name == "mysql_global_variables_rpl_semi_sync_master_enabled") sample.semi_sync = value != 0;
+  if (line.name == "mysql_global_variables_rpl_semi_sync_master_timeout") sample.semi_sync_timeout = value;
   if (line.name == "mysql_global_variables_server_id") sample.server_id = number;
   if (line.name == "mysql_exporter_scrape_errors_total" && value > 0 &&
       label(line.labels, "collector") == "collect.slave_status")

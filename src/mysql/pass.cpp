@@ -200,7 +200,8 @@ ReconcileState Pass::next_phase() {
   if (phase_ == phases::running) {
     const bool other_version =
         set_ &&
-        (set_->string_at({"spec", "template", "metadata", "annotations", names::version_annotation}) != spec_.version);
+        (set_->string_at({"spec", "template", "metadata", "annotations", names::version_annotation}) != spec_.version ||
+         image_of(set_->find({"spec", "template", "spec", "containers"})) != image_of(spec_));
     if (other_version) return phase::go_to(phases::upgrading);
     if (set_replicas_ != spec_.replicas) return phase::done();
     return phase::not_done(resync);
@@ -208,6 +209,7 @@ ReconcileState Pass::next_phase() {
   const bool is_settled = set_replicas_ == spec_.replicas && all_ready() && (spec_.replicas == 0 || all_replicating());
   if (!is_settled) return phase::not_done(resync);
   if (phase_ == phases::upgrading) {
+    if (!is_set_current()) return phase::not_done(phase::least_requeue_delay);
     for (const auto& server : servers_) {
       const auto& reported = server.health.sample.version;
       const bool matches = reported.starts_with(spec_.version) &&

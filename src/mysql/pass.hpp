@@ -79,14 +79,18 @@ class Pass {
   Awaitable<std::optional<ReconcileState>> restart_outdated();
   Awaitable<std::optional<ReconcileState>> prepare_scale_down();
   Awaitable<> remove_claims();
+  [[nodiscard]] bool may_switch_over() const;
+  [[nodiscard]] bool is_set_current() const;
   [[nodiscard]] bool is_outdated(const ServerView& server) const;
 
   // pass_topology.cpp: which server is the primary, and the others as its replicas.
   Awaitable<sql::Result<Reached>> reach(const ServerView& server);
+  Awaitable<> ask(const ServerView* server, std::optional<Reached>& answer);
   Awaitable<std::vector<Reached>> reach_all(std::vector<const ServerView*> servers);
   Awaitable<ReconcileState> elect();
   Awaitable<> maintain();
   Awaitable<bool> maintain_primary(const ServerView& primary);
+  Awaitable<> maintain_semi_sync(const ServerView& primary);
   Awaitable<> join(Reached& server, const Facts& primary);
   [[nodiscard]] bool needs_attention(const ServerView& server) const;
   [[nodiscard]] SemiSync semi_sync() const;
@@ -103,7 +107,7 @@ class Pass {
   Awaitable<Choice> choose(const FailoverRecord& record, const std::string& position);
   [[nodiscard]] bool was_down_before(const ServerView& server, const ServerView* primary) const;
   Awaitable<ReconcileState> promote(FailoverRecord record);
-  ReconcileState abort(const FailoverRecord& record, const std::string& why);
+  Awaitable<ReconcileState> abort(FailoverRecord record, std::string why);
   ReconcileState wait_in_failover(const FailoverRecord& record, const std::string& why);
 
   ClusterContext& context_;

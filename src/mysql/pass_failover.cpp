@@ -15,14 +15,6 @@ constexpr Duration switchover_timeout = std::chrono::seconds{60};
 constexpr Duration replicas_timeout = std::chrono::minutes{2};
 constexpr Duration failover_poll = std::chrono::seconds{1};
 
-async::WallTime time_of(const std::string& text, async::WallTime otherwise) {
-  try {
-    return text.empty() ? otherwise : async::parse_time(text);
-  } catch (const std::invalid_argument&) {
-    return otherwise;
-  }
-}
-
 }  // namespace
 
 /// Nothing: the rest of the pass may continue.
@@ -100,7 +92,7 @@ Awaitable<bool> Pass::wants_failover() {
   }
   const auto now = services_.env.clock.wall_now();
   const auto last =
-      time_of(std::string{kube::string_at(cluster_.status, {"lastFailover", "endTime"})}, now - spec_.cool_down);
+      time_of(std::string{kube::string_at(cluster_.status, {"lastFailover", "failureTime"})}, now - spec_.cool_down);
   if (now - last < spec_.cool_down) co_return unhealthy(reason, "the last failover was less than the cool-down ago");
   set(conditions::primary_healthy, ConditionStatus::no, reason, "failing over");
   co_return true;
@@ -128,7 +120,8 @@ Awaitable<ReconcileState> Pass::proceed(FailoverRecord record) {
   const auto wall_now = services_.env.clock.wall_now();
   if (!co_await fence(record, position)) {
     const auto age = wall_now - time_of(record.started, wall_now);
-    if (record.planned && age > switchover_timeout) co_return abort(record, "the primary could not be made read-only");
+    if (record.planned && age > switchover_timeout)
+      co_return co_await abort(record, "the primary could not be made read-only");
     co_return wait_in_failover(record, "waiting until pod " + record.from + " is really gone");
   }
   // Its pod is gone: nobody knows its last transaction, so the replicas are compared as after a failure.
@@ -139,9 +132,9 @@ Awaitable<ReconcileState> Pass::proceed(FailoverRecord record) {
   if (!chosen.missing.empty()) {
     if (wall_now - time_of(record.fenced, wall_now) < replicas_timeout)
       co_return wait_in_failover(record, "waiting for " + chosen.missing);
-    co_return abort(record, chosen.missing + " did not answer and may have transactions that the others lack");
+    co_return co_await abort(record, chosen.missing + " did not answer and may have transactions that the others lack");
   }
-  if (chosen.pod.empty()) co_return abort(record, "no replica can be promoted without losing transactions");
+  if (chosen.pod.empty()) co_return co_await abort(record, "no replica can be promoted without losing transactions");
   record.to = chosen.pod;
   record.received = to_text(merged(parse_gtid(record.received), chosen.received));
   cluster_.set_failover(record);
@@ -276,7 +269,7 @@ Awaitable<ReconcileState> Pass::promote(FailoverRecord record) {
     // A predecessor has drained it, but the relay log is about to be deleted.
     auto drained = co_await reached->session->drain(reached->facts, spec_.drain_timeout);
     if (!take(std::move(drained), "draining " + record.to))
-      co_return abort(record, record.to + " did not apply all it received");
+      co_return co_await abort(record, record.to + " did not apply all it received");
     auto left = co_await reached->session->leave_replication();
     take(std::move(left), "promoting " + record.to);
   }
@@ -297,11 +290,15 @@ Awaitable<ReconcileState> Pass::promote(FailoverRecord record) {
   }
   unhealthy_.clear();
   const auto seconds = std::chrono::duration<double>(now - time_of(record.started, now)).count();
+  // A planned one in between does not end the cool-down after a failure, nor does it begin one.
+  auto failure = std::string{kube::string_at(cluster_.status, {"lastFailover", "failureTime"})};
+  if (!record.planned) failure = async::format_time(now);
   cluster_.status["lastFailover"] = json::object{{"from", record.from},
                                                  {"to", record.to},
                                                  {"endTime", async::format_time(now)},
                                                  {"planned", record.planned},
                                                  {"seconds", record.planned ? 0.0 : std::max(seconds, 0.001)}};
+  if (!failure.empty()) cluster_.status["lastFailover"].as_object()["failureTime"] = failure;
   cluster_.clear_failover();
   set(conditions::failover_in_progress, ConditionStatus::no, reasons::failover_complete,
       record.to + " promoted in place of " + record.from);
@@ -311,11 +308,23 @@ Awaitable<ReconcileState> Pass::promote(FailoverRecord record) {
 }
 
 /// Gives up. A switchover leaves the primary as it was; after a failure nothing is writable, and a person decides.
-ReconcileState Pass::abort(const FailoverRecord& record, const std::string& why) {
+Awaitable<ReconcileState> Pass::abort(FailoverRecord record, std::string why) {
   cluster_.clear_failover();
   set(conditions::failover_in_progress, ConditionStatus::no, reasons::failover_aborted, why);
   context_.log().error("failover aborted", {{"from", record.from}, {"reason", why}});
-  if (record.planned) return phase::not_done(std::chrono::seconds{1});
+  if (record.planned) {
+    const auto* server = find(record.from);
+    if (server != nullptr && !spec_.read_only) {
+      auto reached = co_await reach(*server);
+      auto restored = reached ? co_await reached->session->make_writable(semi_sync()) : sql::Result<>{reached.error()};
+      // Then it is noticed as any primary that is read-only.
+      if (!restored)
+        context_.log().warn("the primary is still read-only",
+                            {{"pod", record.from}, {"error", restored.error().describe()}});
+      services_.prober.poke(cluster_.object.key());
+    }
+    co_return phase::not_done(std::chrono::seconds{1});
+  }
   throw PassError(PassError::Kind::fatal, why);
 }
 

@@ -19,15 +19,6 @@ std::int64_t replicas_of(const kube::Object& set) {
   return value != nullptr && value->is_number() ? value->to_number<std::int64_t>() : 1;
 }
 
-/// The image of the container `mysql`.
-std::string image_of(const json::value* containers) {
-  if (containers == nullptr || !containers->is_array()) return {};
-  for (const auto& container : containers->get_array())
-    if (container.is_object() && kube::string_at(container.get_object(), {"name"}) == "mysql")
-      return std::string{kube::string_at(container.get_object(), {"image"})};
-  return {};
-}
-
 std::string storage_of(const kube::Object& claim) {
   return std::string{claim.string_at({"spec", "resources", "requests", "storage"})};
 }
@@ -185,9 +176,17 @@ Awaitable<> Pass::ensure_stateful_set() {
     co_await grow_storage(*present);
   } else if (phase_ != phases::creating) {
     // Deleted by grow_storage(), or by somebody: its pods say what it was, all else is changed in its phase.
-    std::size_t pods = 0;
-    while (services_.pods->get({owner_.ns, pod_name(owner_.name, pods)}) != nullptr) ++pods;
-    if (const auto pod = services_.pods->get({owner_.ns, pod_name(owner_.name, 0)}); pod != nullptr) {
+    // Some may be missing at the moment: the highest counts, and the primary.
+    std::size_t pods = ordinal_of(owner_.name, cluster_.primary()).value_or(0) + 1;
+    ObjectCache::Pointer pod;
+    services_.pods->for_each([&](const kube::Key& key, const ObjectCache::Pointer& one) {
+      if (key.ns != owner_.ns || one->label(names::cluster_label) != owner_.name) return;
+      const auto ordinal = ordinal_of(owner_.name, key.name);
+      if (!ordinal) return;
+      pods = std::max(pods, *ordinal + 1);
+      pod = one;
+    });
+    if (pod != nullptr) {
       effective.replicas = pods;
       effective.version = pod->annotation(names::version_annotation);
       effective.image = image_of(pod->find({"spec", "containers"}));
@@ -236,7 +235,15 @@ Awaitable<> Pass::ensure_endpoints(const std::string& service, std::vector<const
   std::vector<Endpoint> endpoints;
   for (const auto* server : servers)
     if (!server->address.empty()) endpoints.push_back({server->address, server->name, server->uid});
-  co_await ensure(kinds::endpoint_slices, wanted_endpoints(owner_, service, endpoints), services_.endpoint_slices);
+  auto wanted = wanted_endpoints(owner_, service, endpoints);
+  // Immutable: a slice without endpoints keeps the type that it has.
+  if (endpoints.empty()) {
+    auto present = co_await services_.api.get(kinds::endpoint_slices, {owner_.ns, service});
+    if (!present && present.error().kind != kube::ErrorKind::not_found) take(present, "EndpointSlice " + service);
+    if (present && !present->string_at({"addressType"}).empty())
+      wanted["addressType"] = present->string_at({"addressType"});
+  }
+  co_await ensure(kinds::endpoint_slices, std::move(wanted), services_.endpoint_slices);
 }
 
 /// Writes to the primary; reads from the replicas that keep up, or from the primary if there is none.

@@ -5,6 +5,34 @@
 
 namespace hubferry::mysql {
 
+namespace {
+
+// After a switchover that was given up: each attempt interrupts the writes.
+constexpr Duration switchover_pause = std::chrono::minutes{5};
+
+}  // namespace
+
+/// The operator's own wish to hand over: only if a replica that stays keeps up, and the last attempt is some time ago.
+bool Pass::may_switch_over() const {
+  const auto* last = kube::find_condition_in_status(cluster_.status, conditions::failover_in_progress);
+  if (last != nullptr && kube::string_at(*last, {"reason"}) == reasons::failover_aborted) {
+    const auto now = services_.env.clock.wall_now();
+    if (now - time_of(std::string{kube::string_at(*last, {"lastTransitionTime"})}, now) < switchover_pause)
+      return false;
+  }
+  const auto limit = std::chrono::duration<double>(spec_.lag_limit).count();
+  return std::ranges::any_of(servers_, [&](const ServerView& server) {
+    const bool leaves = phase_ == phases::scaling && server.ordinal >= std::max<std::size_t>(1, spec_.replicas);
+    const auto& lag = server.health.sample.lag;
+    return server.name != cluster_.primary() && !leaves && lag && *lag <= limit;
+  });
+}
+
+bool Pass::is_set_current() const {
+  const auto* observed = set_->find({"status", "observedGeneration"});
+  return observed != nullptr && observed->is_number() && observed->to_number<std::int64_t>() == set_->generation();
+}
+
 bool Pass::is_outdated(const ServerView& server) const {
   const auto wanted = set_->string_at({"status", "updateRevision"});
   return server.exists && !wanted.empty() && !server.revision.empty() && server.revision != wanted;
@@ -13,10 +41,7 @@ bool Pass::is_outdated(const ServerView& server) const {
 /// Deletes one pod whose template is out of date, if all servers are well: its successor has the new one. The primary
 /// hands over first.
 Awaitable<std::optional<ReconcileState>> Pass::restart_outdated() {
-  const auto* observed = set_->find({"status", "observedGeneration"});
-  const bool is_current =
-      observed != nullptr && observed->is_number() && observed->to_number<std::int64_t>() == set_->generation();
-  if (!is_current || phase_ == phases::creating) co_return std::nullopt;
+  if (!is_set_current() || phase_ == phases::creating) co_return std::nullopt;
   const ServerView* next = nullptr;
   const auto primary = cluster_.primary();
   for (const auto& server : servers_)
@@ -28,6 +53,7 @@ Awaitable<std::optional<ReconcileState>> Pass::restart_outdated() {
   // A pod that does not start may be cured by the new template; nothing else is restarted meanwhile.
   const bool is_stuck = !next->ready && !next->waiting.empty() && next->name != primary;
   if (!is_stuck && (!all_ready() || !all_replicating())) co_return std::nullopt;
+  if (next->name == primary && servers_.size() > 1 && !may_switch_over()) co_return std::nullopt;
   if (next->name == primary && servers_.size() > 1) co_return begin(planned_switchover());
   // With a Secret that was changed behind our back the new pod would not let us in: that is reported, not rolled out.
   if (!is_stuck) {
@@ -65,7 +91,7 @@ Awaitable<std::optional<ReconcileState>> Pass::prepare_scale_down() {
   }
   const auto ordinal = ordinal_of(owner_.name, cluster_.primary()).value_or(0);
   if (ordinal < std::max<std::size_t>(1, spec_.replicas)) co_return std::nullopt;
-  if (!all_ready() || !all_replicating()) co_return std::nullopt;
+  if (!all_ready() || !all_replicating() || !may_switch_over()) co_return std::nullopt;
   co_return begin(planned_switchover());
 }
 

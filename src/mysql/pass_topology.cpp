@@ -52,19 +52,20 @@ Awaitable<sql::Result<Reached>> Pass::reach(const ServerView& server) {
   co_return reached;
 }
 
+Awaitable<> Pass::ask(const ServerView* server, std::optional<Reached>& answer) {
+  auto reached = co_await reach(*server);
+  if (reached) {
+    answer.emplace(std::move(*reached));
+  } else {
+    unhealthy_[server->name] = reached.error().describe();
+    password_denied_ = password_denied_ || reached.error().kind == sql::ErrorKind::denied;
+  }
+}
+
 /// Those that answer, in their order. A wrong password is remembered: it is nothing that passes by itself.
 Awaitable<std::vector<Reached>> Pass::reach_all(std::vector<const ServerView*> servers) {
   std::vector<std::optional<Reached>> answers(servers.size());
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
-    const auto ask = [this](const ServerView* server, std::optional<Reached>& answer) -> Awaitable<> {
-      auto reached = co_await reach(*server);
-      if (reached) {
-        answer.emplace(std::move(*reached));
-      } else {
-        unhealthy_[server->name] = reached.error().describe();
-        password_denied_ = password_denied_ || reached.error().kind == sql::ErrorKind::denied;
-      }
-    };
     for (std::size_t at = 0; at < servers.size(); ++at) scope.spawn(ask(servers[at], answers[at]));
     co_return;
   };
@@ -133,6 +134,7 @@ Awaitable<> Pass::maintain() {
   const auto* primary = find(primary_name);
   if (primary == nullptr) co_return;
   if (!co_await maintain_primary(*primary)) co_return;
+  co_await maintain_semi_sync(*primary);
   std::vector<const ServerView*> suspects;
   for (const auto* server : others(primary_name))
     if (phase_ == phases::creating || needs_attention(*server)) suspects.push_back(server);
@@ -175,6 +177,31 @@ Awaitable<bool> Pass::maintain_primary(const ServerView& primary) {
   context_.log().info("primary's read_only corrected", {{"pod", primary.name}, {"read_only", spec_.read_only}});
   services_.prober.poke(cluster_.object.key());
   co_return true;
+}
+
+/// As the spec has it now: it may have changed, or the number of servers.
+Awaitable<> Pass::maintain_semi_sync(const ServerView& primary) {
+  const auto& sample = primary.health.sample;
+  if (primary.health.verdict != Verdict::writable || !sample.semi_sync) co_return;
+  auto wanted = semi_sync();
+  // While the cluster scales down, commits still wait for its replicas.
+  wanted.enabled = wanted.enabled || (spec_.semi_sync && set_replicas_ > 1);
+  // Before a replica is attached every commit would wait until the timeout.
+  const bool has_replica = std::ranges::any_of(servers_, [&](const ServerView& server) {
+    return server.name != primary.name && server.health.sample.io_running == true;
+  });
+  if (!*sample.semi_sync && !has_replica) co_return;
+  const auto timeout = std::chrono::duration<double, std::milli>(wanted.timeout).count();
+  const bool is_timeout_wrong = sample.semi_sync_timeout && *sample.semi_sync_timeout != timeout;
+  if (*sample.semi_sync == wanted.enabled && !(wanted.enabled && is_timeout_wrong)) co_return;
+  auto reached = co_await reach(primary);
+  auto changed = reached ? co_await reached->session->set_semi_sync(wanted) : sql::Result<>{reached.error()};
+  if (!changed) {
+    context_.log().warn("changing semi-synchronous replication failed", {{"error", changed.error().describe()}});
+    co_return;
+  }
+  context_.log().info("semi-synchronous replication corrected", {{"pod", primary.name}, {"enabled", wanted.enabled}});
+  services_.prober.poke(cluster_.object.key());
 }
 
 /// Makes a server a replica of the primary, unless it has transactions that the primary has not.

@@ -31,6 +31,9 @@ Replication read_replication(const sql::Row& row) {
   replication.sql_error = static_cast<std::uint32_t>(number_of(row, "Last_SQL_Errno"));
   replication.error_text = text_of(row, "Last_SQL_Error");
   if (replication.error_text.empty()) replication.error_text = text_of(row, "Last_IO_Error");
+  // MariaDB adds the statement, which may hold a password or data.
+  if (const auto end = replication.error_text.find(" Query:"); end != std::string::npos)
+    replication.error_text.resize(end);
   replication.received_text = text_of(row, "Gtid_IO_Pos");
   replication.received = parse_gtid(replication.received_text);
   if (!text_of(row, "Seconds_Behind_Master").empty()) replication.lag = number_of(row, "Seconds_Behind_Master");

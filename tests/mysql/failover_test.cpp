@@ -382,6 +382,70 @@ TEST_F(FailoverTest, AReplicaThatWasDownLongBeforeThePrimaryIsNotWaitedFor) {
   EXPECT_THAT(mysql.writable(), ElementsAre("demo-1"));
 }
 
+TEST_F(FailoverTest, ASwitchoverThatIsGivenUpMakesThePrimaryWritableAgainAtOnce) {
+  given_running(R"({"drainTimeoutSeconds": 5})");
+  for (auto* pod : {"demo-1", "demo-2"}) mysql.at(pod).delay = 5;
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  patch(R"({"metadata": {"annotations": {"mysql.hubferry.io/switchover": "demo-1"}}})");
+  for (int i = 0; i < 1000 && condition("FailoverInProgress") != "False FailoverAborted"; ++i) run_for(100ms);
+  EXPECT_EQ(condition("FailoverInProgress"), "False FailoverAborted") << status_text();
+  run_for(1s);
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0")) << status_text();
+  EXPECT_TRUE(mysql.at("demo-0").semi_sync);
+  EXPECT_THAT(writers(), ElementsAre("demo-0"));
+}
+
+TEST_F(FailoverTest, TheOperatorsOwnSwitchoverPausesAfterItWasGivenUp) {
+  given_running(R"({"drainTimeoutSeconds": 5})");
+  std::size_t fenced = 0;
+  mysql.on_statement = [&](const std::string& pod, const std::string& statement) {
+    if (pod == "demo-0" && statement == "SET GLOBAL read_only=1") ++fenced;
+  };
+  // They report little lag, but do not apply what they received.
+  for (auto* pod : {"demo-1", "demo-2"}) mysql.at(pod).delay = 1;
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  patch(R"({"spec": {"config": "max_connections=50"}})");
+  for (int i = 0; i < 600 && fenced == 0; ++i) run_for(1s);
+  ASSERT_EQ(fenced, 1U) << status_text();
+  run_for(6min);
+  EXPECT_EQ(condition("FailoverInProgress"), "False FailoverAborted") << status_text();
+  EXPECT_EQ(fenced, 1U) << status_text();
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0"));
+}
+
+TEST_F(FailoverTest, ASwitchoverIsNoReasonForACoolDown) {
+  given_running();
+  patch(R"({"metadata": {"annotations": {"mysql.hubferry.io/switchover": "demo-1"}}})");
+  run_for(20s);
+  ASSERT_EQ(primary(), "demo-1") << status_text();
+  kill_primary();
+  run_for(1min);
+  EXPECT_NE(primary(), "demo-1") << status_text();
+}
+
+TEST_F(FailoverTest, TheStatementOfAnSqlErrorIsNotReported) {
+  given_running();
+  mysql.at("demo-1").sql_error_text = "Error 'x' on query. Default database: ''. Query: 'SET PASSWORD = hidden'";
+  mysql.at("demo-1").replica->sql_error = 1396;
+  mysql.at("demo-1").replica->sql = false;
+  run_for(1min);
+  EXPECT_THAT(condition_message("ReplicasHealthy"), HasSubstr("Error 'x' on query"));
+  EXPECT_THAT(status_text(), testing::Not(HasSubstr("hidden")));
+}
+
+TEST_F(FailoverTest, AnEmptySliceKeepsItsAddressType) {
+  mysql.is_v6 = true;
+  given_running();
+  kill_primary();
+  bool was_empty = false;
+  for (int i = 0; i < 12000; ++i) {
+    run_for(10ms);
+    was_empty = was_empty || writers().empty();
+    ASSERT_EQ(server.object(kinds::endpoint_slices, {"db", "demo-mysql-write"})->string_at({"addressType"}), "IPv6");
+  }
+  EXPECT_TRUE(was_empty);
+}
+
 // The operator dies after each statement of a failover: the end is always the same.
 TEST_F(FailoverTest, WhereverTheOperatorDiesItsSuccessorFinishesTheFailover) {
   given_running(R"({"failoverCoolDownSeconds": 0})");

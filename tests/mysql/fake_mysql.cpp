@@ -52,6 +52,7 @@ std::string FakeMysql::start_pod(const kube::Object& pod) {
   const auto number = ++addresses_;
   server.address = "10." + std::to_string(number >> 16) + "." + std::to_string(number >> 8 & 255) + "." +
                    std::to_string(number & 255);
+  if (is_v6) server.address = "fd00::" + std::to_string(number);
   by_address_[server.address] = name;
   const auto cluster = name.substr(0, name.rfind('-'));
   server.id = 100 + static_cast<std::uint32_t>(std::stoul(name.substr(name.rfind('-') + 1)));
@@ -194,7 +195,7 @@ Awaitable<sql::Result<sql::Rows>> FakeMysql::execute(std::string address, std::s
                     {"Slave_SQL_Running", replica->sql ? "Yes" : "No"},
                     {"Last_IO_Errno", std::to_string(replica->io_error)},
                     {"Last_SQL_Errno", std::to_string(replica->sql_error)},
-                    {"Last_SQL_Error", replica->sql_error != 0 ? "an SQL error" : ""},
+                    {"Last_SQL_Error", replica->sql_error != 0 ? server->sql_error_text : ""},
                     {"Last_IO_Error", replica->io_error != 0 ? "position not found" : ""},
                     {"Gtid_IO_Pos", last},
                     {"Seconds_Behind_Master", connected ? std::optional<std::string>{"0"} : std::nullopt}});
@@ -202,6 +203,8 @@ Awaitable<sql::Result<sql::Rows>> FakeMysql::execute(std::string address, std::s
     server->read_only = true;
   } else if (statement == "SET GLOBAL read_only=0") {
     server->read_only = false;
+  } else if (starts(statement, "SET GLOBAL rpl_semi_sync_master_timeout=")) {
+    server->semi_sync_timeout = std::stod(statement.substr(statement.find('=') + 1));
   } else if (starts(statement, "SET GLOBAL rpl_semi_sync_master_enabled=")) {
     server->semi_sync = statement.ends_with("ON");
   } else if (statement == "STOP SLAVE IO_THREAD") {
@@ -255,6 +258,8 @@ Awaitable<std::optional<std::string>> FakeMysql::scrape(std::string host, std::u
   replicate(*server);
   std::string text = "# TYPE mysql_up gauge\nmysql_up 1\nmysql_global_variables_read_only ";
   text += server->read_only ? "1\n" : "0\n";
+  text += std::string{"mysql_global_variables_rpl_semi_sync_master_enabled "} + (server->semi_sync ? "1\n" : "0\n");
+  text += "mysql_global_variables_rpl_semi_sync_master_timeout " + std::to_string(server->semi_sync_timeout) + "\n";
   text += "mysql_version_info{innodb_version=\"x\",version=\"" + server->version + "\",version_comment=\"\"} 1\n";
   if (!server->exporter_may_see_replication)
     co_return text + "mysql_exporter_scrape_errors_total{collector=\"collect.slave_status\"} 1\n";

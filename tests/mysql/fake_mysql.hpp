@@ -42,6 +42,8 @@ struct FakeServer {
   bool exporter_may_see_replication = true;  // has SLAVE MONITOR
   bool read_only = true;
   bool semi_sync = false;
+  double semi_sync_timeout = 10000;  // in milliseconds
+  std::string sql_error_text = "an SQL error";
   async::TimePoint started{};
   std::string root_password;
   bool has_users = false;
@@ -79,6 +81,7 @@ class FakeMysql final : public sql::Connector, public Exporter {
   std::function<void(const std::string& pod, const std::string& statement)> on_statement = {};
   /// Addresses that the operator cannot reach, though others can.
   std::set<std::string> cut_off = {};
+  bool is_v6 = false;  // the addresses of pods that start
 
  private:
   friend class FakeConnection;

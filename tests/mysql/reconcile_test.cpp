@@ -136,6 +136,20 @@ TEST_F(ReconcileTest, ScalingUpAddsReplicas) {
   run_for(3min);
   EXPECT_EQ(phase(), "Running") << status_text();
   EXPECT_THAT(readers(), ElementsAre("demo-1", "demo-2"));
+  EXPECT_TRUE(mysql.at("demo-0").semi_sync) << "now there are replicas to wait for";
+}
+
+TEST_F(ReconcileTest, AChangeOfSemiSyncReachesTheRunningPrimary) {
+  given_running();
+  patch(R"({"spec": {"semiSyncTimeoutSeconds": 7}})");
+  run_for(1min);
+  EXPECT_EQ(mysql.at("demo-0").semi_sync_timeout, 7000);
+  patch(R"({"spec": {"semiSync": false}})");
+  run_for(1min);
+  EXPECT_FALSE(mysql.at("demo-0").semi_sync);
+  patch(R"({"spec": {"semiSync": true}})");
+  run_for(1min);
+  EXPECT_TRUE(mysql.at("demo-0").semi_sync);
 }
 
 TEST_F(ReconcileTest, ScalingDownRemovesTheVolumeButNeverThatOfTheFirst) {
@@ -206,6 +220,19 @@ TEST_F(ReconcileTest, AnUpgradeRestartsReplicasFirstAndThePrimaryLast) {
   for (const auto& [name, one] : mysql.servers()) EXPECT_EQ(one.version, "11.4.6-MariaDB") << name;
 }
 
+TEST_F(ReconcileTest, AChangedImageAloneRollsTheServers) {
+  given_running();
+  patch(R"({"spec": {"image": "registry.example/mariadb:own"}})");
+  run_for(10min);
+  EXPECT_TRUE(log.contains("to=Upgrading"));
+  EXPECT_EQ(phase(), "Running") << status_text();
+  for (const auto& [name, one] : mysql.servers()) {
+    EXPECT_GT(one.started, async::TimePoint{1min}) << name;
+    const auto pod = server.object(kinds::pods, {"db", name});
+    EXPECT_THAT(json::serialize(pod->json()), HasSubstr("registry.example/mariadb:own"));
+  }
+}
+
 TEST_F(ReconcileTest, ChangedConfigurationRollsTheServersAndAChangedVersionOfASecretDoesNot) {
   given_running();
   const auto hash = [&] {
@@ -246,6 +273,19 @@ TEST_F(ReconcileTest, GrownStoragePatchesTheClaimsAndReplacesTheStatefulSetWitho
             "20Gi");
   EXPECT_EQ(server.object(kinds::pods, {"db", "demo-0"})->uid(), pod);
   EXPECT_EQ(phase(), "Running");
+}
+
+TEST_F(ReconcileTest, AStatefulSetIsMadeAgainWithItsSizeThoughAPodIsMissing) {
+  given_running();
+  stop_operator();
+  EXPECT_TRUE(loop.run(server.api().remove(kinds::stateful_sets, {"db", "demo"}, kube::Propagation::orphan)));
+  EXPECT_TRUE(loop.run(server.api().remove(kinds::pods, {"db", "demo-1"})));
+  server.forget_requests();
+  start_operator();
+  run_for(3min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_FALSE(log.contains("to=Scaling")) << status_text();
+  EXPECT_TRUE(exists(kinds::pods, "demo-2"));
 }
 
 // The replaced StatefulSet is what it was: the scale has its own phase, with what belongs to it.

@@ -20,6 +20,8 @@ struct Sample {
   std::optional<std::uint32_t> sql_error;
   std::optional<std::uint32_t> master_server_id;
   std::optional<std::uint32_t> server_id;
+  std::optional<bool> semi_sync;            // rpl_semi_sync_master_enabled
+  std::optional<double> semi_sync_timeout;  // in milliseconds
   std::string version;
   /// The slave_status collector failed (on MariaDB without SLAVE MONITOR): its missing series say nothing.
   bool replica_unknown = false;
