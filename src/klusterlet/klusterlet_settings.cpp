@@ -1,4 +1,5 @@
 #include "hubferry/klusterlet/klusterlet_store.hpp"
+#include "hubferry/ocm/resources.hpp"
 #include "klusterlet/klusterlet_objects.hpp"
 
 // What a Klusterlet says.

@@ -42,10 +42,12 @@ class RelocatorRightsTest : public RelocatorTest {
     create(ocm::dns_zones, R"({"metadata": {"name": "c1-zone", "namespace": "prod"}, "spec": {},
                                "status": {"nameServers": ["ns1"]}})");
     create(kube::resources::namespaces, R"({"metadata": {"name": "prod"}})", &destination.server);
+    // Copied before, and out of date.
+    const auto copied = R"(, "labels": {"hubferry.io/relocated-from": ")" + identity(source.server) + R"("})";
     for (const auto* name : {"pull", "c1-kubeconfig"}) {
-      const auto text = R"({"metadata": {"name": ")" + std::string{name} + R"(", "namespace": "prod"}, "data": {"a": )";
-      create(kube::resources::secrets, text + R"("YQ=="}})");
-      create(kube::resources::secrets, text + R"("Yg=="}})", &destination.server);
+      const auto text = R"({"metadata": {"name": ")" + std::string{name} + R"(", "namespace": "prod")";
+      create(kube::resources::secrets, text + R"(}, "data": {"a": "YQ=="}})");
+      create(kube::resources::secrets, text + copied + R"(}, "data": {"a": "Yg=="}})", &destination.server);
     }
     create(ocm::machine_pools,
            R"({"metadata": {"name": "w", "namespace": "prod"}, "spec": {"clusterDeploymentRef": {"name": "c1"}}})");
@@ -63,7 +65,9 @@ TEST_F(RelocatorRightsTest, AreSufficientForAMoveAndAnAbort) {
   destination.server.faults().on({.verb = "update", .resource = "secrets"}).times(1).fail(422);
   live_until([&] { return has_moved(); });
   EXPECT_THAT(refused(), IsEmpty());
-  given_deployment(R"(, "annotations": {"hive.openshift.io/relocating": "r1"})", "", "c2");
+  given_deployment(R"(, "annotations": {"hive.openshift.io/relocating": "r1", "hubferry.io/relocating-to": ")" +
+                       identity(destination.server) + R"("})",
+                   "", "c2");
   change(ocm::cluster_deployments, {"prod", "c2"}, R"({"metadata": {"labels": {"hive-instance": "stays"}}})");
   live_for(5min);
   expect_untouched("c2");
