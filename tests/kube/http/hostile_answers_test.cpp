@@ -19,7 +19,13 @@ class HttpHostile : public HttpTest {
   kube::Result<std::vector<kube::WatchEvent>> watch(kube::Api& api) {
     auto stream = run(api.watch(kube::resources::config_maps, {}, kube::object_decoder()));
     if (!stream) return stream.error();
-    return run((*stream)->next());
+    std::vector<kube::WatchEvent> all;
+    while (true) {
+      auto events = run((*stream)->next());
+      if (!events) return events.error();
+      if (events->empty()) return all;
+      std::ranges::move(*events, std::back_inserter(all));
+    }
   }
   kube::ClientConfig trusted() {
     kube::ClientConfig config;
