@@ -235,6 +235,43 @@ TEST(Deployment, MeetsThePodSecurityProfileOfItsNamespace) {
       EXPECT_EQ(manifest.content.at("metadata").at("labels").at("pod-security.kubernetes.io/enforce"), "restricted");
 }
 
+// Users and groups are OpenShift's to choose: restricted-v2 refuses a pod that names others than those of its
+// namespace's range. Elsewhere they are the image's, which has to name them by number for runAsNonRoot.
+TEST(Deployment, OpenShiftsRestrictedSecurityContextConstraintAdmitsEveryPod) {
+  const std::set<std::string> volumes{"configMap", "csi",       "downwardAPI", "emptyDir",
+                                      "ephemeral", "projected", "secret",      "persistentVolumeClaim"};
+  std::size_t checked = 0;
+  for (const auto& manifest : all_manifests()) {
+    if (manifest.kind() != "Deployment") continue;
+    ++checked;
+    const auto& pod = manifest.content.at("spec").at("template").at("spec").as_object();
+    std::vector<json::object> contexts{pod.at("securityContext").as_object()};
+    for (const auto& container : pod.at("containers").as_array()) {
+      contexts.push_back(container.at("securityContext").as_object());
+      EXPECT_EQ(contexts.back().at("capabilities").at("drop"), json::array{"ALL"}) << manifest.label();
+      EXPECT_EQ(contexts.back().at("allowPrivilegeEscalation"), false) << manifest.label();
+    }
+    for (const auto& context : contexts)
+      for (const auto* chosen : {"runAsUser", "runAsGroup", "fsGroup", "supplementalGroups", "seLinuxOptions"})
+        EXPECT_FALSE(context.contains(chosen)) << manifest.label() << " chooses " << chosen;
+    for (const auto* shared : {"hostNetwork", "hostPID", "hostIPC"})
+      EXPECT_FALSE(pod.contains(shared)) << manifest.label();
+    if (const auto* of_pod = pod.if_contains("volumes"); of_pod != nullptr)
+      for (const auto& volume : of_pod->as_array())
+        for (const auto& field : volume.as_object())
+          EXPECT_TRUE(field.key() == "name" || volumes.contains(std::string{field.key()})) << manifest.label();
+  }
+  EXPECT_EQ(checked, 3U);
+  EXPECT_THAT(text_of(source_root() / "Dockerfile"), testing::ContainsRegex("\nUSER [1-9][0-9]*(:[1-9][0-9]*)?\n"));
+}
+
+// A credential that nobody renews is for those who choose it: manifests/hub-rbac/lasting-token.
+TEST(Rights, NoTokenThatNeverExpiresIsIssuedUnasked) {
+  for (const auto* directory : {"base", "hub-rbac", "klusterlet", "mysql", "relocator"})
+    for (const auto& manifest : flattened(manifests_directory() / directory))
+      EXPECT_NE(kube::string_at(manifest.content, {"type"}), "kubernetes.io/service-account-token") << manifest.label();
+}
+
 TEST(Deployment, StartsTheManagerWithExistingFlags) {
   app::CommandLine line{"hubferry", ""};
   app::add_manager_command(line);

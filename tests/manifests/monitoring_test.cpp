@@ -51,6 +51,35 @@ TEST(Alerts, EachDescribesTheProblemAndWhatToDo) {
     }
 }
 
+/// The selectors of metrics whose names are not ours alone: "workqueue_depth{name=...}".
+std::vector<std::string> shared_selectors(const std::string& expression) {
+  std::vector<std::string> selectors;
+  const std::regex selector{R"(\b(workqueue|rest_client|process|event_recorder)_[a-z_]+(\{[^}]*\})?)"};
+  for (std::sregex_iterator match{expression.begin(), expression.end(), selector}, end; match != end; ++match)
+    selectors.push_back(match->str());
+  return selectors;
+}
+
+// Every operator has these metrics: an alert on all of them would wake somebody for the trouble of a stranger.
+TEST(Queries, SelectOnlyOurOwnSeries) {
+  std::size_t checked = 0;
+  for (const auto& query : all_queries())
+    for (const auto& selector : shared_selectors(query.expression)) {
+      ++checked;
+      // The dashboard's variable has the jobs that serve hubferry_build_info.
+      EXPECT_THAT(selector, testing::AnyOf(HasSubstr("job=\"hubferry\""), HasSubstr("job=~\"$job\""))) << query.origin;
+    }
+  EXPECT_GT(checked, 15U);
+}
+
+// The alerts' job="hubferry" is the value of that label of the Service.
+TEST(Queries, TheServiceMonitorNamesTheJobThatTheAlertsSelect) {
+  const auto monitor = find_manifest("ServiceMonitor", "hubferry");
+  EXPECT_EQ(kube::string_at(monitor.content, {"spec", "jobLabel"}), "app.kubernetes.io/name");
+  const auto service = find_manifest("Service", "hubferry-metrics");
+  EXPECT_EQ(service.content.at("metadata").at("labels").at("app.kubernetes.io/name"), "hubferry");
+}
+
 std::set<std::string> metrics_of(const std::string& page) {
   std::set<std::string> names;
   std::istringstream lines{page};
