@@ -152,7 +152,9 @@ Awaitable<OrProblem<bool>> Copier::copy_zone(Object zone) {
 Awaitable<OrProblem<Object>> Copier::create_deployment() {
   auto wanted = clean_copy(deployment_);
   merge_annotations(wanted, annotations_for(Stage::incoming, relocator_, true));
-  kube::object_in(kube::object_in(wanted, "metadata"), "annotations")[names::relocated_from] = source_;
+  auto& annotations = kube::object_in(kube::object_in(wanted, "metadata"), "annotations");
+  annotations[names::relocated_from] = source_;
+  annotations.erase(names::confirmed);
   auto created = co_await destination_->api->create(ocm::cluster_deployments, wanted);
   if (created) co_return *created;
   const auto& error = created.error();

@@ -57,7 +57,9 @@ Awaitable<ReconcileState> release(Context& context, Deployment& deployment, cons
 
 // The rules of Checking, which a plan uses too.
 
-/// What is in the way on the source.
+/// What is in the way in the ClusterDeployment itself.
+std::optional<Problem> deployment_problem(const Object& deployment);
+/// That, and what else is in the way on the source.
 Awaitable<std::optional<Problem>> source_problem(Services& services, const Object& deployment);
 /// AbortBlocked, if it moves to another hub than this one: that hub may have it.
 std::optional<Problem> repointed(const Destination& destination, const Object& deployment);

@@ -60,11 +60,14 @@ bool is_moved_by_hive(const Object& object) {
          annotation_of(object.json(), ocm::names::hive_relocate_annotation) != nullptr;
 }
 
-bool is_paused_by_user(const Object& object) {
-  if (relocation_of(object).stage != Stage::none) return false;
+bool is_annotated_true(const Object& object, const char* key) {
   // As Go's strconv.ParseBool reads it.
-  const auto value = object.annotation(ocm::names::hive_pause_annotation);
+  const auto value = object.annotation(key);
   return value == "true" || value == "True" || value == "TRUE" || value == "t" || value == "T" || value == "1";
+}
+
+bool is_paused_by_user(const Object& object) {
+  return relocation_of(object).stage == Stage::none && is_annotated_true(object, ocm::names::hive_pause_annotation);
 }
 
 json::object annotations_for(Stage stage, const std::string& relocator, bool pause) {

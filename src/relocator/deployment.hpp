@@ -34,6 +34,8 @@ inline Relocation relocation_of(const Object& object) {
 }
 /// True if Hive's own relocation, not ours, has annotated it.
 bool is_moved_by_hive(const Object& object);
+/// True if Hive reads this annotation as true.
+bool is_annotated_true(const Object& object, const char* key);
 /// True if Hive leaves it alone because a user wants that: while it moves, the pause is ours.
 bool is_paused_by_user(const Object& object);
 

@@ -46,12 +46,28 @@ Awaitable<> warn_of_missing_sync_sets(Context& context, Deployment& deployment,
 
 }  // namespace
 
+std::optional<Problem> deployment_problem(const Object& deployment) {
+  if (is_annotated_true(deployment, ocm::names::hive_protected_delete_annotation))
+    return Problem{reasons::protected_delete,
+                   std::string{"it has the annotation "} + ocm::names::hive_protected_delete_annotation +
+                       ", so that it could not be deleted from this hub: remove the annotation",
+                   true};
+  const auto* installed = deployment.find({"spec", "installed"});
+  // While it is paused, Hive does not stop an installation that runs, and the destination would start a second one.
+  if (installed == nullptr || !installed->is_bool() || !installed->get_bool())
+    return Problem{reasons::not_installed, "the cluster is not installed: it is moved once it is", true};
+  if (!deployment.annotation(names::relocated_from).empty() && deployment.annotation(names::confirmed) != "true")
+    return Problem{
+        reasons::unconfirmed,
+        "the hub that it came from has not confirmed yet that it has finished the relocation to this hub. If "
+        "that hub does not have it any more, set the annotation " +
+            std::string{names::confirmed} + " to \"true\"",
+        true};
+  return std::nullopt;
+}
+
 Awaitable<std::optional<Problem>> source_problem(Services& services, const Object& deployment) {
-  if (deployment.annotation(ocm::names::hive_protected_delete_annotation) == "true")
-    co_return Problem{reasons::protected_delete,
-                      std::string{"it has the annotation "} + ocm::names::hive_protected_delete_annotation +
-                          "=true, so that it could not be deleted from this hub: remove the annotation",
-                      true};
+  if (auto problem = deployment_problem(deployment)) co_return problem;
   auto competing = co_await competing_relocate(services, deployment);
   if (!competing)
     co_return Problem{reasons::hive_relocate, "cannot list Hive's ClusterRelocates: " + competing.error().describe()};
@@ -108,15 +124,19 @@ Awaitable<ReconcileState> check(Context& context, Deployment& deployment, const 
   auto found = matching_relocators(*context->relocators, deployment.object);
   if (found.size() != 1) co_return phase::go_to(phases::matching);
   const auto relocator = std::move(found.front());
-  if (deployment.relocation().stage == Stage::none)
-    if (const auto problem = co_await source_problem(context.services(), deployment.object))
-      co_return fail(context, deployment, *problem);
+  const bool begins = deployment.relocation().stage == Stage::none;
+  if (begins)
+    if (const auto problem = deployment_problem(deployment.object)) co_return fail(context, deployment, *problem);
 
   deployment.slot = co_await context->slots.acquire(relocator.destination(), relocator.name);
   // It may have waited for long. That the ClusterDeployment itself has changed is found out by the next write.
   found = matching_relocators(*context->relocators, deployment.object);
   if (found.size() != 1 || found.front().name != relocator.name || found.front().secret != relocator.secret)
     co_return phase::go_to(phases::matching);
+  // Needs a request: those that wait for their turn share the answer.
+  if (begins)
+    if (const auto problem = co_await source_problem(context.services(), deployment.object))
+      co_return fail(context, deployment, *problem);
 
   auto destination = co_await context->destinations.connect(relocator.secret);
   if (!destination) co_return fail(context, deployment, destination.error());
@@ -132,13 +152,7 @@ Awaitable<ReconcileState> check(Context& context, Deployment& deployment, const 
   if (const auto problem = destination_problem(*look, **destination, deployment.object))
     co_return fail(context, deployment, *problem);
 
-  if (deployment.relocation().stage == Stage::none) {
-    co_await warn_of_missing_sync_sets(context, deployment, *destination);
-    const auto* installed = deployment.object.find({"spec", "installed"});
-    if (installed == nullptr || !installed->is_bool() || !installed->get_bool())
-      context->reporter.event(deployment.object, kube::EventType::warning, "NotInstalled",
-                              "the cluster is not installed: its installation starts afresh on the destination");
-  }
+  if (begins) co_await warn_of_missing_sync_sets(context, deployment, *destination);
   co_return phase::done();
 }
 

@@ -14,11 +14,7 @@ Awaitable<ReconcileState> mark(Context& context, Deployment& deployment, const p
   const auto destination = begins ? deployment.destination : std::string{};
   if (begins && destination.empty()) co_return retry({});
   if (auto undone = co_await annotate(context, deployment, Stage::outgoing, relocator, destination)) co_return *undone;
-  if (begins) {
-    context->reporter.event(deployment.object, kube::EventType::normal, "Relocating",
-                            "moving to another hub by ClusterRelocator " + relocator);
-    context->reporter.touch();
-  }
+  if (begins) context->reporter.begun(deployment.object, relocator);
   auto zone = co_await annotate_zone(context, deployment, Stage::outgoing, relocator);
   if (!zone)
     co_return fail(context, deployment, {reasons::move_failed, "annotating its DNSZone: " + zone.error().describe()});

@@ -15,21 +15,25 @@ std::string relocator_of(Context& context, const Deployment& deployment) {
   return found.size() == 1 ? found.front().name : std::string{};
 }
 
-/// Removes the annotations of an arrival under that name, and no others.
+/// Removes the annotations of an arrival under that name, and no others. `source`: confirms the arrival of a copy from
+/// this hub, also if a controller of the destination has released it already.
 Awaitable<kube::Result<Object>> release_there(kube::Api& destination, kube::Resource resource, Key key,
-                                              std::string relocator) {
+                                              std::string relocator, std::string source) {
   const kube::Mutation mutate = [&](json::object& object) {
     const auto relocation = relocation_of(object);
-    if (relocation.stage != Stage::incoming || relocation.relocator != relocator) return false;
     auto& annotations = kube::object_in(kube::object_in(object, "metadata"), "annotations");
-    for (const auto& entry : annotations_for(Stage::none, relocator, false)) annotations.erase(entry.key());
-    return true;
+    const json::object before = annotations;
+    if (relocation.stage == Stage::incoming && relocation.relocator == relocator)
+      for (const auto& entry : annotations_for(Stage::none, relocator, false)) annotations.erase(entry.key());
+    const auto* from = annotations.if_contains(names::relocated_from);
+    if (!source.empty() && from != nullptr && *from == json::value(source)) annotations[names::confirmed] = "true";
+    return annotations != before;
   };
   co_return co_await kube::edit(destination, std::move(resource), std::move(key), mutate);
 }
 
-/// Removes the annotations from the copies, where neither hubferry nor Hive's relocation controller runs to do it. Best
-/// effort: the deletion on the source does not wait for the destination.
+/// Removes the annotations from the copies, where neither hubferry nor Hive's relocation controller runs to do it, and
+/// confirms the arrival. Best effort: the deletion on the source does not wait for the destination.
 Awaitable<> release_copies(Context& context, Deployment& deployment, std::string relocator) {
   const auto spec = find_relocator(*context->relocators, relocator);
   if (!spec) co_return;
@@ -37,21 +41,25 @@ Awaitable<> release_copies(Context& context, Deployment& deployment, std::string
   if (!destination) co_return;
   const auto begun = deployment.object.annotation(names::relocating_to);
   if (!begun.empty() && begun != (*destination)->identity) co_return;
+  auto source = co_await context->destinations.source_identity();
+  if (!source) co_return;
   auto& there = *(*destination)->api;
   if (const auto zone = child_zone(deployment.object)) {
-    auto released = co_await release_there(there, ocm::dns_zones, *zone, relocator);
+    auto released = co_await release_there(there, ocm::dns_zones, *zone, relocator, {});
     if (!released && released.error().kind != kube::ErrorKind::not_found)
       context.log().warn("releasing the copied DNSZone failed", {{"error", released.error().describe()}});
   }
   const Key key = deployment.object.key();
   if (!deployment.arrived.uid().empty()) {
     // As it was created, so that it need not be read: unless a controller of the destination was faster.
-    auto patch = annotation_patch(annotations_for(Stage::none, relocator, false));
+    auto annotations = annotations_for(Stage::none, relocator, false);
+    annotations[names::confirmed] = "true";
+    auto patch = annotation_patch(std::move(annotations));
     kube::object_in(patch, "metadata")["resourceVersion"] = deployment.arrived.resource_version();
     const auto released = co_await there.merge_patch(ocm::cluster_deployments, key, std::move(patch));
     if (released) co_return;
   }
-  auto released = co_await release_there(there, ocm::cluster_deployments, key, relocator);
+  auto released = co_await release_there(there, ocm::cluster_deployments, key, relocator, *source);
   if (!released) context.log().warn("releasing the copy failed", {{"error", released.error().describe()}});
 }
 

@@ -19,6 +19,19 @@ kube::EventRecorderOptions recorder_options(std::string instance) {
   return options;
 }
 
+/// "2 ClusterDeployments: a/b, c/d". An event takes 1 KiB.
+std::string list_of(const std::vector<std::string>& deployments) {
+  constexpr std::size_t longest = 800;
+  std::string text = std::to_string(deployments.size()) + " ClusterDeployment" + (deployments.size() == 1 ? "" : "s");
+  const char* separator = ": ";
+  for (const auto& one : deployments) {
+    if (text.size() + one.size() > longest) return text + ", …";
+    text += separator + one;
+    separator = ", ";
+  }
+  return text;
+}
+
 bool has_failed(const Object& deployment) {
   return kube::is_condition_true(deployment, names::condition);
 }
@@ -50,11 +63,32 @@ void Reporter::event(const Object& deployment, kube::EventType type, std::string
   events_.event(kube::reference_to(ocm::cluster_deployments, deployment), type, reason, "Relocate", note);
 }
 
+void Reporter::begun(const Object& deployment, const std::string& relocator) {
+  progress_[relocator].begun.push_back(kube::to_string(deployment.key()));
+  touch();
+}
+
 void Reporter::relocated(const Object& deployment, const std::string& relocator) {
   relocations_.with({relocator}).increment();
   ++moved_[relocator];
+  progress_[relocator].relocated.push_back(kube::to_string(deployment.key()));
   touch();
-  event(deployment, kube::EventType::normal, "Relocated", "moved to another hub by ClusterRelocator " + relocator);
+}
+
+void Reporter::report_progress() {
+  const auto report = [&](const Object& relocator, const char* reason, const char* what,
+                          const std::vector<std::string>& deployments) {
+    if (deployments.empty()) return;
+    events_.event(kube::reference_to(cluster_relocators, relocator), kube::EventType::normal, reason, "Relocate",
+                  what + list_of(deployments));
+  };
+  for (const auto& [name, progress] : progress_) {
+    const auto relocator = relocators_->get({{}, name});
+    if (relocator == nullptr) continue;  // deleted meanwhile
+    report(*relocator, "Relocating", "moving to another hub: ", progress.begun);
+    report(*relocator, "Relocated", "moved to another hub: ", progress.relocated);
+  }
+  progress_.clear();
 }
 
 void Reporter::aborted(const Object& deployment, const std::string& relocator, std::string_view reason) {
@@ -69,6 +103,7 @@ Awaitable<> Reporter::run() {
     scope.spawn(events_.run());
     for (;;) {
       co_await changed_.wait();
+      report_progress();
       co_await write_statuses();
       co_await env_.clock.sleep_for(status_interval);
     }

@@ -28,6 +28,7 @@ class Reporter {
   void touch() { changed_.notify(); }
 
   void event(const Object& deployment, kube::EventType type, std::string_view reason, std::string_view note);
+  void begun(const Object& deployment, const std::string& relocator);
   void relocated(const Object& deployment, const std::string& relocator);
   /// `reason`: no_match, multiple_matches, new_match, deleted.
   void aborted(const Object& deployment, const std::string& relocator, std::string_view reason);
@@ -39,6 +40,15 @@ class Reporter {
     std::size_t failed = 0;
   };
 
+  /// By relocator: what no event has reported yet.
+  struct Progress {
+    std::vector<std::string> begun;
+    std::vector<std::string> relocated;
+  };
+
+  /// Events of the relocators, one for all that began or ended since the last time: a hub that moves has no need of two
+  /// for each ClusterDeployment.
+  void report_progress();
   Awaitable<> write_statuses();
   Awaitable<> write_status(ObjectCache::Pointer relocator, Count count);
   [[nodiscard]] std::map<std::string, Count> count() const;
@@ -50,6 +60,7 @@ class Reporter {
   Deployments deployments_;
   async::Notify changed_;
   std::map<std::string, std::size_t> moved_;  // by relocator: not in its status yet
+  std::map<std::string, Progress> progress_;
   obs::Family<obs::Counter>& relocations_;
   obs::Family<obs::Counter>& aborts_;
   obs::Family<obs::Gauge>& deployments_by_state_;

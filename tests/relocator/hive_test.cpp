@@ -24,14 +24,33 @@ class HiveTest : public RelocatorTest, public testing::WithParamInterface<bool> 
     create(ocm::machine_pools, R"({"metadata": {"name": "c1-worker", "namespace": "prod", "finalizers":
         ["hive.openshift.io/remotemachineset"]}, "spec": {"clusterDeploymentRef": {"name": "c1"}}})");
   }
+  /// With the finalizers of both DNS controllers, and delegated from its parent domain.
   void given_zone(const std::string& name, const std::string& content) {
     create(ocm::dns_zones, R"({"metadata": {"name": ")" + name + R"(", "namespace": "prod", "finalizers":
-        ["hive.openshift.io/dnszone"])" +
-                               annotations(content) + R"(}, "spec": {}})");
+        ["hive.openshift.io/dnszone", "hive.openshift.io/dnsendpoint"])" +
+                               annotations(content) + R"(}, "spec": {"zone": ")" + name +
+                               R"(.example.com", "linkToParentDomain": true}, "status": {"nameServers": ["ns1"]}})");
   }
-  bool zone_is_held(const std::string& name) {
+  /// The DNS controllers whose finalizers it has: "zone endpoint", "zone", "endpoint", "" or "gone".
+  std::string holders_of(const std::string& name) {
     const auto zone = on_source(ocm::dns_zones, name);
-    return zone && kube::has_finalizer(*zone, ocm::names::hive_dns_zone_finalizer);
+    if (!zone) return "gone";
+    const bool by_zone = kube::has_finalizer(*zone, ocm::names::hive_dns_zone_finalizer);
+    const bool by_endpoint = kube::has_finalizer(*zone, "hive.openshift.io/dnsendpoint");
+    return std::string{by_zone ? "zone" : ""} + (by_zone && by_endpoint ? " " : "") + (by_endpoint ? "endpoint" : "");
+  }
+  /// The reason of its condition GenericDNSErrors; "" if it has none.
+  std::string dns_error(const std::string& name) {
+    const auto zone = on_source(ocm::dns_zones, name);
+    const auto* found = zone ? kube::find_condition(*zone, "GenericDNSErrors") : nullptr;
+    return found == nullptr ? "" : std::string{kube::string_at(*found, {"reason"})};
+  }
+  /// What was done to DNS for that zone.
+  std::vector<std::string> dns_actions(const std::string& name) {
+    std::vector<std::string> found;
+    for (const auto& action : source.hive.actions())
+      if (action.ends_with(" prod/" + name)) found.push_back(action.substr(0, action.rfind(' ')));
+    return found;
   }
 };
 
@@ -85,15 +104,20 @@ TEST_P(HiveTest, AZoneIsReconciledHeldOrReleasedByItsAnnotation) {
   given_zone("unknown", R"("hive.openshift.io/relocate": "r1/sideways")");
   given_zone("malformed", R"("hive.openshift.io/relocate": "r1")");
   live_for(1min);
-  EXPECT_THAT(source.hive.actions(), Contains("dns prod/none"));
+  EXPECT_THAT(dns_actions("none"), testing::IsSupersetOf({"dns", "delegate"}));
   for (const auto* name : {"none", "moving", "arriving", "unknown", "malformed"})
-    EXPECT_TRUE(zone_is_held(name)) << name;
-  EXPECT_FALSE(zone_is_held("moved"));
-  EXPECT_TRUE(on_source(ocm::dns_zones, "moved"));
-  EXPECT_THAT(source.hive.actions(), Contains("error dns prod/unknown"));
-  EXPECT_THAT(source.hive.actions(), Contains("error dns prod/malformed"));
-  for (const auto* name : {"moving", "moved", "arriving"})
-    EXPECT_THAT(source.hive.actions(), Not(Contains("dns prod/" + std::string{name})));
+    EXPECT_EQ(holders_of(name), "zone endpoint") << name;
+  EXPECT_EQ(holders_of("moved"), "");
+  for (const auto* name : {"moving", "moved", "arriving"}) {
+    EXPECT_THAT(dns_actions(name), IsEmpty()) << name;
+    EXPECT_EQ(dns_error(name), "") << name;
+  }
+  for (const auto* name : {"unknown", "malformed"}) {
+    EXPECT_EQ(dns_error(name), "RelocationError") << name;
+    EXPECT_THAT(dns_actions(name), Contains("error dns")) << name;
+    EXPECT_THAT(dns_actions(name), testing::Each("error dns")) << name;
+    EXPECT_GE(dns_actions(name).size(), 3u) << name << " is an error, which is retried";
+  }
 }
 
 TEST_P(HiveTest, AZoneThatArrivesAndIsDeletedGoesWithoutACallToTheCloud) {
@@ -101,9 +125,39 @@ TEST_P(HiveTest, AZoneThatArrivesAndIsDeletedGoesWithoutACallToTheCloud) {
   given_zone("moving", moving());
   for (const auto* name : {"arriving", "moving"}) remove(ocm::dns_zones, {"prod", name});
   live_for(1min);
-  EXPECT_FALSE(on_source(ocm::dns_zones, "arriving"));
-  EXPECT_TRUE(zone_is_held("moving"));
+  EXPECT_EQ(holders_of("arriving"), "gone");
+  EXPECT_EQ(holders_of("moving"), "zone endpoint");
   EXPECT_THAT(source.hive.actions(), IsEmpty());
+}
+
+TEST_P(HiveTest, AZoneThatHasMovedLosesBothFinalizersBeforeItIsDeletedAndWithoutACallToTheCloud) {
+  given_zone("moved", moved());
+  given_zone("none", "");
+  live_for(1min);
+  EXPECT_EQ(holders_of("moved"), "");
+  remove(ocm::dns_zones, {"prod", "moved"});
+  remove(ocm::dns_zones, {"prod", "none"});
+  live_for(1min);
+  EXPECT_EQ(holders_of("moved"), "gone");
+  EXPECT_THAT(dns_actions("moved"), IsEmpty());
+  // So that the absence of calls means something.
+  EXPECT_EQ(holders_of("none"), "gone");
+  EXPECT_THAT(dns_actions("none"), testing::IsSupersetOf({"remove dns", "remove delegation"}));
+}
+
+// The hazard for which the copy of a zone brings its name servers along.
+TEST_P(HiveTest, AZoneWithoutNameServersLosesItsDelegation) {
+  create(ocm::dns_zones, R"({"metadata": {"name": "bare", "namespace": "prod"},
+                             "spec": {"zone": "bare.example.com", "linkToParentDomain": true}})");
+  live_for(1min);
+  EXPECT_THAT(dns_actions("bare"), Contains("remove delegation"));
+}
+
+// Hive stops only what is outgoing: one that arrives, and is not installed, is installed at once.
+TEST_P(HiveTest, OneThatArrivesAndIsNotInstalledIsInstalledAtOnce) {
+  given_deployment(annotations(arriving()), R"(, "installed": false)");
+  live_for(1min);
+  EXPECT_EQ(source.hive.count("provision prod/c1"), 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Annotations, HiveTest, testing::Bool(),

@@ -43,8 +43,10 @@ TEST_F(QuietHiveTest, TheFirstPassOnlyInitializesTheCondition) {
 TEST_F(MoveTest, AMatchingClusterDeploymentMovesWithItsSpec) {
   given_move();
   const auto before = on_source(ocm::cluster_deployments, "c1");
-  live_until([&] { return has_moved(); });
-  live_for(1min);
+  live([&]() -> Awaitable<> {
+    co_await holds([&] { return has_moved(); });
+    co_await sleep(1min);
+  });
   expect_moved();
   const auto copy = on_destination(ocm::cluster_deployments, "c1");
   EXPECT_EQ(*copy->find({"spec"}), *before->find({"spec"}));

@@ -33,6 +33,9 @@ using namespace std::chrono_literals;
 /// The transitions that the tests of this program have taken.
 phase::EdgeCoverage& edge_coverage();
 
+/// To be installed on a hub: a test that needs only these is faster.
+sim::CrdSelection kinds_of_hive();
+
 /// A hub with Hive.
 struct HiveHub {
   HiveHub(const std::string& name, kube::Env env, sim::HiveOptions options)

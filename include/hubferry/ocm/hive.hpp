@@ -25,6 +25,7 @@ inline constexpr const char* hive_deployment_label = "hive.openshift.io/cluster-
 inline constexpr const char* hive_deprovision_finalizer = "hive.openshift.io/deprovision";
 inline constexpr const char* hive_machine_pool_finalizer = "hive.openshift.io/remotemachineset";
 inline constexpr const char* hive_dns_zone_finalizer = "hive.openshift.io/dnszone";
+inline constexpr const char* hive_dns_endpoint_finalizer = "hive.openshift.io/dnsendpoint";
 
 }  // namespace names
 }  // namespace hubferry::ocm

@@ -24,6 +24,9 @@ inline constexpr const char* relocating_to = "hubferry.io/relocating-to";
 /// On the destination: the hub that it came from (the uid of its namespace kube-system). It is not moved back there.
 /// The same key is a label of everything else that was copied: what lacks it is not ours to change.
 inline constexpr const char* relocated_from = "hubferry.io/relocated-from";
+/// On the destination: that hub knows of the arrival. Before, it is not moved on: if the copy were gone, a successor
+/// there would copy it again.
+inline constexpr const char* confirmed = "hubferry.io/relocation-confirmed";
 
 /// The condition of a ClusterDeployment.
 inline constexpr const char* condition = "RelocationFailed";
@@ -49,6 +52,8 @@ inline constexpr const char* abort_blocked = "AbortBlocked";
 inline constexpr const char* same_hub = "DestinationIsSource";
 inline constexpr const char* return_refused = "ReturnRefused";
 inline constexpr const char* protected_delete = "ProtectedDelete";
+inline constexpr const char* not_installed = "NotInstalled";
+inline constexpr const char* unconfirmed = "ArrivalUnconfirmed";
 inline constexpr const char* hive_relocate = "HiveClusterRelocateMatches";
 
 }  // namespace reasons

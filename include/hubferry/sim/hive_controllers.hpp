@@ -20,8 +20,8 @@ struct HiveOptions {
 };
 
 /// Hive's controllers on a hub, as far as a relocation relies on them: clusterdeployment (deprovision finalizer,
-/// provisions, the child DNSZone), clustersync, machinepool, dnszone, and its own clusterrelocate. They change no cloud
-/// and no cluster, but record what they would do: see actions().
+/// provisions, the child DNSZone), clustersync, machinepool, dnszone, dnsendpoint, and its own clusterrelocate. They
+/// change no cloud and no cluster, but record what they would do: see actions().
 ///
 /// Lifetime: `hub` outlives it. Executor: one loop. Cancellation: terminal. Errors: logged and retried.
 class HiveControllers {
@@ -35,7 +35,8 @@ class HiveControllers {
   kube::Awaitable<> run();
 
   /// What was done to clouds and clusters, in order: "deprovision ns/name", "provision ns/name", "sync ns/name",
-  /// "machines ns/name", "remove machines ns/name", "dns ns/name", "remove dns ns/name", "error dns ns/name".
+  /// "machines ns/name", "remove machines ns/name", "dns ns/name", "remove dns ns/name", "error dns ns/name",
+  /// "delegate ns/name", "remove delegation ns/name" (the records of the parent domain).
   [[nodiscard]] const std::vector<std::string>& actions() const;
   /// How many of them begin with `text`.
   [[nodiscard]] std::size_t count(const std::string& text) const;

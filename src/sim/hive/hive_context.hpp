@@ -53,6 +53,7 @@ kube::Awaitable<kube::Result<bool>> reconcile_deployment(HiveContext& hive, kube
 kube::Awaitable<kube::Result<bool>> reconcile_sync(HiveContext& hive, kube::Key key);
 kube::Awaitable<kube::Result<bool>> reconcile_pool(HiveContext& hive, kube::Key key);
 kube::Awaitable<kube::Result<bool>> reconcile_zone(HiveContext& hive, kube::Key key);
+kube::Awaitable<kube::Result<bool>> reconcile_endpoint(HiveContext& hive, kube::Key key);
 kube::Awaitable<kube::Result<bool>> reconcile_relocate(HiveContext& hive, kube::Key key);
 
 }  // namespace hubferry::sim

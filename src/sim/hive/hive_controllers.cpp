@@ -119,6 +119,7 @@ class HiveControllers::State {
             });
           }));
       add("dnszone", reconcile_zone).follow(hive.zones, key_itself);
+      add("dnsendpoint", reconcile_endpoint).follow(hive.zones, key_itself);
       if (hive.options.relocate_controller)
         add("clusterrelocate", reconcile_relocate).follow(hive.deployments, key_itself);
       auto working = [&](async::TaskScope& workers) -> kube::Awaitable<> {

@@ -72,7 +72,8 @@ Awaitable<Result<bool>> reconcile_provision(HiveContext& hive, Key key, HiveRelo
     auto removed = co_await hive.api.remove(ocm::cluster_provisions, provision);
     co_return done_unless(removed);
   }
-  if (relocation != HiveRelocation::none || exists) co_return true;
+  // Only what is outgoing is held back: what arrives is installed at once.
+  if (relocation == HiveRelocation::malformed || exists) co_return true;
   json::object metadata{{"name", provision.name}, {"namespace", provision.ns}};
   json::object reference{{"name", key.name}};
   json::object wanted{{"metadata", metadata}, {"spec", json::object{{"clusterDeploymentRef", reference}}}};
@@ -169,38 +170,6 @@ Awaitable<Result<bool>> reconcile_pool(HiveContext& hive, Key key) {
   hive.record("machines", key);
   if (held) co_return true;
   auto added = co_await kube::add_finalizer(hive.api, ocm::machine_pools, key, ocm::names::hive_machine_pool_finalizer);
-  co_return done_unless(added);
-}
-
-Awaitable<Result<bool>> reconcile_zone(HiveContext& hive, Key key) {
-  const auto zone = hive.zones.get(key);
-  if (zone == nullptr) co_return true;
-  const bool held = kube::has_finalizer(*zone, ocm::names::hive_dns_zone_finalizer);
-  const bool deleted = zone->is_being_deleted();
-  bool drops = deleted;
-  switch (hive_relocation(hive, *zone)) {
-    case HiveRelocation::outgoing:
-      co_return true;
-    case HiveRelocation::incoming:
-      if (!deleted) co_return true;
-      break;
-    case HiveRelocation::complete:
-      drops = true;
-      break;
-    case HiveRelocation::malformed:
-      hive.record("error dns", key);
-      co_return true;
-    case HiveRelocation::none:
-      if (deleted && !held) co_return true;
-      hive.record(deleted ? "remove dns" : "dns", key);
-      break;
-  }
-  if (drops == !held) co_return true;
-  if (drops) {
-    auto removed = co_await kube::remove_finalizer(hive.api, ocm::dns_zones, key, ocm::names::hive_dns_zone_finalizer);
-    co_return done_unless(removed);
-  }
-  auto added = co_await kube::add_finalizer(hive.api, ocm::dns_zones, key, ocm::names::hive_dns_zone_finalizer);
   co_return done_unless(added);
 }
 

@@ -1,0 +1,37 @@
+#include "state_test.hpp"
+
+/// Beside Hive as it is installed.
+namespace hubferry::relocator::test {
+namespace {
+
+/// Hive as it is installed: with its own relocation controller, which knows nothing of ClusterRelocators.
+class BesideHiveTest : public StateTest {
+ protected:
+  BesideHiveTest() : StateTest(sim::HiveOptions{}) {}
+};
+
+TEST_F(BesideHiveTest, HiveDoesNotClearTheAnnotationsOfAMoveThatTakesLong) {
+  given_move();
+  create(kube::resources::secrets, R"({"metadata": {"name": "pull", "namespace": "prod"}})");
+  destination.server.faults().on({.verb = "create", .resource = "secrets"}).always().fail(403);
+  live_for(10min);
+  EXPECT_EQ(annotation(on_source(ocm::cluster_deployments, "c1"), "hive.openshift.io/relocate"), "r1/outgoing");
+  // A user deletes it now: Hive must wait for us.
+  remove(ocm::cluster_deployments, {"prod", "c1"});
+  destination.server.outage(true);
+  live_for(10min);
+  EXPECT_TRUE(is_on_source());
+  expect_no_deprovision();
+}
+
+TEST_F(BesideHiveTest, TheTwoDoNotAnswerEachOthersConditionsWithoutAPause) {
+  given_move();
+  given_relocator("a");
+  source.server.forget_requests();
+  live_for(1h);
+  expect_untouched();
+  EXPECT_LT(writes(source.server).size(), 300u);
+}
+
+}  // namespace
+}  // namespace hubferry::relocator::test

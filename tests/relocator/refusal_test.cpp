@@ -1,0 +1,142 @@
+#include "state_test.hpp"
+
+/// What is not moved, and the reason in the condition.
+namespace hubferry::relocator::test {
+namespace {
+
+TEST_F(StateTest, TwoRelocatorsThatMatchMoveNothing) {
+  given_move();
+  given_relocator("a");
+  live_for(1min);
+  expect_untouched();
+  EXPECT_THAT(condition(), HasSubstr("True MultipleMatchingRelocators: several ClusterRelocators match: a, r1"));
+}
+
+TEST_F(StateTest, AMissingSecretIsNamedAndNothingIsAnnotated) {
+  given_deployment();
+  given_relocator();
+  live_for(1min);
+  expect_untouched();
+  EXPECT_THAT(condition(), HasSubstr("True MissingKubeconfigSecret"));
+  // Nobody watches the Secret: a retry finds it.
+  given_secret();
+  live_until([&] { return has_moved(); });
+}
+
+TEST_F(StateTest, AKubeconfigThatCannotBeUsedIsNamedWithoutItsContent) {
+  given_secret("to-destination", R"({"clusters": [{"name": "c", "cluster": {"server": "https://destination.sim"}}],
+      "users": [{"name": "u", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh",
+      "args": ["hunter2"]}}}], "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+      "current-context": "x"})");
+  given_deployment();
+  given_relocator();
+  live_for(1min);
+  expect_untouched();
+  EXPECT_THAT(condition(), HasSubstr("True NoConnection"));
+  EXPECT_THAT(condition() + testing::PrintToString(log.lines()), Not(HasSubstr("hunter2")));
+}
+
+TEST_F(StateTest, AKubeconfigWithFileReferencesIsRefused) {
+  given_secret("to-destination", R"({"clusters": [{"name": "c", "cluster": {"server": "https://destination.sim"}}],
+      "users": [{"name": "u", "user": {"tokenFile": "/etc/passwd"}}],
+      "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": "x"})");
+  given_deployment();
+  given_relocator();
+  live_for(1min);
+  expect_untouched();
+  EXPECT_THAT(condition(), HasSubstr("True NoConnection"));
+}
+
+TEST_F(StateTest, WhileTheDestinationCannotBeReachedHiveWorksOnTheSource) {
+  given_move();
+  destination.server.outage(true);
+  live([&]() -> Awaitable<> {
+    co_await sleep(1min);
+    source.hive.forget_actions();
+    const json::object set = json::parse(R"({"metadata": {"name": "ss", "namespace": "prod"},
+                                             "spec": {"clusterDeploymentRefs": [{"name": "c1"}]}})")
+                                 .as_object();
+    co_await source.server.api().create(ocm::sync_sets, set);
+    co_await sleep(1min);
+  });
+  expect_untouched();
+  EXPECT_THAT(condition(), HasSubstr("True NoConnection"));
+  EXPECT_GE(source.hive.count("sync prod/c1"), 1u);
+  destination.server.outage(false);
+  live_until([&] { return has_moved(); });
+}
+
+TEST_F(StateTest, OneThatAUserHasPausedIsLeftAlone) {
+  given_secret();
+  given_deployment(R"(, "annotations": {"hive.openshift.io/reconcile-pause": "true"})");
+  given_relocator();
+  const auto version = std::string{on_source(ocm::cluster_deployments, "c1")->resource_version()};
+  live_for(10min);
+  EXPECT_EQ(on_source(ocm::cluster_deployments, "c1")->resource_version(), version);
+}
+
+TEST_F(StateTest, OneThatIsProtectedFromDeletionIsRefusedBeforeTheMove) {
+  given_secret();
+  given_deployment(R"(, "annotations": {"hive.openshift.io/protected-delete": "true"})");
+  given_relocator();
+  live_for(1min);
+  expect_untouched();
+  EXPECT_THAT(condition(), HasSubstr("True ProtectedDelete"));
+}
+
+// Hive reads it as Go's strconv.ParseBool does.
+TEST_F(StateTest, EverySpellingOfTheProtectionFromDeletionCounts) {
+  given_secret();
+  int number = 0;
+  for (const auto* value : {"1", "t", "T", "TRUE", "True"})
+    given_deployment(R"(, "annotations": {"hive.openshift.io/protected-delete": ")" + std::string{value} + R"("})", "",
+                     "p" + std::to_string(number++));
+  given_relocator();
+  live_for(1min);
+  for (int i = 0; i < number; ++i) {
+    const auto name = "p" + std::to_string(i);
+    EXPECT_TRUE(is_on_source(name));
+    EXPECT_THAT(condition(name), HasSubstr("True ProtectedDelete"));
+  }
+}
+
+// While it is paused, Hive does not stop an installation that runs; and the destination would start a second one.
+TEST_F(StateTest, OneThatIsNotInstalledIsRefusedAndMovesOnceItIs) {
+  given_secret();
+  given_deployment("", R"(, "installed": false)");
+  given_relocator();
+  live_for(10min);
+  expect_untouched();
+  EXPECT_THAT(condition(), HasSubstr("True NotInstalled"));
+  EXPECT_EQ(source.server.count(ocm::cluster_provisions), 1u);
+  EXPECT_EQ(destination.hive.count("provision"), 0u);
+  live([&]() -> Awaitable<> {
+    co_await sleep(1min);
+    const auto patch = json::parse(R"({"spec": {"installed": true}})");
+    co_await source.server.api().merge_patch(ocm::cluster_deployments, {"prod", "c1"}, patch.as_object());
+    co_await holds([&] { return has_moved(); });
+  });
+  expect_moved();
+  EXPECT_EQ(destination.hive.count("provision"), 0u);
+}
+
+TEST_F(StateTest, AClusterRelocateOfHiveThatMatchesTooIsNotCompetedWith) {
+  create(ocm::cluster_relocates, R"({"metadata": {"name": "hives-own", "namespace": "hive"}, "spec":
+      {"clusterDeploymentSelector": {"matchLabels": {"hive-instance": "hive2"}}}})");
+  given_move();
+  live_for(1min);
+  expect_untouched();
+  EXPECT_THAT(condition(), HasSubstr("True HiveClusterRelocateMatches: Hive's own ClusterRelocate hives-own matches"));
+}
+
+TEST_F(StateTest, OneThatHiveItselfMovesIsLeftAlone) {
+  given_secret();
+  given_deployment(R"(, "annotations": {"hive.openshift.io/relocate": "hives-own/outgoing"})");
+  given_relocator();
+  const auto version = std::string{on_source(ocm::cluster_deployments, "c1")->resource_version()};
+  live_for(10min);
+  EXPECT_EQ(on_source(ocm::cluster_deployments, "c1")->resource_version(), version);
+}
+
+}  // namespace
+}  // namespace hubferry::relocator::test
