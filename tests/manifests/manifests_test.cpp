@@ -180,7 +180,7 @@ TEST(Rights, NothingThatMakesAnAdministratorIsGrantedInAllNamespaces) {
         const auto known = harmless.find(std::string{resource.as_string()});
         if (known == harmless.end()) continue;
         auto allowed = known->second;
-        // RBAC cannot select the hubs' kubeconfigs by their label: the README says so.
+        // RBAC cannot select the hubs' kubeconfigs by their label: SECURITY.md says so.
         if (directory == std::string_view{"base"} && known->first == "secrets") allowed = {"get", "list", "watch"};
         for (const auto& verb : rule.at("verbs").as_array())
           EXPECT_THAT(allowed, Contains(std::string{verb.as_string()})) << directory << ": " << known->first;

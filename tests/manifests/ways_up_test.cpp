@@ -103,7 +103,7 @@ class WaysUp : public testing::Test {
                     file("hub-rbac/approval/role.yaml"));
   }
 
-  /// Administrators to imitate, and the permissions as README.md installs them.
+  /// Administrators to imitate, and the permissions as docs/install.md installs them.
   void prepare() {
     loop_.run(sim::install_crds(client_->api(), client_->env()));
     for (const auto* words : {"create namespace multicluster-engine", "create namespace cluster1",
@@ -208,16 +208,16 @@ TEST_F(WaysUp, TheAccountOnAHubMayDoItsWork) {
   expect_open("hubferry-hub", "delete serviceaccount of-a-migration -n hubferry-bootstrap");
 }
 
-// The README says of these three that they are equal to an administrator. They are.
-TEST_F(WaysUp, WhatRemainsIsWhatTheReadmeNames) {
+// SECURITY.md says of these three that they are equal to an administrator. They are.
+TEST_F(WaysUp, WhatRemainsIsWhatSecurityMdNames) {
   expect_open("hubferry-hub", token_secret("multicluster-engine", "of-the-engine"));
   as_admin("apply -f " + file("hub-rbac/all-clusters/bindings.yaml"));
   expect_open("hubferry-hub", "get secret of-an-administrator -n kube-system");
   as_admin("apply -f " + file("hub-rbac/approval/role.yaml"));
   expect_open("hubferry-hub", "certificate approve of-anybody");
-  const auto readme = text_of(source_root() / "README.md");
+  const auto page = text_of(source_root() / "SECURITY.md");
   for (const auto* named : {"hub-rbac/all-clusters", "hub-rbac/approval", "multicluster-engine"})
-    EXPECT_THAT(readme.substr(readme.find("## Security")), HasSubstr(named));
+    EXPECT_THAT(page, HasSubstr(named));
 }
 
 // Everybody who may edit a namespace would move the fleet otherwise.

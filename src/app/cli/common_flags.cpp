@@ -104,7 +104,7 @@ Flag object_name_flag(std::string& target, std::string name, std::string help) {
 void add_carried_resources_flag(Command& command, std::string& file) {
   command.add_text(file, "carried-resources", "FILE",
                    "Resources to copy with each cluster, in addition to the default ones: a file with a list "
-                   "carriedResources, see the README. Read once, at startup.");
+                   "carriedResources, see docs/migrations.md. Read once, at startup.");
 }
 
 std::shared_ptr<const hubagent::CarriedResources> read_carried_resources(const std::string& file) {

@@ -172,6 +172,15 @@ std::vector<Kind> Kinds::built_in() {
   job.status = true;
   job.counts_generations = true;
   all.push_back(kind_of({"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true}, "endpointslice"));
+  // Stored and nothing else, so that manifests can be applied: no pod is evicted, no packet dropped, no request denied.
+  all.push_back(kind_of({"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true}, "poddisruptionbudget"));
+  all.push_back(kind_of({"networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", true}, "networkpolicy"));
+  const std::string admission = "admissionregistration.k8s.io";
+  all.push_back(kind_of({admission, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", false},
+                        "validatingadmissionpolicy"));
+  all.push_back(
+      kind_of({admission, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", false},
+              "validatingadmissionpolicybinding"));
   auto& new_events = all.emplace_back(kind_of(events, "event", {"ev"}));
   new_events.fields = {"reason", "type", "reportingController"};
   new_events.columns = {

@@ -107,6 +107,7 @@ TEST_F(KubectlTest, CreateWorksWithoutAFileOrReportsWhyNot) {
   must("create clusterrole reader --verb=get,list --resource=configmaps");
   EXPECT_EQ(kubectl("get clusterrole reader -o jsonpath={.rules[0].verbs[1]}").output, "list");
   must("create rolebinding robots -n space --clusterrole=reader --serviceaccount=space:robot");
+  EXPECT_THAT(kubectl("create token robot -n space --duration 1h").output, HasSubstr("."));
   EXPECT_THAT(kubectl("auth can-i list configmaps -n space").output, HasSubstr("yes"));
   const auto refused = kubectl("create deployment d --image=none");
   if (refused.status != 0) EXPECT_THAT(refused.output, HasSubstr("send JSON")) << refused.output;

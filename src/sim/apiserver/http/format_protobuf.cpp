@@ -91,6 +91,15 @@ constexpr Field question_fields[] = {{1, "resourceAttributes", Type::message, &r
 constexpr Message question{question_fields};
 constexpr Field review_fields[] = {
     {1, "metadata", Type::message, &metadata}, {2, "spec", Type::message, &question}, {3, "status", Type::ignored}};
+constexpr Field bound_object_fields[] = {
+    {1, "kind", Type::text}, {2, "apiVersion", Type::text}, {3, "name", Type::text}, {4, "uid", Type::text}};
+constexpr Message bound_object{bound_object_fields};
+constexpr Field token_spec_fields[] = {{1, "audiences", Type::texts},
+                                       {3, "boundObjectRef", Type::message, &bound_object},
+                                       {4, "expirationSeconds", Type::number}};
+constexpr Message token_spec{token_spec_fields};
+constexpr Field token_request_fields[] = {
+    {1, "metadata", Type::message, &metadata}, {2, "spec", Type::message, &token_spec}, {3, "status", Type::ignored}};
 constexpr Field preconditions_fields[] = {{1, "uid", Type::text}, {2, "resourceVersion", Type::text}};
 constexpr Message preconditions{preconditions_fields};
 constexpr Field delete_fields[] = {{1, "gracePeriodSeconds", Type::number},
@@ -109,7 +118,8 @@ const Message* find_kind(std::string_view kind) {
                                                          {"RoleBinding", {binding_fields}},
                                                          {"ClusterRoleBinding", {binding_fields}},
                                                          {"DeleteOptions", {delete_fields}},
-                                                         {"SelfSubjectAccessReview", {review_fields}}};
+                                                         {"SelfSubjectAccessReview", {review_fields}},
+                                                         {"TokenRequest", {token_request_fields}}};
   const auto found = kinds.find(kind);
   return found == kinds.end() ? nullptr : &found->second;
 }
