@@ -10,7 +10,7 @@ namespace beast_http = boost::beast::http;
 
 namespace {
 
-constexpr std::size_t first_buffer = 8UL * 1024;      // most answers fit, and there may be thousands of connections
+constexpr std::size_t first_buffer = 8UL * 1024;      // most answers fit
 constexpr std::size_t largest_buffer = 256UL * 1024;  // where much is coming, fewer reads
 constexpr std::uint32_t header_limit = 64 * 1024;
 constexpr int max_informational = 10;  // answers before the answer
@@ -63,6 +63,13 @@ struct Connection::Parsing {
     // The parser leaves little behind, unless a head or a chunk's extension has no end: then no room is made.
     if (end == buffer.size() && buffer.size() < largest_buffer) buffer.resize(buffer.size() * 2);
     return asio::buffer(buffer.data() + end, buffer.size() - end);
+  }
+
+  /// Gives the buffer back if nothing is in it: there may be thousands of connections that wait.
+  void release() {
+    if (begin != end) return;
+    buffer = {};
+    begin = end = 0;
   }
 
   void received(std::size_t size) {
@@ -167,6 +174,11 @@ Awaitable<std::optional<Loss>> Connection::read_body(TimePoint deadline, std::st
   auto& body = parser.get().body();
   limit_time(deadline);
   while (body.empty() && !parser.is_done()) {
+    // A watch may be silent for an hour.
+    parsing_->release();
+    body = {};
+    chunk = {};
+    if (const auto failed = co_await transport_->wait_readable()) co_return lost(Stage::answering, failed);
     auto loss = co_await read_more();
     if (loss) co_return loss;
   }
@@ -201,10 +213,7 @@ bool Connection::reusable() const {
 
 void Connection::park(TimePoint deadline, std::function<void()> on_expired) {
   parsing_->parser.reset();
-  if (parsing_->buffer.size() > first_buffer) {
-    parsing_->buffer = {};
-    parsing_->begin = parsing_->end = 0;
-  }
+  parsing_->release();
   on_expired_ = std::move(on_expired);
   limit_time(deadline);
 }

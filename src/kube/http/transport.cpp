@@ -11,7 +11,6 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/ssl/error.hpp>
-#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <vector>
@@ -19,7 +18,7 @@
 #include "hubferry/async/deadline.hpp"
 #include "kube/http/connect_any.hpp"
 #include "kube/http/name_lookup.hpp"
-#include "kube/http/tls_context.hpp"
+#include "kube/http/tls_transport.hpp"
 
 namespace hubferry::kube::http {
 
@@ -28,6 +27,13 @@ using asio::ip::tcp;
 void Transport::close() noexcept {
   error_code ignored;
   socket().close(ignored);
+}
+
+Awaitable<error_code> Transport::wait_readable() {
+  if (has_unread()) co_return error_code{};
+  if (!socket().is_open()) co_return asio::error::operation_aborted;
+  auto [failed] = co_await socket().async_wait(tcp::socket::wait_read, asio::as_tuple(asio::use_awaitable));
+  co_return failed;
 }
 
 bool Transport::still_good() {
@@ -88,47 +94,6 @@ class PlainTransport final : public Transport {
   tcp::socket& socket() override { return socket_; }
 
   tcp::socket socket_;
-};
-
-class TlsTransport final : public Transport {
- public:
-  TlsTransport(tcp::socket socket, std::shared_ptr<TlsContext> tls)
-      : tls_(std::move(tls)), stream_(std::move(socket), tls_->context()) {}
-  TlsTransport(const TlsTransport&) = delete;
-  TlsTransport& operator=(const TlsTransport&) = delete;
-  ~TlsTransport() override {
-    // OpenSSL treats a stream that ends without close_notify as broken, and would not resume its session.
-    SSL_set_shutdown(stream_.native_handle(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
-  }
-
-  /// Throws system_error; refusal() then says whether it was the certificate.
-  Awaitable<> handshake() {
-    tls_->prepare(stream_.native_handle());
-    if (tls_->verifies()) {
-      stream_.set_verify_callback([this](bool accepted, asio::ssl::verify_context& context) {
-        if (!accepted && refusal_.empty()) refusal_ = tls_->explain_refusal(context.native_handle());
-        return accepted;
-      });
-    }
-    co_await stream_.async_handshake(asio::ssl::stream_base::client, asio::deferred);
-  }
-  [[nodiscard]] const std::string& refusal() const { return refusal_; }
-
-  Awaitable<IoResult> read_some(asio::mutable_buffer buffer) override {
-    return stream_.async_read_some(buffer, with_code);
-  }
-  Awaitable<IoResult> write(asio::const_buffer bytes) override { return asio::async_write(stream_, bytes, with_code); }
-  [[nodiscard]] bool has_unread() override {
-    // Decrypted, and received but not decrypted yet: Asio hands what it reads to OpenSSL's buffer.
-    return SSL_pending(stream_.native_handle()) > 0 || BIO_ctrl_pending(SSL_get_rbio(stream_.native_handle())) > 0;
-  }
-
- private:
-  tcp::socket& socket() override { return stream_.next_layer(); }
-
-  std::shared_ptr<TlsContext> tls_;
-  asio::ssl::stream<tcp::socket> stream_;
-  std::string refusal_;
 };
 
 /// The endpoints of a host, in the order in which they should be tried.

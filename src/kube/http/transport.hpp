@@ -30,6 +30,8 @@ class Transport {
   virtual ~Transport() = default;
 
   virtual Awaitable<IoResult> read_some(asio::mutable_buffer buffer) = 0;
+  /// Waits until a read would return something, or fail. Needs no buffer meanwhile.
+  Awaitable<error_code> wait_readable();
   /// Writes all of it.
   virtual Awaitable<IoResult> write(asio::const_buffer bytes) = 0;
   /// Ends operations in flight with operation_aborted. Sends no close_notify: that would have to be waited for.
