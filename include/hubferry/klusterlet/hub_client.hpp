@@ -4,7 +4,7 @@
 
 namespace hubferry::klusterlet {
 
-/// How an agent talks to a hub, and to its own cluster, over HTTP.
+/// How an agent talks to a hub over HTTP.
 inline kube::HttpApiOptions client_options(std::string name, std::string user_agent) {
   kube::HttpApiOptions client;
   client.name = std::move(name);
@@ -20,6 +20,13 @@ inline kube::HttpApiOptions client_options(std::string name, std::string user_ag
   // Longer than the time between two heartbeats (75 s), so that they need no handshake; below the 90 s after which
   // kube-apiserver closes an idle connection.
   client.idle_connection = std::chrono::seconds{85};
+  return client;
+}
+
+/// And how to its own cluster, whose lists may be large: 500 Nodes with their images are more than 8 MiB.
+inline kube::HttpApiOptions own_client_options(std::string user_agent) {
+  auto client = client_options("own", std::move(user_agent));
+  client.max_answer = kube::HttpApiOptions{}.max_answer;
   return client;
 }
 

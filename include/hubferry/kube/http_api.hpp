@@ -43,6 +43,8 @@ struct HttpApiOptions {
 
   /// The largest answer, after decompression. Collections come in pages, so a larger one is a fault, or an attack.
   std::size_t max_answer = 64UL * 1024 * 1024;
+  /// The same for everything but lists: one object, which etcd limits to 1.5 MiB unless configured otherwise.
+  std::size_t max_object = 8UL * 1024 * 1024;
   std::size_t max_watch_line = 32UL * 1024 * 1024;
   /// The server ends a watch at its timeout; a stream that is silent for this much longer is dead: a FIN may get lost.
   Duration watch_idle_margin = std::chrono::seconds{10};

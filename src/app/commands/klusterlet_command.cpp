@@ -25,8 +25,8 @@ double seconds_since_1970(async::WallTime time) {
 
 using async::Awaitable;
 
-kube::HttpApiOptions client_options(std::string name) {
-  return klusterlet::client_options(std::move(name), "hubferry-klusterlet/" + std::string{obs::build_info().version});
+std::string user_agent() {
+  return "hubferry-klusterlet/" + std::string{obs::build_info().version};
 }
 
 /// What the agent's process holds while it runs.
@@ -73,7 +73,8 @@ Awaitable<> run_agent(AgentProcess& process, klusterlet::LocalStore& store, std:
   }
   options.has_api_server = process.own_cluster != nullptr;
   const klusterlet::Connect connect = [&process](const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
-    return kube::make_http_api(config, client_options(config.server), process.loop, process.env);
+    return kube::make_http_api(config, klusterlet::client_options(config.server, user_agent()), process.loop,
+                               process.env);
   };
   process.env.log.info("agent starting", {{"cluster", options.cluster_name}, {"agent", options.agent_name}});
   klusterlet::Agent agent{std::move(options), store, connect, process.env};
@@ -133,8 +134,8 @@ Awaitable<> stand_by_and_work(AgentProcess& process, async::Executor loop) {
   auto election = process.options.election_options();
   election.identity = host_name() + "_" + process.env.random.uuid();
   // A client of its own: a renewal must not wait behind other requests.
-  const auto api = kube::make_http_api(kube::find_config(process.options.kubeconfig), client_options("own"),
-                                       std::move(loop), process.env);
+  const auto api = kube::make_http_api(kube::find_config(process.options.kubeconfig),
+                                       klusterlet::own_client_options(user_agent()), std::move(loop), process.env);
   async::Backoff backoff{{}, process.env.clock, process.env.random};
   while (!co_await api->get_path("/version")) {
     process.env.log.warn("cannot reach this cluster's API server, retrying");
@@ -159,7 +160,8 @@ Awaitable<> run_process(const KlusterletOptions& options, Observability& observa
   AgentDisplay display{observability.metrics(), observability.health()};
   AgentProcess process{options, env, loops.next(), display, nullptr};
   if (auto config = own_cluster_config(options))
-    process.own_cluster = kube::make_http_api(std::move(*config), client_options("own"), process.loop, env);
+    process.own_cluster =
+        kube::make_http_api(std::move(*config), klusterlet::own_client_options(user_agent()), process.loop, env);
   else
     env.log.warn("this cluster's API server is not known, so its availability is not reported: use --kubeconfig");
   if (options.from_files())

@@ -1,5 +1,7 @@
 #include "kube/http/client.hpp"
 
+#include <algorithm>
+
 #include "hubferry/async/backoff.hpp"
 #include "hubferry/async/deadline.hpp"
 #include "kube/http/inflate.hpp"
@@ -72,7 +74,7 @@ Awaitable<Result<Answer>> Client::perform(const WireRequest& request, TimePoint 
   if (!tried) co_return tried.error();
   Answer& answer = tried->answer;
   if (answer.gzip) {
-    auto plain = inflate_gzip(answer.body, options_.max_answer);
+    auto plain = inflate_gzip(answer.body, answer_limit(request));
     if (!plain) co_return about(request, plain.error());
     answer.body = std::move(*plain);
   }
@@ -259,7 +261,7 @@ Awaitable<std::optional<Loss>> Client::exchange(std::shared_ptr<Connection> conn
                                                 const std::string& authorization, TimePoint deadline, Mode mode,
                                                 Answer& answer) {
   const std::string text = request_text(request, authorization);
-  const std::size_t body_limit = mode == Mode::stream ? 0 : options_.max_answer;
+  const std::size_t body_limit = mode == Mode::stream ? 0 : answer_limit(request);
   auto loss = co_await connection->begin(text, body_limit, deadline, answer);
   if (loss) co_return loss;
   if (mode == Mode::whole) {
@@ -280,6 +282,10 @@ void Client::skipped(const WireRequest& request, const Error& error) {
   if (skipped_paths_.size() < most_paths && skipped_paths_.insert(request.path).second)
     env_.log.warn("object left out: it cannot be decoded",
                   {{"request", request.display()}, {"error", error.describe()}});
+}
+
+std::size_t Client::answer_limit(const WireRequest& request) const {
+  return request.verb == "LIST" ? options_.max_answer : std::min(options_.max_answer, options_.max_object);
 }
 
 async::Duration Client::progress_limit(const WireRequest& request) const {

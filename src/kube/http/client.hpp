@@ -75,6 +75,8 @@ class Client {
   /// How long to wait before `step`; nullopt when there is no time for it.
   std::optional<async::Duration> pause_for(NextStep step, const Attempt& attempt, async::Backoff& backoff,
                                            TimePoint deadline);
+  /// The largest body of its answer.
+  [[nodiscard]] std::size_t answer_limit(const WireRequest& request) const;
   /// How long the body may pause while it is read past the deadline; zero: not at all. Lists are large.
   [[nodiscard]] async::Duration progress_limit(const WireRequest& request) const;
   /// A certificate that has changed needs new connections.

@@ -140,6 +140,38 @@ TEST_F(HttpAnswers, AnAnswerOverTheLimitIsRefused) {
   EXPECT_THAT(object.error().message, HasSubstr("larger than allowed"));
 }
 
+// Only lists are large: a server, or somebody in between, that sends more must not exhaust our memory.
+TEST_F(HttpAnswers, AnObjectOfMoreThanEightMebibytesIsRefusedAndAListIsNot) {
+  const std::string padding(8UL * 1024 * 1024, 'x');
+  const std::string large = R"({"kind":"ConfigMap","metadata":{"name":"a","namespace":"ns","resourceVersion":"7"},)"
+                            R"("data":{"x":")" +
+                            padding + "\"}}";
+  ScriptedServer server{[&](Session& session) {
+    while (true) {
+      const auto request = session.read_request();
+      if (request.starts_with("GET /api/v1/namespaces/ns/configmaps?"))
+        session.reply(200, R"({"kind":"ConfigMapList","metadata":{"resourceVersion":"12"},"items":[)" + large + "]}");
+      else if (request.starts_with("POST"))
+        session.reply(201, gzip(large), "Content-Type: application/json\r\nContent-Encoding: gzip\r\n");
+      else
+        session.reply(200, large);
+    }
+  }};
+  auto api = connect(server);
+  const auto object = get(*api);
+  ASSERT_FALSE(object);
+  EXPECT_EQ(object.error().kind, ErrorKind::bad_response);
+  EXPECT_THAT(object.error().message, HasSubstr("larger than allowed"));
+  const auto created = create(*api);
+  ASSERT_FALSE(created) << "compressed, it is small";
+  EXPECT_THAT(created.error().message, HasSubstr("larger than 8388608 bytes"));
+  kube::ListOptions options;
+  options.ns = "ns";
+  const auto page = run(api->list(kube::resources::config_maps, options, kube::object_decoder()));
+  ASSERT_TRUE(page) << page.error();
+  EXPECT_EQ(page->items.size(), 1U);
+}
+
 TEST_F(HttpAnswers, AListIsCutIntoDecodedItems) {
   ScriptedServer server{[](Session& session) {
     session.read_request();
