@@ -1,3 +1,4 @@
+#include "hubferry/async/deadline.hpp"
 #include "hubferry/klusterlet/certificates.hpp"
 #include "hubferry/klusterlet/klusterlet_store.hpp"
 #include "hubferry/kube/edit.hpp"
@@ -14,6 +15,8 @@ namespace {
 constexpr const char* sent_label = "hubferry.io/sent-by-hub";
 constexpr const char* replaces_annotation = "hubferry.io/replaces";
 constexpr const char* fallback_annotation = "hubferry.io/fallback";
+// How long a list may take until it is in effect; one that is invalid never is.
+constexpr auto settling_time = std::chrono::seconds{10};
 
 bool is_sent(const kube::Object& secret) {
   return !secret.label(sent_label).empty();
@@ -174,6 +177,10 @@ Awaitable<kube::Result<>> KlusterletStore::put_bootstraps(std::vector<BootstrapC
   };
   auto edited = co_await kube::edit(api_, ocm::klusterlets, {{}, options_.klusterlet}, mutate);
   if (!edited) co_return edited.error();
+  // Those of the list in effect stay: wait until it is this one.
+  const auto latest = async::later(env_.clock.now(), settling_time);
+  while (settings_.secrets != used && co_await async::before_deadline(env_.clock, latest, wait_for_change(version()))) {
+  }
   co_await delete_unused(std::move(used));
   co_return kube::Result<>{};
 }

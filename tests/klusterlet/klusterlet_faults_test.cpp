@@ -177,7 +177,6 @@ TEST_F(KlusterletFaultsTest, WhatAHubSentIsDeletedWhenALaterListDoesNotNameIt) {
   EXPECT_FALSE(text_of_secret("sent1").empty());
   EXPECT_TRUE(resource_store_->bootstraps()[1].sent);
   put({"hub1", "sent2"});
-  put({"hub1", "sent2"});
   EXPECT_TRUE(text_of_secret("sent1").empty());
   EXPECT_FALSE(text_of_secret("sent2").empty());
   EXPECT_FALSE(text_of_secret("hub2").empty()) << "the administrator's own stays";

@@ -182,21 +182,28 @@ class KlusterletRightsTest : public testing::Test {
     co_await async::with_scope(all);
   }
 
-  /// hub1 sends a list with a further hub.
-  Awaitable<> send_list() {
+  /// hub1 sends a list with a further hub, in a Secret of this name.
+  Awaitable<> send_list(std::string secret) {
     json::object work{{"metadata", json::object{{"name", "cluster1-klusterlet"}, {"namespace", "cluster1"}}},
-                      {"spec", json::object{{"workload", json::object{{"manifests", sent_manifests()}}}}}};
-    auto made = co_await hub1_.server.api().create(ocm::manifest_works, std::move(work));
-    EXPECT_TRUE(made) << made.error();
+                      {"spec", json::object{{"workload", json::object{{"manifests", sent_manifests(secret)}}}}}};
+    auto& api = hub1_.server.api();
+    const kube::Key key{"cluster1", "cluster1-klusterlet"};
+    const bool is_there = hub1_.server.object(ocm::manifest_works, key).has_value();
+    auto made = is_there ? api.merge_patch(ocm::manifest_works, key, std::move(work))
+                         : api.create(ocm::manifest_works, std::move(work));
+    const auto sent = co_await std::move(made);
+    EXPECT_TRUE(sent) << sent.error();
   }
-  json::array sent_manifests() const {
+  json::array sent_manifests(const std::string& name) const {
     json::object secret{{"apiVersion", "v1"},
                         {"kind", "Secret"},
-                        {"metadata", json::object{{"name", "hub3"}, {"namespace", ns}}},
-                        {"stringData", json::object{{"kubeconfig", hub3_.bootstrap().kubeconfig.reveal()}}}};
+                        {"metadata", json::object{{"name", name}, {"namespace", ns}}},
+                        {"stringData", json::object{{"kubeconfig", hub3_.bootstrap(name).kubeconfig.reveal()}}}};
     auto klusterlet = json::parse(R"({"apiVersion": "operator.open-cluster-management.io/v1", "kind": "Klusterlet",
       "metadata": {"name": "klusterlet"}, "spec": {"registrationConfiguration": {"bootstrapKubeConfigs":
-        {"type": "LocalSecrets", "localSecretsConfig": {"kubeConfigSecrets": [{"name": "hub3"}]}}}}})");
+        {"type": "LocalSecrets", "localSecretsConfig": {}}}}})");
+    klusterlet.at_pointer("/spec/registrationConfiguration/bootstrapKubeConfigs/localSecretsConfig")
+        .as_object()["kubeConfigSecrets"] = json::array{json::object{{"name", name}}};
     return {std::move(secret), std::move(klusterlet)};
   }
 
@@ -255,8 +262,13 @@ class KlusterletRightsTest : public testing::Test {
 TEST_F(KlusterletRightsTest, TheAgentNeedsEveryRightThatItHasAndNoOther) {
   scope_.spawn(live());
   ASSERT_TRUE(until([&] { return hub1_.is_available("cluster1"); }));
-  loop_.run(send_list());
-  loop_.run_for(10s);
+  // The second list does not name the first one's Secret, which is deleted.
+  for (const auto* secret : {"hub3-old", "hub3"}) {
+    loop_.run(send_list(secret));
+    loop_.run_for(15s);
+  }
+  EXPECT_FALSE(own_.object(kube::resources::secrets, {ns, "hub3-old"}));
+  EXPECT_TRUE(own_.object(kube::resources::secrets, {ns, "hub2"})) << "the administrator's own stays";
   loop_.run(hub1_.accept("cluster1", false));
   ASSERT_TRUE(until([&] { return hub3_.is_available("cluster1"); }));
   // A renewed credential is patched into the Secret.
