@@ -66,6 +66,13 @@ Outcome<kube::Object> Core::review(const User& user, const Kind& kind, const jso
     answer["status"] = json::object{{"userInfo", to_json(user)}};
     return kube::Object{std::move(answer)};
   }
+  if (name == "SelfSubjectRulesReview") {
+    const auto ns = kube::string_at(body, {"spec", "namespace"});
+    if (ns.empty()) return errors::bad_request("no namespace on request");
+    answer["status"] = json::object{
+        {"resourceRules", authorizer_.rules_for(user, ns)}, {"nonResourceRules", json::array{}}, {"incomplete", false}};
+    return kube::Object{std::move(answer)};
+  }
   if (name == "TokenReview") {
     const auto known = authenticate(std::string{kube::string_at(body, {"spec", "token"})});
     json::object status{{"authenticated", known.has_value()}};

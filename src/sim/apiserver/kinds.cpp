@@ -215,6 +215,7 @@ std::vector<Kind> Kinds::built_in() {
                      {"Requestor", "string", {"spec", "username"}, 0}};
   for (const auto& review :
        {self_subject_access_reviews, subject_access_reviews, token_reviews,
+        kube::Resource{"authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", false},
         kube::Resource{"authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", false}}) {
     std::string singular = review.kind;
     std::ranges::transform(singular, singular.begin(), [](unsigned char c) { return std::tolower(c); });

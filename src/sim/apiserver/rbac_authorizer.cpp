@@ -47,33 +47,57 @@ bool is_master(const User& user) {
 
 }  // namespace
 
-bool RbacAuthorizer::binding_allows(const Binding& binding, const Question& question) const {
-  if (!binding.ns.empty() && binding.ns != question.ns) return false;
+const json::array* RbacAuthorizer::rules_of(const Binding& binding) const {
   const auto found = bindings_.find(binding);
-  if (found == bindings_.end()) return false;
+  if (found == bindings_.end()) return nullptr;
   const bool cluster_role = found->second.string_at({"roleRef", "kind"}) == "ClusterRole";
   const auto role = roles_.find(
       {cluster_role ? std::string{} : binding.ns, std::string{found->second.string_at({"roleRef", "name"})}});
-  if (role == roles_.end()) return false;
+  if (role == roles_.end()) return nullptr;
   const auto* rules = role->second.find({"rules"});
-  return rules != nullptr && rules->is_array() && std::ranges::any_of(rules->get_array(), [&](const json::value& rule) {
+  return rules != nullptr && rules->is_array() ? &rules->get_array() : nullptr;
+}
+
+bool RbacAuthorizer::binding_allows(const Binding& binding, const Question& question) const {
+  if (!binding.ns.empty() && binding.ns != question.ns) return false;
+  const auto* rules = rules_of(binding);
+  return rules != nullptr && std::ranges::any_of(*rules, [&](const json::value& rule) {
            return rule.is_object() && rule_allows(rule.get_object(), question);
          });
+}
+
+template <typename Visit>
+bool RbacAuthorizer::any_binding(const User& user, Visit visit) const {
+  const auto of_subject = [&](const std::string& subject) {
+    const auto found = by_subject_.find(subject);
+    return found != by_subject_.end() && std::ranges::any_of(found->second, visit);
+  };
+  return of_subject("User/" + user.name) || of_subject("Group/system:authenticated") ||
+         std::ranges::any_of(user.groups, [&](const std::string& group) { return of_subject("Group/" + group); });
 }
 
 bool RbacAuthorizer::allows(const User& user, const Question& question) const {
   if (is_master(user)) return true;
   if (question.verb == "create" &&
-      (question.resource == "selfsubjectaccessreviews" || question.resource == "selfsubjectreviews"))
+      (question.resource == "selfsubjectaccessreviews" || question.resource == "selfsubjectrulesreviews" ||
+       question.resource == "selfsubjectreviews"))
     return true;
-  const auto subject_allows = [&](const std::string& subject) {
-    const auto found = by_subject_.find(subject);
-    return found != by_subject_.end() && std::ranges::any_of(found->second, [&](const Binding& binding) {
-             return binding_allows(binding, question);
-           });
+  return any_binding(user, [&](const Binding& binding) { return binding_allows(binding, question); });
+}
+
+json::array RbacAuthorizer::rules_for(const User& user, std::string_view ns) const {
+  json::array all;
+  const json::array any{"*"};
+  if (is_master(user)) all.push_back(json::object{{"verbs", any}, {"apiGroups", any}, {"resources", any}});
+  const auto collect = [&](const Binding& binding) {
+    const auto* rules = binding.ns.empty() || binding.ns == ns ? rules_of(binding) : nullptr;
+    if (rules != nullptr)
+      for (const auto& rule : *rules)
+        if (rule.is_object() && rule.get_object().contains("resources")) all.push_back(rule);
+    return false;
   };
-  return subject_allows("User/" + user.name) || subject_allows("Group/system:authenticated") ||
-         std::ranges::any_of(user.groups, [&](const std::string& group) { return subject_allows("Group/" + group); });
+  static_cast<void>(any_binding(user, collect));
+  return all;
 }
 
 bool RbacAuthorizer::allows_path(const User& user, std::string_view verb, std::string_view) const {

@@ -28,6 +28,9 @@ class RbacAuthorizer {
   [[nodiscard]] bool allows(const User& user, const Question& question) const;
   [[nodiscard]] bool allows_path(const User& user, std::string_view verb, std::string_view path) const;
 
+  /// The rules that a user has in a namespace, those for all namespaces included: SelfSubjectRulesReview.
+  [[nodiscard]] kube::json::array rules_for(const User& user, std::string_view ns) const;
+
   /// A role or binding was written or removed.
   void put(const kube::Resource& resource, const kube::Object& object);
   void erase(const kube::Resource& resource, const kube::Object& object);
@@ -40,6 +43,11 @@ class RbacAuthorizer {
     auto operator<=>(const Binding&) const = default;
   };
   void index(const kube::Object& binding, bool add);
+  /// The rules of the role that it refers to; null if there are none.
+  [[nodiscard]] const kube::json::array* rules_of(const Binding& binding) const;
+  /// Calls `visit` for each binding of the user until it returns true; whether it did.
+  template <typename Visit>
+  [[nodiscard]] bool any_binding(const User& user, Visit visit) const;
   [[nodiscard]] bool binding_allows(const Binding& binding, const Question& question) const;
 
   std::map<Binding, kube::Object> bindings_;
