@@ -47,6 +47,11 @@ struct SelectedHub {
   kube::ClientConfig config;
 };
 
+/// Our ManagedCluster on the selected hub, as it was read a moment ago.
+struct ProbedCluster {
+  std::optional<kube::Object> object;  // nullopt: it does not exist
+};
+
 /// The credential of the store, parsed.
 struct StoredCredential {
   HubSecret secret;
@@ -119,6 +124,10 @@ class AgentCore {
 
   AgentRecord record;
   std::optional<SelectedHub> selected;
+  std::optional<ProbedCluster> probed;             // by Selecting, for Bootstrapping
+  std::string cluster_version;                     // the latest known version of our ManagedCluster there
+  std::map<std::string, TimePoint> requested;      // by server: our last certificate request
+  bool was_joined = false;                         // since the process started
   std::optional<StoredCredential> stored;          // as last parsed by Selecting
   std::optional<HubSecret> secret;                 // in use
   bool unsaved = false;                            // it is not stored yet

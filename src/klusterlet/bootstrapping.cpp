@@ -17,6 +17,8 @@ using kube::json::object;
 // One request per check: rare enough for thousands of agents that wait for manual approval.
 constexpr auto refusal_check_period = std::chrono::seconds{60};
 constexpr auto cluster_check_period = std::chrono::minutes{60};
+// Of two certificate requests to one hub the second one is not sent without counting what is there.
+constexpr auto uncounted_request_interval = std::chrono::hours{1};
 
 object cluster_object(const AgentCore& agent) {
   object metadata{{"name", agent.options.cluster_name}};
@@ -40,10 +42,17 @@ bool report_refusal(AgentCore& agent, const char* what, const kube::Error& error
   return is_refusal(error) && !error.denied_by_admission;
 }
 
+Awaitable<kube::Result<kube::Object>> read_cluster(AgentCore& agent, kube::Api& api, kube::Key key) {
+  auto probed = std::exchange(agent.probed, std::nullopt);
+  if (!probed) co_return co_await api.get(ocm::managed_clusters, key);
+  if (probed->object) co_return std::move(*probed->object);
+  co_return kube::Error{kube::ErrorKind::not_found, 0, {}, "there is no ManagedCluster " + key.name, std::nullopt};
+}
+
 /// One attempt to create our ManagedCluster on the hub. False: retry.
 Awaitable<bool> ensure_cluster(AgentCore& agent, kube::Api& api) {
   const kube::Key key{{}, agent.options.cluster_name};
-  auto found = co_await api.get(ocm::managed_clusters, key);
+  auto found = co_await read_cluster(agent, api, key);
   if (!found && found.error().kind == kube::ErrorKind::not_found) {
     auto wanted = cluster_object(agent);
     add_client_configs(wanted, agent.external_servers());
@@ -51,7 +60,10 @@ Awaitable<bool> ensure_cluster(AgentCore& agent, kube::Api& api) {
     if (!created && created.error().kind != kube::ErrorKind::already_exists)
       co_return report_refusal(agent, "creating", created.error());
     agent.registration_problem({});
-    if (created) agent.env.log.info("cluster registered", {{"event", "ManagedClusterCreated"}});
+    if (created) {
+      agent.cluster_version = created->resource_version();
+      agent.env.log.info("cluster registered", {{"event", "ManagedClusterCreated"}});
+    }
     co_return true;
   }
   if (!found) co_return report_refusal(agent, "reading", found.error());
@@ -60,7 +72,7 @@ Awaitable<bool> ensure_cluster(AgentCore& agent, kube::Api& api) {
   object copy = found->json();
   if (!add_client_configs(copy, servers)) co_return true;
   const kube::Mutation mutate = [&servers](object& cluster) { return add_client_configs(cluster, servers); };
-  auto edited = co_await kube::edit(api, ocm::managed_clusters, key, mutate);
+  auto edited = co_await kube::edit(api, ocm::managed_clusters, std::move(*found), mutate, kube::EditOptions{});
   co_return edited || is_refusal(edited.error());
 }
 
@@ -119,8 +131,18 @@ Awaitable<> watch_deadline(AgentCore& agent) {
   }
 }
 
+/// True if there may be many requests of ours on the hub: after a start, since the process may crash again and again,
+/// and if the last one was not long ago.
+bool may_have_many_requests(const AgentCore& agent) {
+  const auto last = agent.requested.find(agent.selected->config.server);
+  return !agent.was_joined || (last != agent.requested.end() &&
+                               agent.env.clock.now() < async::later(last->second, uncounted_request_interval));
+}
+
 Awaitable<> obtain_credential(AgentCore& agent, kube::Api& api) {
   EnrolmentOptions options;
+  options.count_first = may_have_many_requests(agent);
+  agent.requested[agent.selected->config.server] = agent.env.clock.now();
   options.identity = agent.identity();
   options.lifetime = agent.certificate_lifetime();
   options.report = [&agent](std::string_view reason, const std::string& message) {

@@ -120,6 +120,7 @@ Awaitable<> Session::write_status() {
       // Without an API server to probe, heartbeats are all that can be said.
       const bool unprobed = !agent_.options.probe && !agent_.options.has_api_server && beats_ > 0;
       if (is_accepted() && (unprobed || cluster_->is_true(ocm::names::available))) agent_.became_available();
+      if (tried_to_beat_) latest_.reset();
       co_await status_changed_.wait();
       continue;
     }
@@ -130,7 +131,11 @@ Awaitable<> Session::write_status() {
     const kube::Mutation mutate = [this](object& cluster) { return put_status(cluster); };
     kube::EditOptions options;
     options.subresource = "status";
-    auto written = co_await kube::edit(*api_, ocm::managed_clusters, cluster_key_, mutate, options);
+    // A first status is written to what the watch has just brought; later ones are rare.
+    const auto known = std::exchange(latest_, nullptr);
+    auto edit = known != nullptr ? kube::edit(*api_, ocm::managed_clusters, *known, mutate, options)
+                                 : kube::edit(*api_, ocm::managed_clusters, cluster_key_, mutate, options);
+    auto written = co_await std::move(edit);
     if (!written) {
       env.log.info("writing the cluster status failed, retrying", {{"error", written.error().describe()}});
       co_await backoff.pause();

@@ -42,10 +42,10 @@ Awaitable<kube::Result<std::size_t>> count_requests(kube::Api& api, std::string 
 }
 
 /// Waits until the request is answered.
-Awaitable<RequestAnswer> wait_for_answer(kube::Api& api, std::string name, std::string public_key,
+Awaitable<RequestAnswer> wait_for_answer(kube::Api& api, kube::Object created, std::string public_key,
                                          const kube::Env& env) {
-  kube::Key request_key{{}, std::move(name)};
-  ObjectFollower follower{api, certificate_signing_requests, request_key, kube::object_decoder(), env};
+  ObjectFollower follower{api, certificate_signing_requests, created.key(), kube::object_decoder(), env};
+  follower.begin_with_watch({.resource_version = std::string{created.resource_version()}});
   while (true) {
     auto request = co_await follower.next();
     auto answer = answer_of(static_cast<const kube::Object*>(request.get()), public_key);
@@ -66,18 +66,20 @@ RequestAnswer answer_of(const kube::Object* request, const std::string& public_k
 
 Awaitable<Enrolled> enrol(kube::Api& api, EnrolmentOptions options, const kube::Env& env) {
   async::Backoff backoff{registration_retry, env.clock, env.random};
-  while (true) {
-    auto count = co_await count_requests(api, options.identity.cluster);
-    if (!count) {
-      options.failed("listing certificate requests", count.error());
-      co_await backoff.pause();
-      continue;
-    }
-    if (*count >= most_requests) {
-      options.report("ClientCertificateCreationHalted",
-                     "the hub already has " + std::to_string(*count) + " certificate requests of this cluster");
-      co_await env.clock.sleep_for(env.random.between(halt_pause, halt_pause + halt_pause / 4));
-      continue;
+  for (bool counts = options.count_first;; counts = true) {
+    if (counts) {
+      auto count = co_await count_requests(api, options.identity.cluster);
+      if (!count) {
+        options.failed("listing certificate requests", count.error());
+        co_await backoff.pause();
+        continue;
+      }
+      if (*count >= most_requests) {
+        options.report("ClientCertificateCreationHalted",
+                       "the hub already has " + std::to_string(*count) + " certificate requests of this cluster");
+        co_await env.clock.sleep_for(env.random.between(halt_pause, halt_pause + halt_pause / 4));
+        continue;
+      }
     }
     auto made = make_signing_request(options.identity);
     auto created = co_await api.create(certificate_signing_requests, request_object(options, made.request));
@@ -87,7 +89,7 @@ Awaitable<Enrolled> enrol(kube::Api& api, EnrolmentOptions options, const kube::
       continue;
     }
     options.report("CSRCreated", "certificate request created: " + std::string{created->name()});
-    auto answer = co_await wait_for_answer(api, std::string{created->name()}, made.public_key, env);
+    auto answer = co_await wait_for_answer(api, std::move(*created), made.public_key, env);
     if (answer.state == RequestState::issued) co_return Enrolled{std::move(answer.certificate), made.key};
     options.report("ClientCertificateUpdateFailed",
                    answer.state == RequestState::mismatch

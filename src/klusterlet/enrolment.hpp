@@ -33,6 +33,8 @@ inline constexpr std::size_t most_requests = 10;
 struct EnrolmentOptions {
   Identity identity;
   std::chrono::seconds lifetime{0};  // zero: the hub decides
+  /// Count the requests on the hub before the first one is created, too. A whole fleet that switches saves that.
+  bool count_first = true;
   /// Called for each event, with the reasons that Open Cluster Management uses.
   std::function<void(std::string_view reason, const std::string& message)> report;
   /// Called for each request to the hub that failed, with what it was for. It is retried.

@@ -1,32 +1,8 @@
 #include "klusterlet/hub_selection.hpp"
 
-#include <array>
-
-#include "hubferry/async/task_scope.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::klusterlet {
-
-namespace {
-
-struct Permission {
-  const kube::Resource& resource;
-  const char* verb;
-};
-
-// In the order in which Open Cluster Management checks them.
-const auto& needed_permissions() {
-  using kube::resources::certificate_signing_requests;
-  static const std::array<Permission, 6> permissions{{{ocm::managed_clusters, "create"},
-                                                      {ocm::managed_clusters, "get"},
-                                                      {certificate_signing_requests, "create"},
-                                                      {certificate_signing_requests, "get"},
-                                                      {certificate_signing_requests, "list"},
-                                                      {certificate_signing_requests, "watch"}}};
-  return permissions;
-}
-
-}  // namespace
 
 Acceptance acceptance_of(const ocm::ManagedCluster& cluster) {
   if (cluster.hub_accepts_client()) return Acceptance::accepted;
@@ -85,55 +61,6 @@ std::string HubSelection::explain(std::string_view cluster) const {
   for (std::size_t index = 0; index < candidates_.size(); ++index)
     text += (index == 0 ? " " : "; ") + candidates_[index].name + ": " + reasons_[index];
   return text;
-}
-
-namespace {
-
-Verdict verdict_on(const kube::Object& cluster, const std::string& name) {
-  if (acceptance_of_object(cluster) != Acceptance::denied) return {.valid = true, .registered = true};
-  return {.reason = "it denies the cluster: hubAcceptsClient is false in ManagedCluster " + name};
-}
-
-}  // namespace
-
-async::Awaitable<Verdict> probe(kube::Api& api, std::string cluster) {
-  const auto& permissions = needed_permissions();
-  std::vector<std::string> refusals(permissions.size());
-  std::optional<kube::Result<kube::Object>> found;
-  kube::Key key{{}, std::move(cluster)};
-  auto review = [&](std::size_t index) -> async::Awaitable<> {
-    const auto& permission = permissions[index];
-    kube::Key any;
-    auto allowed = co_await api.may(permission.verb, permission.resource, any);
-    if (!allowed)
-      refusals[index] = allowed.error().describe();
-    else if (!*allowed)
-      refusals[index] =
-          std::string{"its credential is not allowed to "} + permission.verb + " " + permission.resource.display_name();
-  };
-  auto read = [&]() -> async::Awaitable<> { found.emplace(co_await api.get(ocm::managed_clusters, key)); };
-  auto others = [&](async::TaskScope& scope) -> async::Awaitable<> {
-    for (std::size_t index = 1; index < permissions.size(); ++index) scope.spawn(review(index));
-    scope.spawn(read());
-    co_return;
-  };
-  // One alone: thousands of agents do this while a hub is unreachable.
-  co_await review(0);
-  if (!refusals[0].empty()) co_return Verdict{.reason = std::move(refusals[0])};
-  co_await async::with_scope(others);
-  for (auto& refusal : refusals)
-    if (!refusal.empty()) co_return Verdict{.reason = std::move(refusal)};
-  if (*found) co_return verdict_on(**found, key.name);
-  const auto& error = found->error();
-  if (error.kind == kube::ErrorKind::not_found) co_return Verdict{.valid = true};
-  co_return Verdict{.reason = error.describe()};
-}
-
-async::Awaitable<kube::Result<Verdict>> probe_with_certificate(kube::Api& api, std::string cluster) {
-  kube::Key key{{}, std::move(cluster)};
-  auto found = co_await api.get(ocm::managed_clusters, key);
-  if (!found) co_return found.error();
-  co_return verdict_on(*found, key.name);
 }
 
 }  // namespace hubferry::klusterlet

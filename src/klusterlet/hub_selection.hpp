@@ -1,11 +1,13 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "hubferry/kube/api.hpp"
+#include "hubferry/kube/env.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 
 namespace hubferry::klusterlet {
@@ -36,9 +38,10 @@ struct Candidate {
 /// The result of probing a candidate.
 struct Verdict {
   bool valid = false;
-  std::string reason = {};           // why it is not valid
-  bool registered = false;           // our ManagedCluster exists there
-  bool rejects_certificate = false;  // that which we have: a new one is needed
+  std::string reason = {};                   // why it is not valid
+  bool registered = false;                   // our ManagedCluster exists there
+  std::optional<kube::Object> cluster = {};  // it, if so
+  bool rejects_certificate = false;          // that which we have: a new one is needed
 };
 
 /// Selects the hub of an agent. Decides which candidate is probed next; does no I/O itself.
@@ -75,11 +78,28 @@ class HubSelection {
 /// Per candidate: a hub behind a firewall that drops packets must not delay the selection.
 inline constexpr auto probe_timeout = std::chrono::seconds{10};
 
+struct Permission {
+  const kube::Resource* resource = nullptr;
+  const char* verb = nullptr;
+};
+/// What a bootstrap credential needs, in the order in which Open Cluster Management checks it.
+std::span<const Permission> needed_permissions();
+
+/// What a SelfSubjectRulesReview says about them.
+struct ListedPermissions {
+  std::vector<Permission> missing;
+  bool complete = false;  // what is missing is not allowed; else it may be, by rules that the server cannot list
+};
+ListedPermissions read_rules(const kube::Object& review);
+
 /// Probes whether this hub would accept us, with the bootstrap credential: checks each permission that registration
-/// needs, and reads our ManagedCluster. All but the first at once: a hub may take seconds for each answer.
-async::Awaitable<Verdict> probe(kube::Api& api, std::string cluster);
+/// needs, and reads our ManagedCluster. Two requests, unless the hub cannot list the rules of a user: then each
+/// permission that is not listed is reviewed. A request that the hub refuses for now (429, 5xx) is repeated until
+/// `deadline`: a hub with a fleet in front of it is busy, not invalid.
+async::Awaitable<Verdict> probe(kube::Api& api, std::string cluster, const kube::Env& env, async::TimePoint deadline);
 
 /// Probes the same with the certificate that we have. An error leaves it open: the bootstrap credential decides then.
-async::Awaitable<kube::Result<Verdict>> probe_with_certificate(kube::Api& api, std::string cluster);
+async::Awaitable<kube::Result<Verdict>> probe_with_certificate(kube::Api& api, std::string cluster,
+                                                               const kube::Env& env, async::TimePoint deadline);
 
 }  // namespace hubferry::klusterlet

@@ -144,6 +144,7 @@ Awaitable<> Session::watch_work() {
   const auto& cluster = agent_.options.cluster_name;
   kube::Key key{cluster, cluster + "-klusterlet"};
   ObjectFollower follower{*api_, ocm::manifest_works, std::move(key), kube::object_decoder(), agent_.env};
+  follower.begin_with_watch({});  // most clusters have none
   async::Backoff backoff{{}, agent_.env.clock, agent_.env.random};
   while (true) {
     auto next = co_await follower.next();

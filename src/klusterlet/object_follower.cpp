@@ -1,5 +1,8 @@
 #include "klusterlet/object_follower.hpp"
 
+#include "hubferry/async/deadline.hpp"
+#include "hubferry/kube/resource_version.hpp"
+
 namespace hubferry::klusterlet {
 
 using async::Awaitable;
@@ -49,6 +52,12 @@ std::string ObjectFollower::selector() const {
 }
 
 Awaitable<> ObjectFollower::list() {
+  if (!std::exchange(listed_, true) && start_) {
+    report_.input = kube::WatchInput::last_page;
+    report_.facts.resource_version = start_->resource_version;
+    co_return;
+  }
+  start_.reset();
   kube::ListOptions options;
   options.ns = key_.ns;
   options.field_selector = selector();
@@ -87,17 +96,35 @@ Awaitable<> ObjectFollower::open(kube::OpenWatch request) {
 }
 
 Awaitable<> ObjectFollower::read() {
-  auto batch = co_await stream_->next();
-  if (!batch) {
-    failed(batch.error());
-    co_return;
+  kube::Result<std::vector<kube::WatchEvent>> batch = std::vector<kube::WatchEvent>{};
+  if (start_ && start_->longest_silence > async::Duration{0}) {
+    const auto latest = async::later(env_.clock.now(), start_->longest_silence);
+    auto come = co_await async::before_deadline(env_.clock, latest, stream_->next());
+    if (!come) {
+      report_.input = kube::WatchInput::gone;
+      co_return;
+    }
+    batch = std::move(*come);
+  } else {
+    batch = co_await stream_->next();
   }
-  report_.input = batch->empty() ? kube::WatchInput::closed : kube::WatchInput::events;
+  if (batch)
+    take(std::move(*batch));
+  else
+    failed(batch.error());
+}
+
+void ObjectFollower::take(std::vector<kube::WatchEvent> events) {
+  report_.input = events.empty() ? kube::WatchInput::closed : kube::WatchInput::events;
   report_.facts.bookmarks_only = true;
-  for (auto& event : *batch) {
+  for (auto& event : events) {
     report_.facts.resource_version = event.decoded.resource_version;
     if (event.type == kube::WatchEventType::bookmark) continue;
     report_.facts.bookmarks_only = false;
+    if (start_ && !start_->not_older_than.empty() &&
+        !kube::is_at_least(event.decoded.resource_version, start_->not_older_than))
+      continue;
+    start_.reset();
     const bool gone = event.type == kube::WatchEventType::deleted;
     news_ = gone ? nullptr : std::move(event.decoded.object);
   }

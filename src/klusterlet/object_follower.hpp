@@ -25,6 +25,15 @@ class ObjectFollower {
   ObjectFollower(kube::Api& api, const kube::Resource& resource, kube::Key key, const kube::Decoder& decoder,
                  const kube::Env& env);
 
+  /// Where to watch without a list before it, which saves a request. Lists follow only if the watch cannot be resumed.
+  struct Start {
+    std::string resource_version = {};   // changes since this version; empty: the watch begins with the object
+    std::string not_older_than = {};     // the object has had this version: an older one comes from a stale cache
+    async::Duration longest_silence{0};  // if nothing has come, it is listed after all: it may not exist. Zero: never
+  };
+  /// Before the first next().
+  void begin_with_watch(Start start) { start_ = std::move(start); }
+
   async::Awaitable<Pointer> next();
 
   /// Called when the object cannot be listed or watched, with the error, and with null when that works. Not for a watch
@@ -40,6 +49,7 @@ class ObjectFollower {
   async::Awaitable<> list();
   async::Awaitable<> open(kube::OpenWatch request);
   async::Awaitable<> read();
+  void take(std::vector<kube::WatchEvent> events);
   void failed(const kube::Error& error);
   [[nodiscard]] std::string selector() const;
 
@@ -52,6 +62,8 @@ class ObjectFollower {
   std::unique_ptr<kube::WatchStream> stream_;
   Report report_;
   std::optional<Pointer> news_;  // set by list() and read()
+  std::optional<Start> start_;   // until the first object has come
+  bool listed_ = false;          // or a watch took the list's place
 };
 
 }  // namespace hubferry::klusterlet

@@ -69,21 +69,21 @@ bool is_rejection(const kube::Error& error, const StoredCredential& credential, 
          (error.kind == kube::ErrorKind::unreachable && now >= credential.until);
 }
 
-Awaitable<Verdict> probe_by(AgentCore& agent, Means means) {
+Awaitable<Verdict> probe_by(AgentCore& agent, Means means, TimePoint deadline) {
   const auto& cluster = agent.options.cluster_name;
   bool rejected = false;
   try {
     // The certificate first: the bootstrap credential may have expired long ago, and a joined agent does not need it.
     if (means.credential != nullptr) {
       const auto api = agent.connect(client_config(means.credential->secret, means.bootstrap));
-      auto verdict = co_await probe_with_certificate(*api, cluster);
+      auto verdict = co_await probe_with_certificate(*api, cluster, agent.env, deadline);
       if (verdict) co_return std::move(*verdict);
       const auto error = verdict.error();
       rejected = is_rejection(error, *means.credential, agent.env.clock.wall_now());
       if (error.kind == kube::ErrorKind::unreachable && !rejected) co_return Verdict{.reason = error.describe()};
     }
     const auto api = agent.connect(means.bootstrap);
-    auto verdict = co_await probe(*api, cluster);
+    auto verdict = co_await probe(*api, cluster, agent.env, deadline);
     verdict.rejects_certificate = rejected;
     co_return verdict;
   } catch (const kube::ConfigError& error) {
@@ -93,7 +93,7 @@ Awaitable<Verdict> probe_by(AgentCore& agent, Means means) {
 
 Awaitable<Verdict> probe_candidate(AgentCore& agent, Means means) {
   const auto deadline = async::later(agent.env.clock.now(), probe_timeout);
-  auto verdict = co_await async::before_deadline(agent.env.clock, deadline, probe_by(agent, means));
+  auto verdict = co_await async::before_deadline(agent.env.clock, deadline, probe_by(agent, means, deadline));
   if (verdict) co_return std::move(*verdict);
   co_return Verdict{.reason = "no answer within " + async::format_duration(probe_timeout)};
 }
@@ -149,10 +149,12 @@ Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&,
     context.log().warn("hub certificate is not verified: its kubeconfig has insecure-skip-tls-verify",
                        {{"bootstrap", agent.selected->bootstrap.name}, {"server", agent.selected->config.server}});
   agent.needs_certificate = true;
+  const auto& verdict = selection.verdict();
+  agent.probed = ProbedCluster{verdict.cluster};
+  agent.cluster_version = verdict.cluster ? verdict.cluster->resource_version() : std::string_view{};
   if (stored == nullptr) co_return phase::done();
   const auto& hub = agent.selected->config;
   auto unusable = why_not_to_try(agent, *stored, hub);
-  const auto& verdict = selection.verdict();
   if (!unusable && verdict.rejects_certificate) unusable = "the hub does not accept its certificate";
   if (unusable) {
     context.log().info("new hub credential needed", {{"reason", *unusable}});
@@ -166,6 +168,7 @@ Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&,
     agent.unsaved = true;
   }
   agent.set_secret(std::move(secret));
+  if (verdict.registered) agent.probed.reset();
   // A credential alone does not prove a registration: the cluster may have been deleted there.
   co_return verdict.registered ? phase::go_to(phases::joined) : phase::done();
 }

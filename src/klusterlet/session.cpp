@@ -30,6 +30,8 @@ kube::Condition certificate_condition(const Validity& validity) {
                      async::format_time(validity.until)};
 }
 
+// A watch begins with the object if that exists.
+constexpr auto silence_of_missing = std::chrono::seconds{10};
 constexpr auto longest_check_period = std::chrono::minutes{5};
 // However short-lived certificates are, they are not requested in quick succession.
 constexpr auto least_session = std::chrono::seconds{10};
@@ -86,7 +88,9 @@ void Session::report(kube::EventType type, std::string_view reason, const std::s
 }
 
 Awaitable<> Session::watch_cluster() {
-  ObjectFollower follower{*api_, ocm::managed_clusters, cluster_key_, ocm::managed_cluster_decoder(), agent_.env};
+  ObjectFollower follower{*api_, ocm::managed_clusters, cluster_key_, kube::object_decoder(), agent_.env};
+  // It was there a moment ago.
+  follower.begin_with_watch({.not_older_than = agent_.cluster_version, .longest_silence = silence_of_missing});
   follower.on_state = [this](const kube::Error* error) {
     if (error != nullptr)
       agent_.connection_failed(ConnectionPart::cluster, *error);
@@ -95,7 +99,13 @@ Awaitable<> Session::watch_cluster() {
   };
   while (true) {
     auto next = co_await follower.next();
-    saw_cluster(std::static_pointer_cast<const ocm::ManagedCluster>(next));
+    latest_ = std::static_pointer_cast<const kube::Object>(next);
+    if (latest_ == nullptr) {
+      saw_cluster(nullptr);
+      continue;
+    }
+    auto decoded = ocm::managed_cluster_decoder().from_object(*latest_);
+    if (decoded) saw_cluster(std::static_pointer_cast<const ocm::ManagedCluster>(decoded->object));
   }
 }
 
@@ -232,6 +242,7 @@ Awaitable<phase::ReconcileState> stay_joined(AgentContext& context, AgentRecord&
   auto& agent = context.services();
   if (!agent.selected || !agent.secret) co_return phase::go_to(phases::selecting);
   agent.stored.reset();
+  agent.was_joined = true;
   context.log().info("joined hub", {{"event", "HubClientConfigReady"}, {"server", agent.selected->config.server}});
   while (true) {
     // A certificate is only sent to the hub that issued it: Selecting compared them, or Bootstrapping got it there.

@@ -71,10 +71,11 @@ class Session {
   std::optional<Leave> leave_;
 
   std::shared_ptr<const ocm::ManagedCluster> cluster_;  // as last seen; null: it does not exist, or was not read yet
-  bool was_accepted_ = false;                           // since the session began
-  async::Notify beat_changed_;                          // is_accepted() or period() changed
-  async::Notify status_changed_;                        // is_status_due() may have changed
-  async::Notify renew_;                                 // the certificate is to be replaced now
+  std::shared_ptr<const kube::Object> latest_;  // the same with all its fields, until the first status is written
+  bool was_accepted_ = false;                   // since the session began
+  async::Notify beat_changed_;                  // is_accepted() or period() changed
+  async::Notify status_changed_;                // is_status_due() may have changed
+  async::Notify renew_;                         // the certificate is to be replaced now
   TimeoutRule timeout_;
   Duration period_in_use_{0};
   struct Beat {

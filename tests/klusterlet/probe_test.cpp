@@ -1,4 +1,5 @@
 #include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
 
 #include "hubferry/kube/edit.hpp"
 #include "klusterlet_test.hpp"
@@ -43,15 +44,64 @@ TEST_F(ProbeTest, AHubOnWhichAnyOfTheSixPermissionsIsMissingIsRejected) {
   }
 }
 
-TEST_F(ProbeTest, ThePermissionsAreCheckedInOrderAndNoFurtherThanNeeded) {
+TEST_F(ProbeTest, AHubIsProbedByTwoRequests) {
   start();
   ASSERT_TRUE(until_available(hub1_));
   std::vector<std::string> first;
   for (const auto& request : hub1_.server.requests())
-    if (request.user == "bootstrap" && first.size() < 7) first.push_back(request.verb + " " + request.resource);
-  const std::string review = "create selfsubjectaccessreviews.authorization.k8s.io";
-  EXPECT_THAT(first, testing::ElementsAre(review, review, review, review, review, review,
-                                          "get managedclusters.cluster.open-cluster-management.io"));
+    if (request.user == "bootstrap" && first.size() < 3) first.push_back(request.verb + " " + request.resource);
+  EXPECT_THAT(first, testing::ElementsAre("create selfsubjectrulesreviews.authorization.k8s.io",
+                                          "get managedclusters.cluster.open-cluster-management.io",
+                                          "create managedclusters.cluster.open-cluster-management.io"));
+}
+
+TEST_F(ProbeTest, AHubThatDoesNotListRulesIsAskedForEachPermission) {
+  hub1_.server.faults().on({"create", "selfsubjectrulesreviews"}).always().fail(403);
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  EXPECT_EQ(hub1_.count("create", "selfsubjectaccessreviews"), 6U);
+}
+
+TEST(ListedPermissionsTest, OnlyACompleteListProvesThatAPermissionIsMissing) {
+  const auto read = [](const char* text) { return read_rules(kube::Object{json::parse(text).as_object()}); };
+  const auto all = read(R"({"status": {"incomplete": true, "resourceRules": [
+    {"verbs": ["*"], "apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters"]},
+    {"verbs": ["get", "list"], "apiGroups": ["*"], "resources": ["*"]},
+    {"verbs": ["create", "watch"], "apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"]}
+  ]}})");
+  EXPECT_TRUE(all.missing.empty()) << "what is listed is allowed, whatever else may be";
+  const auto some = [&](const char* incomplete) {
+    return read((R"({"status": {)" + std::string{incomplete} + R"("resourceRules": [
+      {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "resourceNames": ["one"]},
+      {"verbs": ["*"], "apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"]}]}})")
+                    .c_str());
+  };
+  for (const auto* incomplete : {"", "\"incomplete\": false,"}) {
+    const auto listed = some(incomplete);
+    ASSERT_EQ(listed.missing.size(), 2U) << "a rule for some names is not enough";
+    EXPECT_EQ(std::string{listed.missing[0].verb} + listed.missing[0].resource->plural, "createmanagedclusters");
+    EXPECT_TRUE(listed.complete);
+  }
+  EXPECT_FALSE(some("\"incomplete\": true,").complete);
+  EXPECT_FALSE(read("{}").complete);
+  EXPECT_EQ(read("{}").missing.size(), 6U);
+}
+
+// A hub to which a fleet has just moved is busy.
+TEST_F(ProbeTest, ABusyHubIsProbedAgainWithinItsTime) {
+  hub1_.server.faults().on({"create", "selfsubjectrulesreviews"}).times(2).fail(429, 1);
+  hub1_.server.faults().on({"get", "managedclusters"}).times(2).fail(500);
+  start();
+  EXPECT_TRUE(until_available(hub1_, 10s));
+  EXPECT_FALSE(hub2_.cluster("cluster1"));
+}
+
+TEST_F(ProbeTest, AHubThatStaysBusyIsRejectedAfterItsTime) {
+  hub1_.server.faults().on({"create", "selfsubjectrulesreviews"}).always().fail(429, 1);
+  auto& agent = start();
+  EXPECT_TRUE(until_available(hub2_, 15s));
+  EXPECT_EQ(agent.view().bootstrap, "hub2-bootstrap");
+  EXPECT_LE(hub1_.count("create", "selfsubjectrulesreviews"), 10U);
 }
 
 // Scenario 14.
@@ -77,7 +127,7 @@ TEST_F(ProbeTest, WhenNoHubAnswersTheAgentReportsItAndRetries) {
 
 // A firewall that drops packets.
 TEST_F(ProbeTest, AHubThatNeverAnswersCostsTenSeconds) {
-  hub1_.server.faults().on({"create", "selfsubjectaccessreviews"}).always().delay(sim::Latency::fixed(24h));
+  hub1_.server.faults().on({"create", "selfsubjectrulesreviews"}).always().delay(sim::Latency::fixed(24h));
   start();
   EXPECT_TRUE(until_available(hub2_, 15s));
 }

@@ -1,4 +1,5 @@
 #include "hubferry/kube/edit.hpp"
+#include "klusterlet/enrolment.hpp"
 #include "klusterlet_test.hpp"
 
 // What an agent costs its hub. When a hub dies, all of its agents go to the next one within a heartbeat period.
@@ -7,11 +8,14 @@ namespace {
 
 class CostTest : public KlusterletTest {
  protected:
-  static std::size_t requests_of_agents(const Hub& hub) {
-    std::size_t count = 0;
+  /// "get leases", in order.
+  static std::vector<std::string> requests_of_agents(const Hub& hub) {
+    std::vector<std::string> all;
     for (const auto& request : hub.server.requests())
-      if (request.user != sim::admin().name) ++count;
-    return count;
+      if (request.user != sim::admin().name)
+        all.push_back(request.verb + " " + request.resource.substr(0, request.resource.find('.')) +
+                      (request.subresource.empty() ? "" : "/" + request.subresource));
+    return all;
   }
 };
 
@@ -59,7 +63,28 @@ TEST_F(CostTest, ALeaseThatWasCreatedAnewIsRenewedByTheNextHeartbeat) {
   EXPECT_EQ(AgentMetrics{metrics_}.heartbeats.with({"failed"}).value(), 0);
 }
 
-TEST_F(CostTest, ASwitchTakesFewRequests) {
+// The list that bounds how fast a fleet can move: see perf/README.md.
+TEST_F(CostTest, ASwitchToAHubThatKnowsTheClusterTakesNineRequests) {
+  auto without_events = options();
+  without_events.record_events = false;
+  start(without_events);
+  ASSERT_TRUE(until_available(hub1_));
+  loop_.run(hub2_.must(
+      hub2_.server.api().create(ocm::managed_clusters, {{"metadata", kube::json::object{{"name", "cluster1"}}},
+                                                        {"spec", kube::json::object{{"hubAcceptsClient", true}}}})));
+  loop_.run_for(1s);
+  hub2_.server.forget_requests();
+  loop_.run(hub1_.accept("cluster1", false));
+  ASSERT_TRUE(until_available(hub2_));
+  loop_.run_for(20s);
+  EXPECT_THAT(requests_of_agents(hub2_),
+              testing::UnorderedElementsAre("create selfsubjectrulesreviews", "get managedclusters",
+                                            "create certificatesigningrequests", "watch certificatesigningrequests",
+                                            "watch managedclusters", "watch manifestworks", "get leases",
+                                            "update leases", "update managedclusters/status"));
+}
+
+TEST_F(CostTest, ASwitchToAHubThatDoesNotKnowTheClusterTakesOneMore) {
   auto without_events = options();
   without_events.record_events = false;
   start(without_events);
@@ -68,7 +93,20 @@ TEST_F(CostTest, ASwitchTakesFewRequests) {
   loop_.run(hub1_.accept("cluster1", false));
   ASSERT_TRUE(until_available(hub2_));
   loop_.run_for(20s);
-  EXPECT_LE(requests_of_agents(hub2_), 22U);
+  const auto requests = requests_of_agents(hub2_);
+  EXPECT_THAT(requests, testing::Contains("create managedclusters"));
+  EXPECT_EQ(requests.size(), 10U) << testing::PrintToString(requests);
+}
+
+// What the requests that are not counted before the first one could lead to.
+TEST_F(CostTest, AHubThatApprovesNothingDoesNotCollectRequestsWithoutEnd) {
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  for (auto* hub : {&hub1_, &hub2_}) hub->approves = false;
+  hub1_.server.outage(true);
+  loop_.run_for(150min);
+  EXPECT_LE(hub2_.requests().size(), most_requests);
+  EXPECT_GE(hub2_.requests().size(), 2U);
 }
 
 }  // namespace

@@ -450,12 +450,8 @@ bool AgentWorld::would_take(std::size_t index, std::size_t agent) const {
   const auto& hub = *hubs_[index];
   const auto& machine = *machines_[agent];
   if (hub.outages > 0 || hub.revocations > 0) return false;
-  // A registration is some ten requests in a row: of two mild faults at once it rarely survives all.
-  int mild = 0;
-  for (const auto& [detail, count] : hub.faults) {
+  for (const auto& [detail, count] : hub.faults)
     if (count > 0 && is_severe(detail)) return false;
-    if (count > 0 && ++mild > 1) return false;
-  }
   const auto list = machine.store.bootstraps();
   const auto listed = std::ranges::find(list, hub.server.name(), &BootstrapConfig::name);
   if (listed == list.end() || why_unparsable(*listed)) return false;
