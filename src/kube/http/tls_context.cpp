@@ -1,9 +1,13 @@
 #include "kube/http/tls_context.hpp"
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
 #include <boost/asio/ip/address.hpp>
+#include <boost/asio/ssl/error.hpp>
+#include <map>
+#include <mutex>
 
 #include "hubferry/kube/openssl.hpp"
 
@@ -13,10 +17,21 @@ namespace {
 
 using boost::system::error_code;
 
-/// Where a context finds its owner again: Asio keeps things of its own in the usual place (app data).
+/// Where a stream finds the TlsContext that has prepared it.
 int owner_index() {
-  static const int index = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
+  static const int index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
   return index;
+}
+
+error_code last_error() {
+  const auto code = ERR_get_error();
+  if (code == 0) return boost::system::errc::make_error_code(boost::system::errc::invalid_argument);
+  return {static_cast<int>(code), asio::error::get_ssl_category()};
+}
+
+/// OpenSSL would ask for a passphrase on the terminal, and block the loop until somebody answers.
+int no_passphrase(char*, int, int, void*) {
+  return -1;
 }
 
 void require(const error_code& ec, const ClientConfig& config, std::string_view what) {
@@ -67,60 +82,103 @@ std::string alternative_names(X509* certificate) {
 
 }  // namespace
 
+namespace {
+
+std::shared_ptr<asio::ssl::context> make_context(const ClientConfig& config, int (*new_session)(SSL*, SSL_SESSION*)) {
+  auto made = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_client);
+  SSL_CTX* native = made->native_handle();
+  SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
+  // Thousands of idle connections should not hold on to their record buffers.
+  SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);
+  SSL_CTX_sess_set_new_cb(native, new_session);
+  if (config.insecure_skip_tls_verify) {
+    made->set_verify_mode(asio::ssl::verify_none);
+    return made;
+  }
+  made->set_verify_mode(asio::ssl::verify_peer);
+  // As in Go, each certificate given is an anchor, self-signed or not.
+  X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(native), X509_V_FLAG_PARTIAL_CHAIN);
+  error_code ec;
+  if (config.ca_pem.empty()) {
+    made->set_default_verify_paths(ec);
+    require(ec, config, "the system's certificate authorities");
+    return made;
+  }
+  made->add_certificate_authority(asio::buffer(config.ca_pem), ec);
+  // Text without any certificate passes as an empty list.
+  if (config.ca_pem.find("-----BEGIN ") == std::string::npos)
+    ec = boost::system::errc::make_error_code(boost::system::errc::invalid_argument);
+  require(ec, config, "certificate-authority-data");
+  return made;
+}
+
+/// The context for this configuration: an existing one, if it is in use. From any thread; contexts are not changed once
+/// they are made.
+std::shared_ptr<asio::ssl::context> shared_context(const ClientConfig& config, int (*new_session)(SSL*, SSL_SESSION*)) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<asio::ssl::context>> contexts;
+  const std::string key = config.insecure_skip_tls_verify ? "-" : config.ca_pem;
+  const std::lock_guard lock{mutex};
+  std::erase_if(contexts, [](const auto& entry) { return entry.second.expired(); });
+  auto& known = contexts[key];
+  auto context = known.lock();
+  if (context == nullptr) {
+    context = make_context(config, new_session);
+    known = context;
+  }
+  return context;
+}
+
+}  // namespace
+
 TlsContext::TlsContext(const ClientConfig& config, const ServerUrl& url, const std::string& certificate_pem,
                        const std::string& key_pem)
-    : context_(asio::ssl::context::tls_client),
+    : context_(shared_context(config, &TlsContext::keep_session)),
       verifies_(!config.insecure_skip_tls_verify),
       authority_(url.authority()),
       server_name_(config.tls_server_name.empty() ? url.host_without_zone() : config.tls_server_name) {
   error_code ec;
   asio::ip::make_address(server_name_, ec);
   name_is_address_ = !ec;
-  ec = {};
+  if (!certificate_pem.empty()) use_certificate(config, certificate_pem, key_pem);
+}
 
-  SSL_CTX* native = context_.native_handle();
-  SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
-  // Thousands of idle connections should not hold on to their record buffers.
-  SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
-  SSL_CTX_set_ex_data(native, owner_index(), this);
-  SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);
-  SSL_CTX_sess_set_new_cb(native, &TlsContext::keep_session);
-
-  if (!verifies_) {
-    context_.set_verify_mode(asio::ssl::verify_none);
-  } else {
-    context_.set_verify_mode(asio::ssl::verify_peer);
-    // As in Go, each certificate given is an anchor, self-signed or not.
-    X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(native), X509_V_FLAG_PARTIAL_CHAIN);
-    if (config.ca_pem.empty()) {
-      context_.set_default_verify_paths(ec);
-      require(ec, config, "the system's certificate authorities");
-    } else {
-      context_.add_certificate_authority(asio::buffer(config.ca_pem), ec);
-      // Text without any certificate passes as an empty list.
-      if (config.ca_pem.find("-----BEGIN ") == std::string::npos)
-        ec = boost::system::errc::make_error_code(boost::system::errc::invalid_argument);
-      require(ec, config, "certificate-authority-data");
-    }
-  }
-
-  if (certificate_pem.empty()) return;
-  context_.use_certificate_chain(asio::buffer(certificate_pem), ec);
-  require(ec, config, "client-certificate-data");
-  // OpenSSL would ask for the passphrase on the terminal, and block the loop until somebody answers.
+void TlsContext::use_certificate(const ClientConfig& config, const std::string& certificate_pem,
+                                 const std::string& key_pem) {
+  ERR_clear_error();
+  const auto certificates = openssl::reader_of(certificate_pem);
+  certificate_.reset(PEM_read_bio_X509_AUX(certificates.get(), nullptr, &no_passphrase, nullptr));
+  if (certificate_ == nullptr) require(last_error(), config, "client-certificate-data");
+  chain_.reset(sk_X509_new_null());
+  while (auto* next = PEM_read_bio_X509(certificates.get(), nullptr, &no_passphrase, nullptr))
+    sk_X509_push(chain_.get(), next);
+  const auto end = ERR_peek_last_error();
+  if (ERR_GET_LIB(end) != ERR_LIB_PEM || ERR_GET_REASON(end) != PEM_R_NO_START_LINE)
+    require(last_error(), config, "client-certificate-data");
+  ERR_clear_error();
   if (key_pem.find("ENCRYPTED") != std::string::npos)
     throw ConfigError((config.source.empty() ? "" : config.source + ": ") +
                       "client-key-data is encrypted: a key without a passphrase is needed");
-  context_.use_private_key(asio::buffer(key_pem), asio::ssl::context::pem, ec);
-  require(ec, config, "client-key-data");
+  const auto key = openssl::reader_of(key_pem);
+  key_.reset(PEM_read_bio_PrivateKey(key.get(), nullptr, &no_passphrase, nullptr));
+  if (key_ == nullptr) require(last_error(), config, "client-key-data");
+  // Whether they belong together, and OpenSSL would use them.
+  const std::unique_ptr<SSL, openssl::Freer<SSL_free>> trial{SSL_new(context_->native_handle())};
+  if (trial == nullptr || !give_certificate(trial.get())) require(last_error(), config, "client-key-data");
+}
+
+bool TlsContext::give_certificate(SSL* stream) const {
+  return SSL_use_cert_and_key(stream, certificate_.get(), key_.get(), chain_.get(), 1) == 1;
 }
 
 TlsContext::~TlsContext() {
-  SSL_CTX_set_ex_data(context_.native_handle(), owner_index(), nullptr);
   if (session_ != nullptr) SSL_SESSION_free(session_);
 }
 
 void TlsContext::prepare(SSL* stream) {
+  SSL_set_ex_data(stream, owner_index(), this);
+  if (certificate_ != nullptr && !give_certificate(stream)) throw boost::system::system_error(last_error());
   if (!name_is_address_) SSL_set_tlsext_host_name(stream, server_name_.c_str());
   if (verifies_) {
     X509_VERIFY_PARAM* rules = SSL_get0_param(stream);
@@ -137,7 +195,7 @@ void TlsContext::prepare(SSL* stream) {
 }
 
 int TlsContext::keep_session(SSL* stream, SSL_SESSION* session) {
-  auto* owner = static_cast<TlsContext*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(stream), owner_index()));
+  auto* owner = static_cast<TlsContext*>(SSL_get_ex_data(stream, owner_index()));
   if (owner == nullptr) return 0;
   if (owner->session_ != nullptr) SSL_SESSION_free(owner->session_);
   owner->session_ = session;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "hubferry/kube/config.hpp"
+#include "hubferry/kube/openssl.hpp"
 #include "hubferry/kube/server_url.hpp"
 
 namespace hubferry::kube::http {
@@ -14,6 +15,9 @@ namespace asio = boost::asio;
 
 /// Whom we trust and who we are in TLS handshakes with one server; and the last session, which makes the next
 /// handshake cheap. TLS 1.2 or newer.
+///
+/// OpenSSL's context has 20 KB and the authorities: all clients of the process that trust the same ones share it. What
+/// is a client's own (certificate, session) is given to each stream.
 ///
 /// Executor: one loop. Lifetime: longer than the streams that were prepared by it.
 class TlsContext {
@@ -25,9 +29,9 @@ class TlsContext {
   TlsContext& operator=(const TlsContext&) = delete;
   ~TlsContext();
 
-  asio::ssl::context& context() { return context_; }
+  asio::ssl::context& context() { return *context_; }
 
-  /// Sets the name to ask for and to check, and offers the last session. Before the handshake.
+  /// Sets our certificate, the name to ask for and to check, and offers the last session. Before the handshake.
   void prepare(SSL* stream);
   [[nodiscard]] bool verifies() const { return verifies_; }
 
@@ -37,7 +41,18 @@ class TlsContext {
  private:
   static int keep_session(SSL* stream, SSL_SESSION* session);
 
-  asio::ssl::context context_;
+  struct FreeChain {
+    void operator()(STACK_OF(X509) * chain) const { sk_X509_pop_free(chain, X509_free); }
+  };
+
+  /// Throws ConfigError.
+  void use_certificate(const ClientConfig& config, const std::string& certificate_pem, const std::string& key_pem);
+  [[nodiscard]] bool give_certificate(SSL* stream) const;
+
+  std::shared_ptr<asio::ssl::context> context_;
+  openssl::Certificate certificate_;  // null: none
+  std::unique_ptr<STACK_OF(X509), FreeChain> chain_;
+  openssl::Key key_;
   bool verifies_;
   std::string authority_;    // host:port, for messages
   std::string server_name_;  // what the certificate must be issued for

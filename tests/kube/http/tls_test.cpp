@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <openssl/x509_vfy.h>
+#include <boost/json/serialize.hpp>
 
 #include "kube/http/http_fixture.hpp"
 #include "kube/http/tls_context.hpp"
@@ -10,6 +11,7 @@ namespace hubferry::test {
 namespace {
 
 using testing::HasSubstr;
+namespace json = boost::json;
 
 class HttpTls : public HttpTest {
  protected:
@@ -258,6 +260,107 @@ TEST_F(HttpTls, AnAuthorityThatWasReplacedIsReadAgain) {
   directory.write("ca.crt", authority_.certificate_pem() + successor.certificate_pem());
   const auto object = get(*api);
   EXPECT_TRUE(object) << object.error();
+}
+
+// One context for the whole process; what is a client's own stays its own.
+TEST_F(HttpTls, ClientsThatTrustTheSameAuthorityShareAContextAndNothingElse) {
+  std::atomic<int> resumed = 0;
+  ScriptedServer server{authority_.issue({"IP:127.0.0.1"}), [&](Session& session) {
+                          session.read_request();
+                          if (session.resumed()) ++resumed;
+                          const auto body = R"({"kind":"ConfigMap","metadata":{"name":"a","namespace":"ns"},"data":)" +
+                                            json::serialize(json::object{{"x", session.client_certificate_pem()}}) +
+                                            "}";
+                          session.reply(200, body, "Content-Type: application/json\r\nConnection: close\r\n");
+                        }};
+  std::vector<std::unique_ptr<kube::Api>> clients;
+  std::vector<std::string> certificates;
+  for (int number = 0; number < 2; ++number) {
+    const auto identity = authority_.issue({});
+    auto config = trusting(authority_);
+    config.client_certificate_pem = identity.certificate_pem;
+    config.client_key_pem = identity.key_pem;
+    certificates.push_back(identity.certificate_pem);
+    clients.push_back(connect(server, config));
+  }
+  for (int round = 0; round < 2; ++round)
+    for (std::size_t number = 0; number < clients.size(); ++number) {
+      const auto object = get(*clients[number]);
+      ASSERT_TRUE(object) << object.error();
+      EXPECT_EQ(object->string_at({"data", "x"}), certificates[number]);
+    }
+  EXPECT_EQ(resumed, 2) << "each resumes its own session";
+  const auto url = kube::parse_server_url("https://10.0.0.1");
+  kube::http::TlsContext one{trusting(authority_), url, {}, {}};
+  kube::http::TlsContext two{trusting(authority_), url, {}, {}};
+  kube::http::TlsContext other{trusting(Authority{"other"}), url, {}, {}};
+  EXPECT_EQ(&one.context(), &two.context());
+  EXPECT_NE(&one.context(), &other.context());
+}
+
+TEST_F(HttpTls, AListOfManyRecordsIsReadWhole) {
+  std::string items;
+  for (int number = 0; number < 20'000; ++number) items += (number == 0 ? "" : ",") + object_a;
+  ScriptedServer server{authority_.issue({"IP:127.0.0.1"}), [&](Session& session) {
+                          while (true) {
+                            session.read_request();
+                            session.reply(200, R"({"kind":"ConfigMapList","metadata":{"resourceVersion":"12"},)"
+                                               R"("items":[)" +
+                                                   items + "]}");
+                          }
+                        }};
+  auto api = connect(server, trusting(authority_));
+  for (int round = 0; round < 2; ++round) {
+    const auto page = run(api->list(kube::resources::config_maps, kube::ListOptions{}, kube::object_decoder()));
+    ASSERT_TRUE(page) << page.error();
+    EXPECT_EQ(page->items.size(), 20'000U);
+  }
+  EXPECT_EQ(server.accepted(), 1);
+}
+
+// In pieces of a record, and with pauses: what waits has no buffer, and must lose nothing of what comes.
+TEST_F(HttpTls, AWatchGetsEventsThatComeInPieces) {
+  const std::string line = R"({"type":"ADDED","object":)" + object_a + "}\n";
+  ScriptedServer server{
+      authority_.issue({"IP:127.0.0.1"}), [&](Session& session) {
+        session.read_request();
+        session.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n");
+        for (int number = 0; number < 3; ++number)
+          for (const auto& part : {line.substr(0, 10), line.substr(10) + line.substr(0, 5), line.substr(5)})
+            session.send(part);
+        session.close(true);
+      }};
+  auto api = connect(server, trusting(authority_));
+  auto read_all = [&]() -> Awaitable<int> {
+    kube::WatchOptions options;
+    auto stream = co_await api->watch(kube::resources::config_maps, options, kube::object_decoder());
+    if (!stream) co_return -1;
+    int count = 0;
+    while (true) {
+      auto batch = co_await (*stream)->next();
+      if (!batch) co_return -2;
+      if (batch->empty()) co_return count;
+      count += static_cast<int>(batch->size());
+    }
+  };
+  EXPECT_EQ(run(read_all()), 6);
+}
+
+// Whatever comes can be read at once: the loop has to get its turn nevertheless.
+TEST_F(HttpTls, AnEndlessAnswerMeetsTheDeadline) {
+  ScriptedServer server{authority_.issue({"IP:127.0.0.1"}), [](Session& session) {
+                          session.read_request();
+                          session.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n");
+                          const std::string part(16'000, ' ');
+                          while (true) session.send(part);
+                        }};
+  options_.request_timeout = 300ms;
+  options_.max_object = options_.max_answer = std::size_t{1} << 40;
+  options_.max_retries = 0;
+  auto api = connect(server, trusting(authority_));
+  const auto object = get(*api);
+  ASSERT_FALSE(object);
+  EXPECT_THAT(object.error().message, HasSubstr("no answer in time"));
 }
 
 // A name that OpenSSL cannot take would leave it without one, and every certificate would do.
