@@ -46,7 +46,7 @@ bool is_refused_for_now(const kube::Error& error) {
 
 /// Repeats a request that the hub refuses for now.
 template <typename Call>
-auto patiently(const kube::Env& env, async::TimePoint deadline, Call call) -> decltype(call()) {
+auto with_retries(const kube::Env& env, async::TimePoint deadline, Call call) -> decltype(call()) {
   async::Backoff backoff{probe_retry, env.clock, env.random};
   while (true) {
     auto answer = co_await call();
@@ -104,7 +104,7 @@ Awaitable<std::string> review(kube::Api& api, std::vector<Permission> permission
   auto one = [&](std::size_t index) -> Awaitable<> {
     const auto& permission = permissions[index];
     auto ask = [&] { return api.may(permission.verb, *permission.resource, kube::Key{}); };
-    auto allowed = co_await patiently(env, deadline, ask);
+    auto allowed = co_await with_retries(env, deadline, ask);
     if (!allowed)
       refusals[index] = allowed.error().describe();
     else if (!*allowed)
@@ -127,7 +127,7 @@ Awaitable<std::string> check_permissions(kube::Api& api, const kube::Env& env, a
     kube::json::object body{{"spec", kube::json::object{{"namespace", "default"}}}};
     return api.create(rules_reviews, std::move(body));
   };
-  auto listed = co_await patiently(env, deadline, ask);
+  auto listed = co_await with_retries(env, deadline, ask);
   if (!listed && !cannot_list_rules(listed.error())) co_return listed.error().describe();
   ListedPermissions permissions;
   if (listed)
@@ -146,7 +146,7 @@ Awaitable<Verdict> probe(kube::Api& api, std::string cluster, const kube::Env& e
   auto refusal = co_await check_permissions(api, env, deadline);
   if (!refusal.empty()) co_return Verdict{.reason = std::move(refusal)};
   auto read = [&] { return api.get(ocm::managed_clusters, key); };
-  auto found = co_await patiently(env, deadline, read);
+  auto found = co_await with_retries(env, deadline, read);
   if (found) co_return verdict_on(std::move(*found), key.name);
   if (found.error().kind == kube::ErrorKind::not_found) co_return Verdict{.valid = true};
   co_return Verdict{.reason = found.error().describe()};
@@ -156,7 +156,7 @@ Awaitable<kube::Result<Verdict>> probe_with_certificate(kube::Api& api, std::str
                                                         async::TimePoint deadline) {
   kube::Key key{{}, std::move(cluster)};
   auto read = [&] { return api.get(ocm::managed_clusters, key); };
-  auto found = co_await patiently(env, deadline, read);
+  auto found = co_await with_retries(env, deadline, read);
   if (!found) co_return found.error();
   co_return verdict_on(std::move(*found), key.name);
 }
