@@ -11,6 +11,7 @@
 #include <boost/beast/http/read.hpp>
 #include <optional>
 
+#include "hubferry/async/task_scope.hpp"
 #include "obs/http_message.hpp"
 
 namespace hubferry::obs {
@@ -40,12 +41,14 @@ std::string joined(const http::fields& fields, http::field name) {
   return all;
 }
 
-HttpResponse refusal(int status, const std::string& why) {
-  return {.status = status, .body = why + "\n"};
+HttpReply refusal(int status, const std::string& why) {
+  HttpReply reply;
+  reply.response = {.status = status, .body = why + "\n"};
+  return reply;
 }
 
 /// The response to a request that cannot be read. nullopt: the client is gone, or too slow, and gets none.
-std::optional<HttpResponse> refusal_for(const error_code& ec) {
+std::optional<HttpReply> refusal_for(const error_code& ec) {
   if (ec == http::error::header_limit || ec == http::error::buffer_overflow)
     return refusal(431, "the request's header is too large");
   if (ec == http::error::body_limit) return refusal(413, "requests must not have a body");
@@ -74,7 +77,7 @@ struct HttpConnection::Incoming {
 };
 
 HttpConnection::HttpConnection(asio::ip::tcp::socket socket, async::Clock& clock, const HttpServer::Options& options,
-                               const HttpHandler& handler)
+                               const HttpExchangeHandler& handler)
     : clock_(clock),
       options_(options),
       handler_(handler),
@@ -131,19 +134,27 @@ Awaitable<bool> HttpConnection::serve_one() {
   }
 
   incoming.keep_alive = message.keep_alive();
-  HttpResponse response;
+  HttpReply reply;
   if (!incoming.head && message.method() != http::verb::get) {
-    response = refusal(405, "only GET and HEAD are answered here");
+    reply = refusal(405, "only GET and HEAD are answered here");
   } else if (!incoming.http10 && message.count(http::field::host) != 1) {
-    response = refusal(400, "a request in HTTP/1.1 names one host");
+    reply = refusal(400, "a request in HTTP/1.1 names one host");
   } else if (auto request = parse_target({message.target().data(), message.target().size()})) {
     request->accept = joined(message, http::field::accept);
     request->accepts_gzip = incoming.accepts_gzip;
-    response = handle(*request);
+    const HttpExchange exchange{std::move(*request), joined(message, http::field::host),
+                                joined(message, http::field::authorization)};
+    now_waiting(false);
+    tcp.expires_never();
+    reply = co_await handle(exchange);
   } else {
-    response = refusal(400, "the request's target is malformed");
+    reply = refusal(400, "the request's target is malformed");
   }
-  const bool sent = co_await send(std::move(response), incoming);
+  if (reply.stream != nullptr && !incoming.head) {
+    co_await send_stream(std::move(reply));
+    co_return false;
+  }
+  const bool sent = co_await send(std::move(reply), incoming);
   served_any_ = true;
   co_return sent&& incoming.keep_alive;
 }
@@ -165,20 +176,53 @@ Awaitable<bool> HttpConnection::await_first_byte() {
 }
 
 /// False when the client did not take the answer.
-Awaitable<bool> HttpConnection::send(HttpResponse response, const Incoming& request) {
+Awaitable<bool> HttpConnection::send(HttpReply reply, const Incoming& request) {
   auto& tcp = stream_->tcp;
+  auto& response = reply.response;
   HeadOptions head{.keep_alive = request.keep_alive, .gzipped = false, .http10 = request.http10};
   if (request.accepts_gzip && response.body.size() >= options_.gzip_from_bytes) {
     response.body = gzip(response.body);
     head.gzipped = true;
   }
-  const std::string header = response_head(response, head, clock_.wall_now());
+  const std::string header = response_head(response, head, clock_.wall_now(), reply.headers);
   const std::size_t body_size = request.head ? 0 : response.body.size();
   const std::array<asio::const_buffer, 2> buffers{asio::buffer(header), asio::buffer(response.body.data(), body_size)};
   now_waiting(false);
   tcp.expires_after(options_.write_time);
   const auto [ec, bytes] = co_await asio::async_write(tcp, buffers, with_error);
   co_return !ec && !dropped_;
+}
+
+/// Until the stream is over, or its client gone. The end of the connection is the end of the answer.
+Awaitable<> HttpConnection::send_stream(HttpReply reply) {
+  streaming_ = true;
+  const HeadOptions head{.keep_alive = false, .gzipped = false, .http10 = false, .has_length = false};
+  std::string first = response_head(reply.response, head, clock_.wall_now(), reply.headers) + reply.response.body;
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    auto until_client_leaves = [](Stream& stream, async::TaskScope& all) -> Awaitable<> {
+      char waste[512];
+      // A client has nothing more to say: what it sends all the same ends its stream, too.
+      co_await stream.tcp.async_read_some(asio::buffer(waste), with_error);
+      all.stop();
+    };
+    stream_->tcp.expires_never();
+    scope.spawn(until_client_leaves(*stream_, scope));
+    co_await send_parts(*reply.stream, std::move(first));
+    scope.stop();
+  };
+  co_await async::with_scope(body);
+}
+
+Awaitable<> HttpConnection::send_parts(HttpBodyStream& stream, std::string first) {
+  auto& tcp = stream_->tcp;
+  std::optional<std::string> part = std::move(first);
+  while (part && !dropped_) {
+    // Only this write: the read that waits for the client's end was started without a limit.
+    tcp.expires_after(options_.write_time);
+    const auto [ec, bytes] = co_await asio::async_write(tcp, asio::buffer(*part), with_error);
+    if (ec) co_return;
+    part = co_await stream.next();
+  }
 }
 
 Awaitable<> HttpConnection::linger() {
@@ -195,13 +239,15 @@ Awaitable<> HttpConnection::linger() {
   }
 }
 
-HttpResponse HttpConnection::handle(const HttpRequest& request) const {
+Awaitable<HttpReply> HttpConnection::handle(const HttpExchange& exchange) const {
   try {
-    return handler_(request);
+    co_return co_await handler_(exchange);
   } catch (...) {
-    options_.log.error("HTTP handler failed", {{"path", request.path}, {"error", std::current_exception()}});
-    return refusal(500, "internal error");
+    const auto error = std::current_exception();
+    if (async::is_cancellation(error)) throw;
+    options_.log.error("HTTP handler failed", {{"path", exchange.request.path}, {"error", error}});
   }
+  co_return refusal(500, "internal error");
 }
 
 }  // namespace hubferry::obs

@@ -12,7 +12,7 @@ namespace hubferry::obs {
 class HttpConnection {
  public:
   HttpConnection(async::asio::ip::tcp::socket socket, async::Clock& clock, const HttpServer::Options& options,
-                 const HttpHandler& handler);
+                 const HttpExchangeHandler& handler);
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
   ~HttpConnection();
@@ -27,6 +27,8 @@ class HttpConnection {
   [[nodiscard]] bool idle() const { return idle_; }
   /// Has sent nothing at all yet.
   [[nodiscard]] bool silent() const { return silent_; }
+  /// Sends an answer that has no end yet.
+  [[nodiscard]] bool streaming() const { return streaming_; }
   /// Since when it waits for the client to do something.
   [[nodiscard]] async::TimePoint waiting_since() const { return waiting_since_; }
 
@@ -36,18 +38,21 @@ class HttpConnection {
 
   async::Awaitable<bool> serve_one();
   async::Awaitable<bool> await_first_byte();
-  async::Awaitable<bool> send(HttpResponse response, const Incoming& request);
+  async::Awaitable<bool> send(HttpReply reply, const Incoming& request);
+  async::Awaitable<> send_stream(HttpReply reply);
+  async::Awaitable<> send_parts(HttpBodyStream& stream, std::string first);
   async::Awaitable<> linger();
-  HttpResponse handle(const HttpRequest& request) const;
+  async::Awaitable<HttpReply> handle(const HttpExchange& exchange) const;
   void now_waiting(bool idle);
 
   async::Clock& clock_;
   const HttpServer::Options& options_;
-  const HttpHandler& handler_;
+  const HttpExchangeHandler& handler_;
   std::unique_ptr<Stream> stream_;
   bool dropped_ = false;
   bool idle_ = false;
   bool silent_ = true;
+  bool streaming_ = false;
   bool served_any_ = false;
   async::TimePoint waiting_since_;
 };

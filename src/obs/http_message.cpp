@@ -145,12 +145,20 @@ std::string_view reason_phrase(int status) {
       return "OK";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
     case 404:
       return "Not Found";
     case 405:
       return "Method Not Allowed";
     case 413:
       return "Content Too Large";
+    case 421:
+      return "Misdirected Request";
+    case 429:
+      return "Too Many Requests";
     case 431:
       return "Request Header Fields Too Large";
     case 500:
@@ -179,13 +187,14 @@ std::string http_date(async::WallTime time) {
   return text;
 }
 
-std::string response_head(const HttpResponse& response, HeadOptions options, async::WallTime now) {
+std::string response_head(const HttpResponse& response, HeadOptions options, async::WallTime now,
+                          const HttpHeaders& more) {
   std::string head = options.http10 ? "HTTP/1.0 " : "HTTP/1.1 ";
   head += std::to_string(response.status);
   (head += ' ') += reason_phrase(response.status);
   head += "\r\nDate: " + http_date(now);
   head += "\r\nContent-Type: " + response.content_type;
-  head += "\r\nContent-Length: " + std::to_string(response.body.size());
+  if (options.has_length) head += "\r\nContent-Length: " + std::to_string(response.body.size());
   head += "\r\nCache-Control: no-cache, private\r\nX-Content-Type-Options: nosniff\r\nVary: Accept, Accept-Encoding";
   if (options.gzipped) head += "\r\nContent-Encoding: gzip";
   if (response.status == 405) head += "\r\nAllow: GET, HEAD";
@@ -193,6 +202,7 @@ std::string response_head(const HttpResponse& response, HeadOptions options, asy
     head += "\r\nConnection: close";
   else if (options.http10)
     head += "\r\nConnection: keep-alive";
+  for (const auto& [name, value] : more) head += "\r\n" + name + ": " + value;
   head += "\r\n\r\n";
   return head;
 }

@@ -28,10 +28,14 @@ struct HeadOptions {
   bool keep_alive = true;
   bool gzipped = false;
   bool http10 = false;
+  bool has_length = true;  // false: the answer ends with the connection
 };
 
+using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+
 /// Status line and header of an answer, to the empty line. The content's length is that of response.body.
-std::string response_head(const HttpResponse& response, HeadOptions options, async::WallTime now);
+std::string response_head(const HttpResponse& response, HeadOptions options, async::WallTime now,
+                          const HttpHeaders& more = {});
 
 /// `text` as a gzip file.
 std::string gzip(std::string_view text);

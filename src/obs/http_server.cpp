@@ -62,12 +62,21 @@ error_code open_host(tcp::acceptor& acceptor, const BindAddress& address) {
   return open_and_bind(acceptor, (v4 != found.end() ? v4 : found.begin())->endpoint(), false);
 }
 
+/// Lifetime: the handler lives in the server's State, as do its captures.
+HttpExchangeHandler answering_at_once(HttpHandler handler) {
+  return [handler = std::move(handler)](const HttpExchange& exchange) -> Awaitable<HttpReply> {
+    HttpReply reply;
+    reply.response = handler(exchange.request);
+    co_return reply;
+  };
+}
+
 }  // namespace
 
 struct HttpServer::State {
   using Connection = std::shared_ptr<HttpConnection>;
 
-  State(const Executor& ex, async::Clock& the_clock, Options the_options, Handler the_handler)
+  State(const Executor& ex, async::Clock& the_clock, Options the_options, HttpExchangeHandler the_handler)
       : clock(the_clock),
         options(std::move(the_options)),
         handler(std::move(the_handler)),
@@ -84,7 +93,7 @@ struct HttpServer::State {
 
   async::Clock& clock;
   const Options options;
-  const Handler handler;
+  const HttpExchangeHandler handler;
   const std::optional<BindAddress> address;
   tcp::acceptor acceptor;
   std::list<Connection> connections;
@@ -139,7 +148,7 @@ Awaitable<> HttpServer::State::serve(std::shared_ptr<State> self, Connection con
 bool HttpServer::State::make_room() {
   HttpConnection* victim = nullptr;
   for (const auto& connection : connections) {
-    if (connection->dropped()) continue;
+    if (connection->dropped() || connection->streaming()) continue;
     const bool stalled = connection->waiting_since() + options.stalled_after <= clock.now();
     const bool silent = connection->silent() && connection->waiting_since() + options.silent_after <= clock.now();
     if (!connection->idle() && !stalled && !silent) continue;
@@ -179,6 +188,9 @@ Awaitable<> HttpServer::State::recover(error_code ec) {
 }
 
 HttpServer::HttpServer(Executor executor, async::Clock& clock, Options options, Handler handler)
+    : HttpServer(std::move(executor), clock, std::move(options), answering_at_once(std::move(handler))) {}
+
+HttpServer::HttpServer(Executor executor, async::Clock& clock, Options options, HttpExchangeHandler handler)
     : state_(std::make_shared<State>(executor, clock, std::move(options), std::move(handler))) {}
 
 HttpServer::~HttpServer() = default;

@@ -5,12 +5,13 @@
 #include <string>
 
 #include "hubferry/async/clock.hpp"
+#include "hubferry/obs/http_exchange.hpp"
 #include "hubferry/obs/http_types.hpp"
 #include "hubferry/obs/logger.hpp"
 
 namespace hubferry::obs {
 
-/// A small HTTP/1.1 server for pages that are only read: metrics, health.
+/// A small HTTP/1.1 server for pages that are only read: metrics, health, the console.
 ///
 /// Made to be exposed to slow, broken and hostile clients: everything that a client can make it do is limited in size,
 /// time and number. GET and HEAD are answered, request bodies are refused, nothing else is understood.
@@ -47,6 +48,9 @@ class HttpServer {
 
   /// Throws std::invalid_argument for a malformed address.
   HttpServer(Executor executor, async::Clock& clock, Options options, Handler handler);
+  /// The same for a handler that waits, or streams its answers. A stream ends when its client does not take what it is
+  /// sent within `write_time`, and is never dropped for a new connection.
+  HttpServer(Executor executor, async::Clock& clock, Options options, HttpExchangeHandler handler);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
   ~HttpServer();
