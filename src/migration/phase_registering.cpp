@@ -28,6 +28,7 @@ struct Crossing {
     if (ledger.success.contains(cluster)) return;
     ledger.succeed(cluster);
     step->reporter.arrived(step.now() - since);
+    if (const auto& report = step->options.on_arrival) report(step.migration.object.key(), cluster);
     progress.notify();
   }
 };

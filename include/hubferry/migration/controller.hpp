@@ -22,6 +22,9 @@ struct ControllerOptions {
   async::Duration progress_interval = std::chrono::seconds{3};
   /// Called for every transition of a migration, once it is written. Must not throw.
   std::function<void(const phase::Transition&)> on_transition = {};
+  /// Called for every cluster that has arrived on the target, at once: the status has only counts, and the ledger is
+  /// written when all have arrived. Must not throw.
+  std::function<void(const kube::Key& migration, const std::string& cluster)> on_arrival = {};
   /// See phase::ControllerOptions.
   obs::CheckState* readiness = nullptr;
   kube::Fence* fence = nullptr;
