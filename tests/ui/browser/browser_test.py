@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+"""The page in a real browser: Chromium, headless, beside `hubferry demo` and `hubferry sim` with a manager.
+
+Screenshots are kept in the directory given. Every test also fails if the page logged an error: an exception, or a
+violation of its Content-Security-Policy."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import urllib.request
+import xml.sax.saxutils
+
+from devtools import Browser
+
+BINARY = os.environ["HUBFERRY_BINARY"]
+SHOTS = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+LIVE = "document.querySelector('#connection').dataset.state === 'live'"
+
+
+def read_json(url):
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return json.load(answer)
+
+
+class Program:
+    """A hubferry command whose output is read until it says where the page is."""
+
+    def __init__(self, *words):
+        self._log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen([BINARY, *words], stdout=self._log, stderr=subprocess.STDOUT)
+
+    def output(self):
+        self._log.seek(0)
+        return self._log.read()
+
+    def wait_for(self, pattern, seconds=180):
+        limit = time.monotonic() + seconds
+        while True:
+            found = re.search(pattern, self.output())
+            if found:
+                return found
+            if self.process.poll() is not None or time.monotonic() > limit:
+                raise AssertionError(f"no {pattern} in: {self.output()[-3000:]}")
+            time.sleep(0.05)
+
+    def page(self):
+        return self.wait_for(r"http://127\.0\.0\.1:\d+/").group(0)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self._log.close()
+
+
+def text(page, selector):
+    return page.evaluate(f"document.querySelector({json.dumps(selector)}).innerText")
+
+
+def state_counts(page):
+    """How many clusters of each state the grid has."""
+    return page.evaluate("model.clusters.states.reduce((all, s) => ({...all, [s]: (all[s] || 0) + 1}), {})")
+
+
+def a_migration_of_200_clusters_is_shown_from_start_to_end(browser):
+    with Program("demo", "--clusters", "200", "--migrations", "2", "--keep") as demo:
+        page = browser.page()
+        page.size(1440, 900)
+        page.prefers("light")
+        page.open(demo.page())
+        page.wait_until(LIVE)
+        page.wait_until("model.migrations.size === 2")
+        page.wait_until("model.clusters && model.clusters.names.length === 100")
+        # Some have arrived, others not: the grid is live, not a picture of the end.
+        page.wait_until("model.clusters.states.includes('d') && model.clusters.states.includes('m')", 300)
+        page.screenshot(SHOTS / "light.png")
+        page.prefers("dark")
+        page.wait_until("document.querySelector('#theme').textContent === 'Light'")
+        page.screenshot(SHOTS / "dark.png")
+        page.wait_until("[...model.migrations.values()].every((m) => m.phase === 'Completed')", 300)
+        page.wait_until("model.clusters.states.every((s) => s === 'd')")
+        assert text(page, "#title").startswith("move-"), text(page, "#title")
+        assert "100 of 100 migrated" in text(page, "#progress"), text(page, "#progress")
+        assert "200 of 200" in text(page, "#flow"), text(page, "#flow")
+        phases = page.evaluate("[...document.querySelectorAll('.span')].map((s) => s.firstChild.textContent)")
+        assert phases[-2:] == ["Cleaning", "Completed"], phases
+        use_the_keyboard(page)
+        hubs = text(page, "#hubs")
+        assert "hub1" in hubs and "reachable" in hubs, hubs
+        page.size(400, 900, 2)
+        page.prefers("light")
+        page.wait_until("innerWidth === 400")
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 400, f"the page is {wide} px wide at 400 px"
+        page.screenshot(SHOTS / "phone.png")
+        paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
+        print(f"first contentful paint: {paint:.0f} ms")
+        return page.problems
+
+
+def use_the_keyboard(page):
+    page.evaluate("document.querySelector('#canvas').focus()")
+    page.key("ArrowRight")
+    page.key("ArrowRight")
+    page.wait_until("document.querySelector('#grid-now').textContent.includes('migrated')")
+    page.key("Enter")
+    page.wait_until("!document.querySelector('#cluster').hidden")
+    assert "migrating" in text(page, "#cluster") and "migrated" in text(page, "#cluster"), text(page, "#cluster")
+    page.key("Escape")
+    page.wait_until("document.querySelector('#cluster').hidden")
+    before = text(page, "#title")
+    page.evaluate("document.querySelector('.item[aria-selected=true]').focus()")
+    page.key("ArrowDown")
+    page.key("ArrowUp") if text(page, "#title") != before else None
+    page.evaluate("document.querySelector('#theme').focus()")
+    page.key("Enter")
+
+
+def a_rollback_is_shown_with_its_reasons(browser):
+    with Program("demo", "--clusters", "30", "--migrations", "1", "--fail", "registering", "--keep") as demo:
+        page = browser.page()
+        page.size(1440, 900)
+        page.open(demo.page())
+        page.wait_until("[...model.migrations.values()].some((m) => m.kind === 'rollback')", 300)
+        page.wait_until("[...model.migrations.values()].every((m) => m.phase === 'Failed')", 300)
+        page.wait_until("model.clusters.states.every((s) => s === 'r')")
+        assert "30 rolled back" in text(page, "#progress"), text(page, "#progress")
+        assert "Timeout" in text(page, "#failures"), text(page, "#failures")
+        # A click on a cell of the grid.
+        box = page.evaluate("(({x, y}) => [x, y])(document.querySelector('#canvas').getBoundingClientRect())")
+        page.click(box[0] + 8, box[1] + 8)
+        page.wait_until("!document.querySelector('#cluster').hidden")
+        assert "Timeout in Registering" in text(page, "#cluster"), text(page, "#cluster")
+        page.screenshot(SHOTS / "rollback.png")
+        return page.problems
+
+
+class Manager:
+    """`hubferry sim` with so many clusters, and a manager with the page."""
+
+    def __init__(self, clusters, *flags):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="hubferry-browser-"))
+        self.sim = Program("sim", "--clusters", str(clusters), "--kubeconfig-dir", str(self.directory), *flags)
+        self.sim.wait_for("ready")
+        self.manager = None
+
+    def start(self, address="127.0.0.1:0", *flags):
+        self.manager = Program(
+            "manager", "--kubeconfig", str(self.directory / "global.kubeconfig"), "--metrics-bind-address=127.0.0.1:0",
+            "--health-probe-bind-address=127.0.0.1:0", "--ui-bind-address", address, *flags)
+        return self.manager.page()
+
+    def stop(self):
+        self.manager.__exit__()
+
+    def kubectl(self, *words, **more):
+        return subprocess.run(["kubectl", "--kubeconfig", self.directory / "global.kubeconfig", *words], check=True,
+                              text=True, capture_output=True, **more).stdout
+
+    def migrate(self, clusters, name="move"):
+        migration = {
+            "apiVersion": "global-hub.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterMigration",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"from": "hub1", "to": "hub2", "includedManagedClusters": clusters}}
+        self.kubectl("create", "-f", "-", input=json.dumps(migration))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.manager:
+            self.stop()
+        self.sim.__exit__()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def hostile_names_are_text_and_a_lost_manager_is_found_again(browser):
+    hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+    with Manager(5) as world:
+        url = world.start()
+        world.migrate([hostile, "cluster-0001"], "hostile")
+        page = browser.page()
+        page.size(1440, 900)
+        page.open(url)
+        page.wait_until("model.clusters && model.clusters.names.length === 2")
+        page.wait_until("[...model.migrations.values()].every((m) => m.phase === 'Failed')")
+        page.wait_until("document.querySelector('#notices').textContent.includes('<script>alert(1)')")
+        assert page.evaluate("document.querySelectorAll('main script, main img').length") == 0
+        page.evaluate(f"openCluster({json.dumps(hostile)})")
+        page.wait_until("document.querySelector('#cluster strong')")
+        assert text(page, "#cluster strong") == hostile
+        problems = list(page.problems)
+
+        # The manager goes away, a migration is created meanwhile, and another manager takes its place.
+        port = url.rstrip("/").rsplit(":", 1)[1]
+        world.stop()
+        page.wait_until("document.querySelector('#connection').dataset.state === 'lost'")
+        world.migrate(["cluster-0002"], "meanwhile")
+        world.start("127.0.0.1:" + port)
+        page.wait_until(LIVE)
+        page.wait_until("model.migrations.has('default/meanwhile')")
+        page.screenshot(SHOTS / "hostile.png")
+        # While there was no manager the browser logged that it could not connect.
+        return problems + [p for p in page.problems[len(problems):] if "ERR_CONNECTION_REFUSED" not in p and "ERR_INCOMPLETE" not in p and "ERR_EMPTY" not in p and "ERR_CONNECTION_RESET" not in p]
+
+
+def five_thousand_clusters_are_one_screen(browser):
+    names = [f"edge-{number:05d}" for number in range(5000)]
+    with Manager(0, "--agents=false") as world:
+        url = world.start()
+        world.migrate(names, "fleet")
+        page = browser.page()
+        page.size(1440, 900)
+        page.open(url)
+        page.wait_until("model.clusters && model.clusters.names.length === 5000", 300)
+        # None of them exists: the page shows states that the test sets, as events would.
+        page.evaluate("""model.clusters.states.forEach((_, at, all) =>
+            all[at] = at < 3100 ? 'd' : at < 4200 ? 'm' : at % 97 === 0 ? 'f' : at % 41 === 0 ? 'r' : 'p'),
+            gridChanged = true, draw()""")
+        took = page.evaluate("(() => { const t = performance.now(); gridChanged = true; draw(); return performance.now() - t; })()")
+        print(f"drawing 5,000 clusters: {took:.0f} ms")
+        page.screenshot(SHOTS / "five-thousand.png")
+        page.evaluate("""(() => { const find = document.querySelector('#find-cluster'); find.value = 'edge-0012';
+            find.dispatchEvent(new Event('input')); })()""")
+        page.wait_until("document.querySelector('#grid-now').textContent.startsWith('10 of 5,000 clusters')")
+        page.evaluate("""(() => { const find = document.querySelector('#find-cluster'); find.value = '';
+            find.dispatchEvent(new Event('input')); document.querySelector('#legend button').click(); })()""")
+        page.wait_until("document.querySelector('#legend button').getAttribute('aria-pressed') === 'false'")
+        return page.problems
+
+
+def a_token_is_asked_for_and_kept_in_memory_only(browser):
+    with Manager(0) as world:
+        url = world.start("127.0.0.1:0", "--ui-auth=token")
+        world.kubectl("create", "serviceaccount", "viewer", "-n", "default")
+        world.kubectl("create", "clusterrole", "viewer", "--verb=list",
+                      "--resource=managedclustermigrations.global-hub.open-cluster-management.io")
+        world.kubectl("create", "clusterrolebinding", "viewer", "--clusterrole=viewer", "--serviceaccount=default:viewer")
+        token = world.kubectl("create", "token", "viewer", "-n", "default").strip()
+        page = browser.page()
+        page.open(url)
+        page.wait_until("document.querySelector('#login').open")
+        page.evaluate("""(() => { document.querySelector('#token').value = 'made-up';
+            document.querySelector('#login-form').requestSubmit(); })()""")
+        page.wait_until("document.querySelector('#login-problem').textContent.includes('token')")
+        page.screenshot(SHOTS / "login.png")
+        page.evaluate(f"""(() => {{ document.querySelector('#token').value = {json.dumps(token)};
+            document.querySelector('#login-form').requestSubmit(); }})()""")
+        page.wait_until(LIVE)
+        kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie, location.href])")
+        assert token not in kept, kept
+        assert token not in world.manager.output()
+        return [p for p in page.problems if "401" not in p]
+
+
+TESTS = [
+    a_migration_of_200_clusters_is_shown_from_start_to_end,
+    a_rollback_is_shown_with_its_reasons,
+    hostile_names_are_text_and_a_lost_manager_is_found_again,
+    five_thousand_clusters_are_one_screen,
+    a_token_is_asked_for_and_kept_in_memory_only,
+]
+
+
+def report(results):
+    """As GoogleTest writes it: ./dev test counts the results of all suites."""
+    target = os.environ.get("GTEST_OUTPUT", "")
+    if not target.startswith("xml:"):
+        return
+    cases = ""
+    for name, problem in results:
+        failure = f"<failure message={xml.sax.saxutils.quoteattr(problem)}/>" if problem else ""
+        cases += f'<testcase classname="Browser" name="{name}" status="run" result="completed">{failure}</testcase>'
+    pathlib.Path(target[4:], "browser.xml").write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+
+
+def main():
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    wanted = os.environ.get("GTEST_FILTER", "").strip("*")
+    results = []
+    with Browser() as browser:
+        for test in TESTS:
+            if wanted not in test.__name__:
+                continue
+            begun = time.monotonic()
+            problem = ""
+            try:
+                problems = test(browser)
+                if problems:
+                    problem = "the page reported: " + "; ".join(problems)
+            except Exception:
+                problem = traceback.format_exc()
+            results.append((test.__name__, problem))
+            print(f"{'FAILED' if problem else 'ok'} {test.__name__} ({time.monotonic() - begun:.1f} s) {problem}", flush=True)
+    report(results)
+    return 1 if any(problem for _, problem in results) else 0
+
+
+sys.exit(main())
