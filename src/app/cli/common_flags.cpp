@@ -68,6 +68,16 @@ void ServingFlags::add_to(Command& command) {
                            "The address that serves /livez, /readyz and /healthz: HOST:PORT, or 0 to disable it."));
 }
 
+void UiFlags::add_to(Command& command) {
+  command.add(address_flag(address, "ui-bind-address",
+                           "The address that serves the page, which shows migrations live: HOST:PORT, or 0 to disable "
+                           "it."));
+  command.add_choice(
+      auth, "ui-auth", "", "METHOD", {"none", "token"},
+      "Authentication of the page: none (all clients that reach the address) or token (users with a token of the "
+      "global hub that may list migrations there).");
+}
+
 void add_kubeconfig_flag(Command& command, std::string& file) {
   command.add_text(file, "kubeconfig", "FILE",
                    "Kubeconfig of the global hub. Without it, the first of these that exists: $KUBECONFIG, the pod's "

@@ -29,6 +29,14 @@ struct ServingFlags {
   void add_to(Command& command);
 };
 
+/// --ui-bind-address and --ui-auth.
+struct UiFlags {
+  std::string address = "0";
+  std::string auth = "none";  // or "token"
+
+  void add_to(Command& command);
+};
+
 /// --kubeconfig of the global hub.
 void add_kubeconfig_flag(Command& command, std::string& file);
 

@@ -11,9 +11,12 @@
 #include "app/demo/demo_world.hpp"
 #include "app/demo/relocate_demo.hpp"
 #include "app/service/service.hpp"
+#include "app/status/migration_json.hpp"
 #include "hubferry/async/shutdown.hpp"
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/obs/build_info.hpp"
 #include "hubferry/obs/log.hpp"
+#include "hubferry/ui/console.hpp"
 
 namespace hubferry::app {
 
@@ -48,6 +51,15 @@ class LogFile {
   int fd_;
 };
 
+ui::ConsoleOptions demo_console_options(const DemoOptions& options, const kube::Env& env) {
+  ui::ConsoleOptions console;
+  console.address = options.ui_address;
+  console.log = env.log.named("ui");
+  console.describe = migration_json;
+  console.version = obs::build_info().version;
+  return console;
+}
+
 /// The demo from beginning to end, with its output.
 class Demo {
  public:
@@ -60,14 +72,18 @@ class Demo {
         terminal_(terminal),
         out_(out),
         area_(out, terminal),
+        console_(observability.loop(), env.clock, env.metrics, demo_console_options(options, env)),
         world_(options, loops_, env),
         progress_(env.clock.now()),
-        migrations_(world_.global(), migration::managed_cluster_migrations, {}, kube::object_decoder(), env) {}
+        migrations_(world_.global(), migration::managed_cluster_migrations, {}, kube::object_decoder(), env) {
+    console_.listen();
+  }
 
   /// Returns the exit code.
   async::Awaitable<int> run(async::Event& stop) {
     auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
       scope.spawn(observability_.serve());
+      scope.spawn(console_.run());
       scope.spawn(run_demo_steps(scope));
       scope.spawn(watch_for_closed_output(env_.clock, STDOUT_FILENO));
       co_await stop.wait();
@@ -86,7 +102,7 @@ class Demo {
     write_kubeconfigs();
     co_await world_.wait_ready();
     say(introduction());
-    scope.spawn(world_.manager_run());
+    scope.spawn(world_.manager_run(console_));
     scope.spawn(migrations_.run());
     progress_ = DemoProgress{env_.clock.now()};
     co_await world_.create_migrations();
@@ -185,6 +201,7 @@ class Demo {
                        DemoWorld::target + " in " + std::to_string(options_.migrations) +
                        (options_.migrations == 1 ? " migration." : " migrations.");
     if (!options_.fail.empty()) text += "\nAs requested, they fail in " + options_.fail + " and are rolled back.";
+    text += "\nWatch it in a browser:\n" + console_.url();
     text += "\nKubeconfigs and the manager's log, while the demo runs:\n" + directory_.path().string() + "\n\n";
     return wrapped(text, terminal_.width);
   }
@@ -197,6 +214,7 @@ class Demo {
     const std::string address = "http://127.0.0.1:";
     return {"Everything stays running until Ctrl-C. Try in another terminal:",
             "  export KUBECONFIG=" + config(sim::global_hub),
+            "  xdg-open " + console_.url(),
             "  hubferry status",
             "  kubectl get mcm -A",
             "  kubectl describe mcm move-1",
@@ -219,6 +237,7 @@ class Demo {
   std::ostream& out_;
   LiveArea area_;
   async::LoopPool loops_{3};
+  ui::Console console_;
   DemoWorld world_;
   DemoProgress progress_;
   kube::Cache<kube::Object> migrations_;

@@ -6,12 +6,17 @@
 #include "app/manager/manager_controllers.hpp"
 #include "app/manager/manager_options.hpp"
 #include "app/service/service.hpp"
+#include "app/status/migration_json.hpp"
 #include "hubferry/async/backoff.hpp"
 #include "hubferry/async/loops.hpp"
+#include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/config.hpp"
 #include "hubferry/kube/env.hpp"
 #include "hubferry/kube/http_api.hpp"
 #include "hubferry/kube/leader_election.hpp"
+#include "hubferry/obs/build_info.hpp"
+#include "hubferry/ui/console.hpp"
+#include "hubferry/ui/feed.hpp"
 
 namespace hubferry::app {
 
@@ -127,6 +132,42 @@ async::Awaitable<> work(ControllerSurroundings around, Controllers& controllers,
   co_await elector.run(lead);
 }
 
+/// `config` and `loops`: of the global hub, which reviews tokens.
+ui::ConsoleOptions console_options(const ManagerOptions& options, const kube::ClientConfig& config,
+                                   async::LoopPool& loops, const kube::Env& env) {
+  ui::ConsoleOptions console;
+  console.address = options.ui.address;
+  console.log = env.log.named("ui");
+  console.describe = migration_json;
+  console.version = obs::build_info().version;
+  console.watch_namespace = options.watch_namespace;
+  if (options.ui.auth == "token")
+    console.access_api = kube::make_http_api(config, client_options(options, "global"), loops.next(), env);
+  return console;
+}
+
+/// Runs `work` beside the page, if that is on. Every replica serves it, not only the leader.
+async::Awaitable<> with_console(ui::Console& console, ControllerSurroundings& around, async::Awaitable<> work) {
+  if (!console.enabled()) {
+    co_await std::move(work);
+    co_return;
+  }
+  try {
+    console.listen();
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(std::string{error.what()} + " (--ui-bind-address)");
+  }
+  around.env.log.info("serving the page", {{"url", console.url()}, {"auth", around.options.ui.auth}});
+  ui::Feed feed{around.global, console, around.options.watch_namespace, around.env};
+  auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
+    scope.spawn(console.run());
+    scope.spawn(feed.run());
+    co_await std::move(work);
+    scope.stop();
+  };
+  co_await async::with_scope(body);
+}
+
 async::Awaitable<> manage(const ManagerOptions& options, Observability& observability, kube::Env env) {
   async::LoopPool loops{options.effective_threads()};
   const auto config = kube::find_config(options.kubeconfig);
@@ -135,9 +176,19 @@ async::Awaitable<> manage(const ManagerOptions& options, Observability& observab
   observability.health().add_readiness("global-hub", checks.reached.check());
   if (!options.leader_elect) observability.health().add_readiness("only-manager", checks.alone.check());
   Controllers controllers{options, observability.health()};
-  const ControllerSurroundings around{
-      options, *api, config, loops, env, read_carried_resources(options.carried_resources), nullptr};
-  co_await work(around, controllers, checks);
+  ui::Console console{observability.loop(), env.clock, env.metrics, console_options(options, config, loops, env)};
+  ControllerSurroundings around{options, *api, config, loops, env, read_carried_resources(options.carried_resources),
+                                nullptr, {},   {}};
+  if (console.enabled()) {
+    console.put_hub_server("global", config.server);
+    around.on_arrival = [&console](const kube::Key& migration, const std::string& cluster) {
+      console.arrive(migration, cluster);
+    };
+    around.on_connect = [&console](const std::string& hub, const std::string& server) {
+      console.put_hub_server(hub, server);
+    };
+  }
+  co_await with_console(console, around, work(around, controllers, checks));
 }
 
 int run_manager(const ManagerOptions& options) {
@@ -163,6 +214,8 @@ void add_manager_command(CommandLine& line) {
                   "from a shell, with a kubeconfig");
   command.example("HUBFERRY_METRICS_BIND_ADDRESS=127.0.0.1:9090 hubferry manager --health-probe-bind-address 0",
                   "metrics on the loopback interface only, no probes");
+  command.example("hubferry manager --kubeconfig global.kubeconfig --ui-bind-address 127.0.0.1:8082",
+                  "with the page that shows migrations live");
   command.on_check([options] { options->check(); });
   command.on_run([options] { return run_manager(*options); });
 }

@@ -8,6 +8,7 @@
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/faults.hpp"
+#include "hubferry/ui/feed.hpp"
 
 namespace hubferry::app {
 
@@ -120,17 +121,24 @@ async::Awaitable<> DemoWorld::wait_ready() {
   co_await async::with_scope(body);
 }
 
-async::Awaitable<> DemoWorld::manager_run() {
-  hubs::Connect opener = [this](const std::string& hub, const kube::ClientConfig& config) {
+async::Awaitable<> DemoWorld::manager_run(ui::Console& console) {
+  console.put_hub_server(sim::global_hub, world_->admin_config(sim::global_hub).server);
+  hubs::Connect opener = [this, &console](const std::string& hub, const kube::ClientConfig& config) {
+    console.put_hub_server(hub, config.server);
     return connect(hub, config);
   };
   hubs::HubDirectory directory{*global_, opener, {}, env_};
   migration::ControllerOptions options;
   options.instance = "demo";
   options.progress_interval = 250ms;
+  options.on_arrival = [&console](const kube::Key& migration, const std::string& cluster) {
+    console.arrive(migration, cluster);
+  };
   migration::Controller controller{*global_, directory, options, env_};
+  ui::Feed feed{*global_, console, {}, env_};
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
     scope.spawn(directory.run());
+    scope.spawn(feed.run());
     co_await controller.run();
   };
   co_await async::with_scope(body);

@@ -11,6 +11,7 @@
 #include "hubferry/migration/controller.hpp"
 #include "hubferry/migration/resource.hpp"
 #include "hubferry/sim/world.hpp"
+#include "hubferry/ui/console.hpp"
 
 namespace hubferry::app {
 
@@ -21,6 +22,7 @@ struct DemoOptions {
   bool relocate = false;  // ClusterDeployments of Hive, by a ClusterRelocator
   std::string fail;       // the phase to fail in; empty: no failure
   int seed = 1;
+  std::string ui_address = "127.0.0.1:0";  // of the page
 };
 
 /// The values of --fail: the phases in which a failure can be injected.
@@ -47,8 +49,8 @@ class DemoWorld {
   async::Awaitable<> world_run();
   /// Waits until both hubs are Available on the global hub.
   async::Awaitable<> wait_ready();
-  /// Runs the controller as a leading `hubferry manager` does, until cancelled.
-  async::Awaitable<> manager_run();
+  /// Runs the controller as a leading `hubferry manager` does, until cancelled, with the page.
+  async::Awaitable<> manager_run(ui::Console& console);
 
   /// Creates the migrations; the clusters are divided among them.
   async::Awaitable<> create_migrations();

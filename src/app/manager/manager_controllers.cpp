@@ -23,6 +23,7 @@ bool is_wanted(const ManagerOptions& options, std::string_view name) {
 /// Connects to a hub: its connections live on one of the loops.
 hubs::Connect connecting(const ControllerSurroundings& around) {
   return [around](const std::string& hub, const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
+    if (around.on_connect) around.on_connect(hub, config.server);
     kube::HttpApiOptions client = client_options(around.options, hub);
     std::shared_ptr<kube::Api> api = kube::make_http_api(config, client, around.loops.next(), around.env);
     if (around.fence == nullptr) return api;
@@ -53,6 +54,7 @@ async::Awaitable<> run_migrations(const ControllerSurroundings& around, hubs::Hu
   options.instance = host_name();
   options.readiness = &readiness;
   options.fence = around.fence;
+  options.on_arrival = around.on_arrival;
   migration::Controller controller{around.global, hubs, std::move(options), around.env};
   co_await controller.run();
 }
@@ -123,8 +125,8 @@ async::Awaitable<> Controllers::run(ControllerSurroundings around) {
   for (const auto& selected : selected_) names += (names.empty() ? "" : ",") + selected.entry.name;
   around.env.log.info("the manager leads, controllers started", {{"controllers", names}});
   const auto fenced = with_fence(around);
-  const ControllerSurroundings inside{around.options, *fenced,        around.global_config, around.loops,
-                                      around.env,     around.carried, around.fence};
+  const ControllerSurroundings inside{around.options, *fenced,      around.global_config, around.loops,     around.env,
+                                      around.carried, around.fence, around.on_arrival,    around.on_connect};
   hubs::HubDirectory hubs{inside.global, connecting(inside), directory_options(inside), inside.env};
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
     // The controllers end before the hubs: their last operations need them.

@@ -28,6 +28,10 @@ struct ControllerSurroundings {
   kube::Env env;
   std::shared_ptr<const hubagent::CarriedResources> carried;  // null: the default
   kube::Fence* fence = nullptr;                               // of the leader; null: nothing keeps another one away
+  /// See migration::ControllerOptions; may be empty.
+  std::function<void(const kube::Key& migration, const std::string& cluster)> on_arrival = {};
+  /// Called for every connection to a hub, with the URL of its server; may be empty.
+  std::function<void(const std::string& hub, const std::string& server)> on_connect = {};
 };
 
 /// One controller of the manager. To add one, add a row to the registry in manager_controllers.cpp.

@@ -83,6 +83,7 @@ void ManagerOptions::add_to(Command& command) {
   command.add(namespace_flag(lease_namespace, "leader-elect-resource-namespace", "that of --namespace",
                              "Namespace of the Lease."));
   serving.add_to(command);
+  ui.add_to(command);
   command.add_integer(threads, "threads", 0, 256, "Number of threads for connections to API servers; 0: one per CPU.");
   command.add_number(
       kube_api_qps, "kube-api-qps",

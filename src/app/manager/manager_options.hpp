@@ -38,6 +38,7 @@ struct ManagerOptions {
   async::Duration shutdown_grace_period = std::chrono::seconds(25);
   LogFlags log;
   ServingFlags serving;
+  UiFlags ui;
 
   /// Lifetime: this object outlives the command.
   void add_to(Command& command);

@@ -27,6 +27,9 @@ class Observability {
   /// Opens the ports. Throws std::runtime_error, which names the flag and the address.
   void listen();
 
+  /// The servers' loop, for others of the kind.
+  [[nodiscard]] const async::Executor& loop() const { return loop_; }
+
   /// The ports, after listen().
   [[nodiscard]] std::uint16_t metrics_port() const { return metrics_server_.port(); }
   [[nodiscard]] std::uint16_t health_port() const { return health_server_.port(); }
