@@ -140,7 +140,7 @@ struct ControllerCore::State {
   }
 
   void mapped_changed(const MappedKind& mapped, const ObjectCache::Pointer& object) {
-    if (object == nullptr) return;
+    if (object == nullptr || !mapped.keys_of) return;
     for (auto& key : mapped.keys_of(*object)) queue.add(std::move(key));
   }
 

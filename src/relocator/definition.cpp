@@ -36,6 +36,30 @@ bool apply_annotations(json::object& object, const json::object& wanted) {
 
 }  // namespace
 
+Services::Services(kube::Api& of_source, hubs::Connect connect, const ControllerOptions& options,
+                   const kube::Env& given)
+    : source(of_source),
+      env{given.clock, given.random, given.metrics, given.log.named("relocator")},
+      destinations(source, std::move(connect), env),
+      slots(options.at_once),
+      reporter(source, options.instance, env) {}
+
+Awaitable<> Services::begin() {
+  no_abort_before = async::later(env.clock.now(), longest_request);
+  co_return;
+}
+
+std::vector<Key> Services::concerned(const Object& relocator) const {
+  std::vector<Key> keys;
+  const auto spec = read_spec(relocator);
+  deployments([&](const Object& deployment) {
+    const auto relocation = relocation_of(deployment);
+    const bool moves = relocation.stage == Stage::outgoing && relocation.relocator == relocator.name();
+    if (moves || (spec && spec->selector.matches(deployment))) keys.push_back(deployment.key());
+  });
+  return keys;
+}
+
 void set_condition(Context& context, Deployment& deployment, kube::ConditionStatus status, std::string_view reason,
                    std::string_view message) {
   // Hive's own relocation controller, where it is enabled, answers a True with a False of its own at once, unless it is
@@ -83,7 +107,7 @@ Awaitable<std::optional<ReconcileState>> annotate(Context& context, Deployment& 
   if (!destination.empty()) wanted[names::relocating_to] = destination;
   if (!apply_annotations(changed, wanted)) co_return std::nullopt;
   auto patch = annotation_patch(std::move(wanted));
-  const auto written = co_await context->patch(deployment, std::move(patch));
+  const auto written = co_await context->controller->patch(deployment, std::move(patch));
   if (written.outcome == phase::Written::Outcome::written) co_return std::nullopt;
   co_return retry(written);
 }

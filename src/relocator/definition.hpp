@@ -14,6 +14,13 @@ inline constexpr auto longest_request = std::chrono::seconds{60};
 
 /// What the handlers share.
 struct Services {
+  Services(kube::Api& of_source, hubs::Connect connect, const ControllerOptions& options, const kube::Env& given);
+
+  /// For each controller that starts, before its first machine.
+  Awaitable<> begin();
+  /// The ClusterDeployments that a relocator matches, and those that move under its name: they may have to return.
+  [[nodiscard]] std::vector<Key> concerned(const Object& relocator) const;
+
   kube::Api& source;
   kube::Env env;
   Destinations destinations;
@@ -21,8 +28,8 @@ struct Services {
   Reporter reporter;
   const ObjectCache* relocators = nullptr;
   SourceCaches caches = {};
-  /// phase::ControllerCore::patch().
-  std::function<Awaitable<phase::Written>(phase::KubeResource&, json::object)> patch = {};
+  Reporter::Deployments deployments = {};
+  phase::ControllerCore* controller = nullptr;
 
   std::unordered_map<Key, unsigned> failures = {};  // in a row, for the pauses between retries
   std::unordered_map<Key, async::TimePoint> condition_written = {};

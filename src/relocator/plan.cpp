@@ -114,7 +114,7 @@ async::Awaitable<RelocationPlan> make_plan(kube::Api& source, hubs::Connect conn
       throw std::runtime_error("API server " + std::string{source.name()} + " does not serve " + kind.display_name() +
                                ": select another with --kubeconfig");
   }
-  Services services{source, env, {source, std::move(connect), env}, Slots{1}, {source, {}, env}};
+  Services services{source, std::move(connect), {}, env};
   PlanCaches caches{source, env};
   services.relocators = &caches.relocators;
   services.caches = {&caches.machine_pools, &caches.sync_sets, &caches.identity_providers, &caches.selector_sync_sets};

@@ -81,6 +81,54 @@ TEST_F(SlotsTest, AWaiterThatIsCancelledLeavesNothingBehind) {
   EXPECT_EQ(served.back(), "b");
 }
 
+std::string text_of_file(const std::string& path) {
+  std::ifstream file{HUBFERRY_SOURCE_ROOT "/" + path};
+  EXPECT_TRUE(file) << path;
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(Scenarios, EachIsInTheTableWithTestsThatExist) {
+  std::set<std::string, std::less<>> tests;
+  const auto& program = *testing::UnitTest::GetInstance();
+  for (int suite = 0; suite < program.total_test_suite_count(); ++suite)
+    for (int test = 0; test < program.GetTestSuite(suite)->total_test_count(); ++test) {
+      const std::string name = program.GetTestSuite(suite)->GetTestInfo(test)->name();
+      tests.insert(name.substr(0, name.find('/')));
+    }
+  std::istringstream table{text_of_file("tests/relocator/README.md")};
+  int last = 0;
+  for (std::string line; std::getline(table, line);) {
+    if (!line.starts_with("| " + std::to_string(last + 1) + " |")) continue;
+    ++last;
+    std::vector<std::string> cells;
+    std::istringstream row{line};
+    for (std::string cell; std::getline(row, cell, '|');) cells.push_back(cell);
+    ASSERT_GE(cells.size(), 4u) << line;
+    std::istringstream named{cells[3]};
+    int count = 0;
+    for (std::string test; named >> test; ++count) EXPECT_TRUE(tests.contains(test)) << last << ": " << test;
+    EXPECT_GE(count, 1) << last;
+  }
+  EXPECT_EQ(last, 52);
+}
+
+// What the framework asks of a controller's author beside the phases: no include, comment, or brace alone is counted.
+TEST(Wiring, TakesAtMostFortyLines) {
+  std::istringstream source{text_of_file("src/relocator/controller.cpp")};
+  int lines = 0;
+  for (std::string line; std::getline(source, line);) {
+    const auto start = line.find_first_not_of(" ");
+    const bool counts = start != std::string::npos && line.find_first_not_of(" {};") != std::string::npos &&
+                        !line.starts_with("#") && !line.starts_with("namespace") && !line.starts_with("}  // ") &&
+                        line.compare(start, 2, "//") != 0;
+    lines += counts ? 1 : 0;
+  }
+  EXPECT_GT(lines, 20);
+  EXPECT_LE(lines, 40);
+}
+
 // The last suite of this program (by its name, tests run in the order of their files).
 TEST(ZTransitions, EachDeclaredOneIsTakenByATest) {
   auto tables = phase_definition().tables();
