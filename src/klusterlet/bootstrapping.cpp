@@ -177,9 +177,11 @@ Awaitable<> register_with_hub(AgentCore& agent, kube::Api& api) {
       co_await watch_deadline(core);
       all.stop();
     };
-    scope.spawn(unless_changed(agent, scope));
-    scope.spawn(unless_refused(agent, api, scope));
-    scope.spawn(unless_late(agent, scope));
+    if (!agent.options.registers_until_restarted) {
+      scope.spawn(unless_changed(agent, scope));
+      scope.spawn(unless_refused(agent, api, scope));
+      scope.spawn(unless_late(agent, scope));
+    }
     // In this order: an agent that has its certificate does not come back here to register the cluster.
     co_await register_cluster(agent, api);
     if (agent.needs_certificate) {

@@ -43,6 +43,7 @@ Awaitable<kube::Result<>> MemoryStore::put_bootstraps(std::vector<BootstrapConfi
   if (timeout) timeout_ = timeout;
   const auto before = version();
   for (auto& entry : list) entry.sent = true;
+  if (list_decides_) std::erase_if(list, [](const BootstrapConfig& entry) { return entry.fallback; });
   set_bootstraps(std::move(list));
   if (timeout_changed && version() == before) changed();
   co_return kube::Result<>{};
@@ -52,6 +53,11 @@ void MemoryStore::set_bootstraps(std::vector<BootstrapConfig> list) {
   if (list == bootstraps_) return;
   bootstraps_ = std::move(list);
   changed();
+}
+
+std::optional<bool> MemoryStore::multiple_hubs() const {
+  if (!list_decides_) return std::nullopt;
+  return bootstraps_.size() > 1;
 }
 
 Awaitable<kube::Result<std::optional<HubSecret>>> MemoryStore::load() {

@@ -19,6 +19,8 @@ const kube::Resource managed_cluster_sets{cluster_group, "v1beta2", "managedclus
 const kube::Resource klusterlets{operator_group, "v1", "klusterlets", "Klusterlet", cluster_scoped};
 const kube::Resource cluster_managers{operator_group, "v1", "clustermanagers", "ClusterManager", cluster_scoped};
 const kube::Resource manifest_works{"work.open-cluster-management.io", "v1", "manifestworks", "ManifestWork"};
+const kube::Resource applied_manifest_works{"work.open-cluster-management.io", "v1", "appliedmanifestworks",
+                                            "AppliedManifestWork", cluster_scoped};
 const kube::Resource klusterlet_configs{"config.open-cluster-management.io", "v1alpha1", "klusterletconfigs",
                                         "KlusterletConfig", cluster_scoped};
 const kube::Resource klusterlet_addon_configs{"agent.open-cluster-management.io", "v1", "klusterletaddonconfigs",

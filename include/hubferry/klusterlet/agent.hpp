@@ -60,6 +60,9 @@ struct AgentOptions {
   std::map<std::string, std::string> cluster_annotations;
   /// Leave a hub that denies us or cannot be reached. If false, only the first bootstrap kubeconfig is ever used.
   bool multiple_hubs = true;
+  /// As the registration agent of Open Cluster Management does: once it registers with a hub, neither a refusal nor a
+  /// timeout nor a changed list makes it select another one, only a restart. For simulated fleets.
+  bool registers_until_restarted = false;
   bool record_events = true;
   /// Also connect to hubs without TLS: for simulated hubs only, since the credential is sent in clear text.
   bool allow_plain_http = false;

@@ -129,9 +129,13 @@ class MemoryStore final : public LocalStore {
   [[nodiscard]] bool takes_bootstraps() const override { return true; }
   Awaitable<kube::Result<>> put_bootstraps(std::vector<BootstrapConfig> list, std::optional<Duration> timeout) override;
   [[nodiscard]] std::optional<Duration> connection_timeout() const override { return timeout_; }
+  [[nodiscard]] std::optional<bool> multiple_hubs() const override;
   Awaitable<kube::Result<std::optional<HubSecret>>> load() override;
   Awaitable<kube::Result<>> save(HubSecret secret) override;
 
+  /// From now on the hub's list is all that the agent knows, and MultipleHubs is on while it names several hubs: as the
+  /// import controller writes it into the Klusterlet.
+  void let_list_decide_on_multiple_hubs() { list_decides_ = true; }
   /// Replaces the list, as an administrator would.
   void set_bootstraps(std::vector<BootstrapConfig> list);
   [[nodiscard]] const std::optional<HubSecret>& secret() const { return secret_; }
@@ -141,6 +145,7 @@ class MemoryStore final : public LocalStore {
   std::vector<BootstrapConfig> bootstraps_;
   std::optional<HubSecret> secret_;
   std::optional<Duration> timeout_;
+  bool list_decides_ = false;
   unsigned saves_ = 0;
 };
 

@@ -16,6 +16,7 @@ extern const kube::Resource managed_cluster_sets;
 extern const kube::Resource klusterlets;
 extern const kube::Resource cluster_managers;
 extern const kube::Resource manifest_works;
+extern const kube::Resource applied_manifest_works;  // on a managed cluster
 extern const kube::Resource klusterlet_configs;
 extern const kube::Resource klusterlet_addon_configs;
 extern const kube::Resource managed_service_accounts;
@@ -69,6 +70,14 @@ inline constexpr const char* klusterlet_config_annotation = "agent.open-cluster-
 inline constexpr const char* disable_auto_import_annotation = "import.open-cluster-management.io/disable-auto-import";
 inline constexpr const char* hive_pause_annotation = "hive.openshift.io/reconcile-pause";
 inline constexpr const char* metal3_pause_annotation = "baremetalhost.metal3.io/paused";
+
+// ManifestWorks
+/// The works by which the import controller installs the klusterlet itself.
+inline constexpr const char* klusterlet_works_label = "import.open-cluster-management.io/klusterlet-works";
+/// The works that a ManifestWorkReplicaSet creates.
+inline constexpr const char* replica_set_label = "work.open-cluster-management.io/manifestworkreplicaset";
+/// Kept by a work until its agent has deleted what it deployed.
+inline constexpr const char* work_cleanup_finalizer = "cluster.open-cluster-management.io/manifest-work-cleanup";
 
 /// Where bootstrap Secrets of a KlusterletConfig lie on a hub.
 inline constexpr const char* engine_namespace = "multicluster-engine";

@@ -9,6 +9,7 @@
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/klusterlet/agent.hpp"
 #include "hubferry/sim/network.hpp"
+#include "hubferry/sim/work_agent.hpp"
 
 namespace hubferry::sim {
 
@@ -19,6 +20,10 @@ struct FleetOptions {
   async::Duration start_spread{0};
   /// Each event costs a write on the hub; off by default for thousands of agents.
   bool record_events = false;
+  /// They register as the agent of Open Cluster Management does: until they succeed, or are restarted.
+  bool upstream = false;
+  /// Of clusters with an API server of their own.
+  async::Duration eviction_grace = std::chrono::minutes{60};
 };
 
 /// One managed cluster of a fleet.
@@ -27,6 +32,9 @@ struct FleetMember {
   std::vector<klusterlet::BootstrapConfig> bootstraps;
   /// A credential issued in advance (issue_hub_secret()): the agent joins without registering.
   std::optional<klusterlet::HubSecret> secret;
+  /// The cluster's own API server, on which its hub's ManifestWorks are applied (WorkAgent); null: it has none.
+  /// Outlives the fleet.
+  kube::Api* own_cluster = nullptr;
 };
 
 /// The credential that a hub would issue to the agent of this cluster: for fleets that start as joined. `bootstrap`
@@ -54,6 +62,8 @@ class FleetAgents {
   void add(FleetMember member);
   /// Stops the agent and removes the cluster, without notifying its hub. False if there is none of that name.
   bool remove(const std::string& cluster);
+  /// Restarts the agent, as if its pod were deleted: it selects a hub again. False if there is none of that name.
+  bool restart(const std::string& cluster);
 
   async::Awaitable<> run();
 

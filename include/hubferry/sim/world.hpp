@@ -29,6 +29,12 @@ struct WorldOptions {
 
   /// Each cluster has an agent (FleetAgents), which has already joined the first hub.
   bool agents = true;
+  /// Each cluster has an API server of its own name, on which its hub's ManifestWorks are applied. What a hub deployed
+  /// is evicted this long after the cluster has left it.
+  bool cluster_servers = false;
+  async::Duration eviction_grace = std::chrono::minutes{60};
+  /// As in FleetOptions.
+  bool upstream_agents = false;
   /// As in HubSetOptions.
   bool managed_service_accounts = true;
   bool hub_kubeconfigs = true;

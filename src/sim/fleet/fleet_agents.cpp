@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "hubferry/async/event.hpp"
+#include "hubferry/async/wait_list.hpp"
 
 namespace hubferry::sim {
 
@@ -17,15 +17,43 @@ constexpr const char* agent_name = "fleet";
 }  // namespace
 
 struct FleetAgents::Cluster {
-  Cluster(FleetMember member, klusterlet::AgentOptions options, const Network& network, const kube::Env& env)
-      : store(std::move(member.bootstraps), std::move(member.secret)),
-        agent(
-            std::move(options), store, [&network](const kube::ClientConfig& config) { return network.connect(config); },
-            env) {}
+  Cluster(FleetMember member, klusterlet::AgentOptions settings, const FleetOptions& fleet, const Network& hubs,
+          const kube::Env& environment)
+      : network(hubs), env(environment), options(std::move(settings)), store(member.bootstraps, member.secret) {
+    if (fleet.upstream) store.let_list_decide_on_multiple_hubs();
+    if (member.own_cluster != nullptr) {
+      WorkAgentOptions works;
+      works.cluster = options.cluster_name;
+      works.eviction_grace = fleet.eviction_grace;
+      work_agent.emplace(*member.own_cluster, std::move(works), env);
+      options.on_change = [this](const klusterlet::AgentView& view) { follow(view); };
+    }
+    start();
+  }
 
+  void start() {
+    agent.emplace(options, store, [this](const kube::ClientConfig& config) { return network.connect(config); }, env);
+  }
+
+  /// Both agents are one process: works are applied while it is registered with a hub, with the same credential.
+  void follow(const klusterlet::AgentView& view) {
+    const auto& secret = store.secret();
+    const bool is_joined = view.phase == "Joined" && secret.has_value();
+    const auto credential = is_joined ? view.hub + secret->certificate : std::string{};
+    if (credential == credential_in_use) return;
+    credential_in_use = credential;
+    work_agent->set_hub(view.hub, is_joined ? network.connect(klusterlet::client_config(*secret)) : nullptr);
+  }
+
+  const Network& network;
+  kube::Env env;
+  klusterlet::AgentOptions options;
   klusterlet::MemoryStore store;
-  klusterlet::Agent agent;
-  async::Event removed;
+  std::string credential_in_use;
+  std::optional<WorkAgent> work_agent;
+  std::optional<klusterlet::Agent> agent;
+  bool is_removed = false;
+  async::WaitList interrupted;  // by a restart or the removal
 };
 
 klusterlet::HubSecret issue_hub_secret(const Network& network, const Server& hub, const std::string& cluster,
@@ -53,8 +81,9 @@ void FleetAgents::add(FleetMember member) {
   options.agent_name = agent_name;
   options.connection_timeout = options_.connection_timeout;
   options.record_events = options_.record_events;
+  options.registers_until_restarted = options_.upstream;
   const std::string name = member.cluster;
-  auto cluster = std::make_shared<Cluster>(std::move(member), std::move(options), network_, env_);
+  auto cluster = std::make_shared<Cluster>(std::move(member), std::move(options), options_, network_, env_);
   clusters_.emplace(name, cluster);
   if (scope_ != nullptr) scope_->spawn(live(std::move(cluster)));
 }
@@ -62,8 +91,16 @@ void FleetAgents::add(FleetMember member) {
 bool FleetAgents::remove(const std::string& cluster) {
   const auto found = clusters_.find(cluster);
   if (found == clusters_.end()) return false;
-  found->second->removed.set();
+  found->second->is_removed = true;
+  found->second->interrupted.wake_all();
   clusters_.erase(found);
+  return true;
+}
+
+bool FleetAgents::restart(const std::string& cluster) {
+  const auto found = clusters_.find(cluster);
+  if (found == clusters_.end()) return false;
+  found->second->interrupted.wake_all();
   return true;
 }
 
@@ -84,12 +121,17 @@ Awaitable<> FleetAgents::run() {
 Awaitable<> FleetAgents::live(std::shared_ptr<Cluster> cluster) {
   if (options_.start_spread > async::Duration{0})
     co_await env_.clock.sleep_for(env_.random.between(async::Duration{0}, options_.start_spread));
-  auto body = [cluster](async::TaskScope& scope) -> Awaitable<> {
-    scope.spawn(cluster->agent.run());
-    co_await cluster->removed.wait();
-    scope.stop();
-  };
-  co_await async::with_scope(body);
+  while (!cluster->is_removed) {
+    auto body = [cluster](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(cluster->agent->run());
+      if (cluster->work_agent) scope.spawn(cluster->work_agent->run());
+      co_await cluster->interrupted.wait();
+      scope.stop();
+    };
+    co_await async::with_scope(body);
+    if (cluster->is_removed) co_return;
+    cluster->start();
+  }
 }
 
 std::size_t FleetAgents::size() const {
@@ -98,7 +140,7 @@ std::size_t FleetAgents::size() const {
 
 const klusterlet::Agent* FleetAgents::find(const std::string& cluster) const {
   const auto found = clusters_.find(cluster);
-  return found == clusters_.end() ? nullptr : &found->second->agent;
+  return found == clusters_.end() ? nullptr : &*found->second->agent;
 }
 
 klusterlet::MemoryStore* FleetAgents::store_of(const std::string& cluster) const {
@@ -108,14 +150,14 @@ klusterlet::MemoryStore* FleetAgents::store_of(const std::string& cluster) const
 
 std::size_t FleetAgents::joined_at(const std::string& server) const {
   return static_cast<std::size_t>(std::ranges::count_if(clusters_, [&](const auto& entry) {
-    const auto view = entry.second->agent.view();
+    const auto view = entry.second->agent->view();
     return view.phase == "Joined" && view.hub == server;
   }));
 }
 
 std::size_t FleetAgents::available_at(const std::string& server) const {
   return static_cast<std::size_t>(std::ranges::count_if(clusters_, [&](const auto& entry) {
-    const auto view = entry.second->agent.view();
+    const auto view = entry.second->agent->view();
     return view.available && view.hub == server;
   }));
 }

@@ -3,8 +3,11 @@
 #include <stdexcept>
 
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "hubferry/sim/crds.hpp"
 #include "hubferry/sim/fleet_agents.hpp"
 #include "hubferry/sim/hub_controllers.hpp"
+#include "sim/ocm/ensure.hpp"
 
 namespace hubferry::sim {
 
@@ -33,6 +36,8 @@ HubSetOptions hub_options(const WorldOptions& world) {
 FleetOptions agent_options(const WorldOptions& world) {
   FleetOptions options;
   options.connection_timeout = world.hub_connection_timeout;
+  options.upstream = world.upstream_agents;
+  options.eviction_grace = world.eviction_grace;
   // A few milliseconds each, so that the loop is not blocked. Well below the duration of a lease.
   options.start_spread =
       std::min<async::Duration>(world.clusters * std::chrono::milliseconds{10}, std::chrono::minutes{2});
@@ -71,6 +76,8 @@ class World::State {
 
   async::Awaitable<> build() {
     co_await hubs->build();
+    if (options.cluster_servers)
+      for (const auto& cluster : hubs->clusters()) co_await build_cluster_server(cluster);
     if (options.agents) add_agents();
     for (auto& entry : servers) options.faults.apply(entry.name, entry.server->faults());
   }
@@ -88,14 +95,16 @@ class World::State {
   }
 
   WorldServer& find(const std::string& name) {
-    for (auto& entry : servers)
-      if (entry.name == name) return entry;
+    for (auto* list : {&servers, &cluster_servers})
+      for (auto& entry : *list)
+        if (entry.name == name) return entry;
     throw std::out_of_range("unknown server " + name);
   }
 
   WorldOptions options;
   Network network;
   std::vector<WorldServer> servers;  // the global hub first
+  std::vector<WorldServer> cluster_servers;
   std::unique_ptr<HubSet> hubs;
   std::unique_ptr<FleetAgents> agents;
 
@@ -105,6 +114,25 @@ class World::State {
     if (frontend.port != 0) frontend.port = static_cast<std::uint16_t>(frontend.port + servers.size());
     if (!frontend.tls) frontend.anonymous = admin();
     return std::make_unique<HttpFrontend>(server, executor, std::move(frontend));
+  }
+
+  async::Awaitable<> build_cluster_server(std::string cluster) {
+    WorldServer entry;
+    entry.name = cluster;
+    Options server = options.server;
+    server.name = cluster;
+    server.seed = options.seed + cluster_servers.size();
+    entry.server = std::make_unique<Server>(std::move(server), env_);
+    network.add("https://" + cluster + ".sim", *entry.server);
+    entry.admin = network.config_for(*entry.server, admin());
+    auto& api = entry.server->api();
+    cluster_servers.push_back(std::move(entry));
+    co_await install_crds(api, env_);
+    for (const char* name : {ocm::names::agent_namespace, "default"}) {
+      kube::json::object space{{"metadata", kube::json::object{{"name", name}}}};
+      auto made = co_await ensure_exists(api, kube::resources::namespaces, std::move(space));
+      if (!made) throw std::runtime_error("cannot set up cluster " + cluster + ": " + made.error().describe());
+    }
   }
 
   void add_agents() {
@@ -118,6 +146,7 @@ class World::State {
       member.cluster = cluster;
       member.bootstraps.push_back({hub.name(), bootstrap, std::nullopt});
       member.secret = issue_hub_secret(network, hub, cluster, config);
+      if (options.cluster_servers) member.own_cluster = &find(cluster).server->api();
       agents->add(std::move(member));
     }
   }

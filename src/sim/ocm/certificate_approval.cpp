@@ -42,6 +42,7 @@ class CertificateApproval final : public HubController {
     if (request == nullptr || ocm::is_decided(*request)) co_return Done{};
     const auto agent = ocm::read_agent_request(*request);
     if (!agent) co_return Done{};
+    if (is_by_import_account(*request)) co_return co_await approve(*request, "AutoApprovedByCSRController");
     bool approved = false;
     const bool renewal = request->string_at({"spec", "username"}) == agent->common_name;
     if (renewal) {
@@ -53,8 +54,16 @@ class CertificateApproval final : public HubController {
       approved = trusts(request->string_at({"spec", "username"}));
     }
     if (!approved) co_return Done{};
-    auto done = co_await approve(*request);
+    auto done = co_await approve(*request, "AutoApprovedByHubCSRApprovingController");
     co_return done;
+  }
+
+  /// The import controller approves what a cluster's own bootstrap account requests for that cluster.
+  [[nodiscard]] bool is_by_import_account(const Object& request) const {
+    const std::string cluster{request.label(ocm::names::cluster_name_label)};
+    return hub_.options.import_controller != ImportController::none &&
+           request.string_at({"spec", "username"}) == import_names::bootstrap_user(cluster) &&
+           hub_.clusters.get(cluster_key(cluster)) != nullptr;
   }
 
   /// True for users whose first certificates are approved automatically.
@@ -68,14 +77,13 @@ class CertificateApproval final : public HubController {
     return false;
   }
 
-  Awaitable<Done> approve(Object request) {
+  Awaitable<Done> approve(Object request, const char* reason) {
     const auto now = hub_.env.clock.wall_now();
-    kube::Mutation mutate = [now](json::object& object) {
+    kube::Mutation mutate = [now, reason](json::object& object) {
       if (ocm::is_decided(Object{object})) return false;
       auto& conditions = kube::array_in(kube::object_in(object, "status"), "conditions");
-      conditions.push_back(
-          ocm::approval_condition("AutoApprovedByHubCSRApprovingController",
-                                  "Auto approving Managed cluster agent certificate after SubjectAccessReview.", now));
+      conditions.push_back(ocm::approval_condition(
+          reason, "Auto approving Managed cluster agent certificate after SubjectAccessReview.", now));
       return true;
     };
     kube::EditOptions how;

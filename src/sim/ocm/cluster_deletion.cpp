@@ -35,6 +35,11 @@ class Deletion final : public HubController {
     if (cluster == nullptr) co_return co_await delete_namespace(std::move(key));
     if (!cluster->is_being_deleted() || !kube::has_finalizer(*cluster, cleanup_finalizer)) co_return Done{};
     const auto& name = key.name;
+    auto worked = co_await delete_works(*cluster);
+    if (!worked) co_return worked.error();
+    const Key bootstrap{{}, import_names::bootstrap_binding(name)};
+    auto unbound = co_await ensure_gone(hub_.api, resources::cluster_role_bindings, bootstrap);
+    if (!unbound) co_return unbound.error();
     const Key role{{}, agent_permissions::role_name(name)};
     auto bound = co_await ensure_gone(hub_.api, resources::cluster_role_bindings, role);
     if (!bound) co_return bound.error();
@@ -43,6 +48,26 @@ class Deletion final : public HubController {
     auto removed = co_await kube::remove_finalizer(hub_.api, ocm::managed_clusters, key, cleanup_finalizer);
     if (!removed) co_return removed.error();
     co_return Done{};
+  }
+
+  /// The agent deletes what its works deployed. The import controller does not wait for one that is denied or not
+  /// Available: then the works go, and what they deployed stays.
+  Awaitable<Done> delete_works(Object cluster) {
+    const std::string name{cluster.name()};
+    const bool agent_gone = !is_accepted(cluster) || !kube::is_condition_true(cluster, ocm::names::available);
+    const bool forced = agent_gone && hub_.options.import_controller != ImportController::none;
+    const auto works = hub_.works.lookup("namespace", name);
+    for (const auto& work : works) {
+      if (forced) {
+        auto freed = co_await kube::remove_finalizer(hub_.api, ocm::manifest_works, work->key(),
+                                                     ocm::names::work_cleanup_finalizer);
+        if (!freed) co_return freed.error();
+      }
+      auto gone = co_await ensure_gone(hub_.api, ocm::manifest_works, work->key());
+      if (!gone) co_return gone.error();
+    }
+    if (works.empty()) co_return Done{};
+    co_return kube::Error{kube::ErrorKind::retry_later, 0, {}, "works of " + name + " are left", std::nullopt};
   }
 
   Awaitable<Done> delete_namespace(Key key) {

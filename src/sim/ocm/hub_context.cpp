@@ -63,9 +63,7 @@ HubContext::HubContext(kube::Api& server, HubOptions settings, kube::Env environ
 
 Awaitable<> HubContext::follow() {
   auto body = [this](async::TaskScope& scope) -> Awaitable<> {
-    for (auto* cache : {&clusters, &namespaces, &leases, &works, &requests, &managers, &klusterlet_configs,
-                        &engine_secrets, &placements, &decisions})
-      scope.spawn(cache->run());
+    for (auto* cache : caches()) scope.spawn(cache->run());
     scope.spawn(events.run());
     co_return;
   };
@@ -73,9 +71,14 @@ Awaitable<> HubContext::follow() {
 }
 
 Awaitable<> HubContext::wait_synced() {
-  for (auto* cache : {&clusters, &namespaces, &leases, &works, &requests, &managers, &klusterlet_configs,
-                      &engine_secrets, &placements, &decisions})
-    co_await cache->wait_synced();
+  for (auto* cache : caches()) co_await cache->wait_synced();
+}
+
+std::vector<ObjectCache*> HubContext::caches() {
+  std::vector<ObjectCache*> all{&clusters, &namespaces, &leases, &works, &requests, &managers, &placements, &decisions};
+  // Without an import controller the hub does not serve KlusterletConfigs.
+  if (imports()) all.insert(all.end(), {&klusterlet_configs, &engine_secrets});
+  return all;
 }
 
 void HubContext::record_event(const Object& cluster, kube::EventType type, std::string_view reason,

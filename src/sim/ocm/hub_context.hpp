@@ -24,6 +24,22 @@ inline constexpr const char* unavailable_taint = "cluster.open-cluster-managemen
 inline constexpr const char* skip_clock_check_annotation =
     "registration.open-cluster-management.io/skip-clock-sync-check";
 
+/// Names of the import controller's objects.
+namespace import_names {
+
+inline std::string bootstrap_account(const std::string& cluster) {
+  return cluster + "-bootstrap-sa";
+}
+inline std::string bootstrap_user(const std::string& cluster) {
+  return "system:serviceaccount:" + cluster + ":" + bootstrap_account(cluster);
+}
+/// The ClusterRoleBinding of that account.
+inline std::string bootstrap_binding(const std::string& cluster) {
+  return "system:open-cluster-management:managedcluster:bootstrap:" + cluster;
+}
+
+}  // namespace import_names
+
 /// What the controllers of one hub share: the API, the caches and the event recorder.
 /// Objects are cached undecoded: on a simulated server that costs nothing, since the store's own objects are shared.
 class HubContext {
@@ -39,6 +55,8 @@ class HubContext {
   /// Writes a condition of a ManagedCluster unless it is set already.
   Awaitable<Done> set_condition(Object cluster, kube::Condition condition);
   [[nodiscard]] bool has_works(const std::string& cluster) const;
+  /// True if the hub has an import controller.
+  [[nodiscard]] bool imports() const { return !options.bootstrap_kubeconfig.empty(); }
 
   kube::Api& api;
   HubOptions options;
@@ -55,6 +73,9 @@ class HubContext {
   ObjectCache decisions;
   kube::EventRecorder events;
   async::WaitList progress;  // woken when a controller becomes idle
+
+ private:
+  std::vector<ObjectCache*> caches();
 };
 
 /// The key of a cluster-scoped object with the cluster's name.

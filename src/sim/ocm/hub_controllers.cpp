@@ -63,7 +63,7 @@ class HubControllers::State {
     controllers_.push_back(make_availability(hub_));
     controllers_.push_back(make_clock_check(hub_));
     controllers_.push_back(make_taints(hub_));
-    if (!hub_.options.bootstrap_kubeconfig.empty()) controllers_.push_back(make_import(hub_));
+    if (hub_.imports()) controllers_.push_back(make_import(hub_));
     controllers_.push_back(make_placement(hub_));
   }
 

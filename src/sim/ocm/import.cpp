@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <boost/json/serialize.hpp>
 
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
@@ -45,8 +46,37 @@ json::object secret_manifest(const BootstrapSecret& secret) {
           {"data", json::object{{"kubeconfig", secret.kubeconfig}}}};
 }
 
+/// The account by which the agent of one cluster registers; its certificate requests are approved at once.
+json::object bootstrap_account(const std::string& cluster) {
+  return {{"metadata", json::object{{"name", import_names::bootstrap_account(cluster)}, {"namespace", cluster}}}};
+}
+
+json::object bootstrap_account_binding(const std::string& cluster) {
+  return {{"metadata", json::object{{"name", import_names::bootstrap_binding(cluster)}}},
+          {"roleRef", json::object{{"apiGroup", "rbac.authorization.k8s.io"},
+                                   {"kind", "ClusterRole"},
+                                   {"name", ocm::names::ocm_bootstrap_role}}},
+          {"subjects", json::array{json::object{{"kind", "ServiceAccount"},
+                                                {"name", import_names::bootstrap_account(cluster)},
+                                                {"namespace", cluster}}}}};
+}
+
+/// What an administrator applies on the cluster by hand.
+json::object import_secret(const std::string& cluster, const json::array& manifests) {
+  std::string text;
+  for (const auto& manifest : manifests) text += "---\n" + json::serialize(manifest) + "\n";
+  return {
+      {"metadata",
+       json::object{{"name", cluster + "-import"},
+                    {"namespace", cluster},
+                    {"labels",
+                     json::object{{"managedcluster-import-controller.open-cluster-management.io/import-secret", ""}}}}},
+      {"type", "Opaque"},
+      {"data", json::object{{"import.yaml", kube::encode_base64(text)}}}};
+}
+
 json::object klusterlet_manifest(const std::string& cluster, const std::vector<BootstrapSecret>& secrets,
-                                 std::chrono::seconds timeout) {
+                                 std::chrono::seconds timeout, const Object* config) {
   json::object registration;
   if (secrets.size() > 1) {
     json::array names;
@@ -57,12 +87,15 @@ json::object klusterlet_manifest(const std::string& cluster, const std::vector<B
         {"localSecretsConfig",
          json::object{{"hubConnectionTimeoutSeconds", timeout.count()}, {"kubeConfigSecrets", std::move(names)}}}};
   }
+  json::object spec{{"clusterName", cluster},
+                    {"namespace", ocm::names::agent_namespace},
+                    {"registrationConfiguration", std::move(registration)}};
+  if (const auto* placement = config == nullptr ? nullptr : config->find({"spec", "nodePlacement"}))
+    spec["nodePlacement"] = *placement;
   return {{"apiVersion", ocm::klusterlets.api_version()},
           {"kind", ocm::klusterlets.kind},
           {"metadata", json::object{{"name", "klusterlet"}}},
-          {"spec", json::object{{"clusterName", cluster},
-                                {"namespace", ocm::names::agent_namespace},
-                                {"registrationConfiguration", std::move(registration)}}}};
+          {"spec", std::move(spec)}};
 }
 
 /// MCE 5.x: with disable-auto-import the agent must not apply anything. It reports such manifests as applied.
@@ -146,15 +179,51 @@ class Import final : public HubController {
       if (!secrets) co_return secrets.error();
       json::array manifests;
       for (const auto& secret : *secrets) manifests.push_back(secret_manifest(secret));
-      manifests.push_back(klusterlet_manifest(key.name, *secrets, hub_.options.hub_connection_timeout));
+      const auto config = hub_.klusterlet_configs.get(cluster_key(config_of(*cluster)));
+      manifests.push_back(klusterlet_manifest(key.name, *secrets, hub_.options.hub_connection_timeout, config.get()));
+      if (present == nullptr) {
+        auto prepared = co_await prepare_import(key.name, manifests);
+        if (!prepared) co_return prepared.error();
+      }
       spec["manifestConfigs"] = read_only ? read_only_configs(manifests) : json::array{};
       spec["workload"] = json::object{{"manifests", std::move(manifests)}};
     }
-    json::object work{{"metadata", json::object{{"name", key.name + "-klusterlet"}, {"namespace", key.name}}},
-                      {"spec", std::move(spec)}};
-    auto written = co_await ensure(hub_.api, ocm::manifest_works, std::move(work));
+    // The klusterlet outlives its hub.
+    spec["deleteOption"] = json::object{{"propagationPolicy", "Orphan"}};
+    json::object labels{{ocm::names::klusterlet_works_label, "true"}};
+    json::object work{
+        {"metadata",
+         json::object{{"name", key.name + "-klusterlet"}, {"namespace", key.name}, {"labels", std::move(labels)}}},
+        {"spec", std::move(spec)}};
+    co_return co_await write_work(std::move(work));
+  }
+
+  /// What the spec no longer has is removed from the work.
+  Awaitable<Done> write_work(json::object work) {
+    const Key key = Object{work}.key();
+    const auto spec = std::make_shared<json::object>(work.at("spec").as_object());
+    kube::Mutation mutate = [spec, labels = work.at("metadata").at("labels")](json::object& object) {
+      // One reference at a time: looking up another field may move them.
+      const json::object before = object;
+      auto& present = kube::object_in(object, "spec");
+      for (const auto& field : *spec) present[field.key()] = field.value();
+      kube::object_in(object, "metadata")["labels"] = labels;
+      return object != before;
+    };
+    auto written = co_await kube::create_or_patch(hub_.api, ocm::manifest_works, key, std::move(mutate));
     if (!written) co_return written.error();
     co_return Done{};
+  }
+
+  /// Before the first work: the cluster's own bootstrap account, and the Secret for an import by hand.
+  Awaitable<Done> prepare_import(std::string cluster, json::array manifests) {
+    auto account = co_await ensure_exists(hub_.api, kube::resources::service_accounts, bootstrap_account(cluster));
+    if (!account) co_return account.error();
+    auto bound =
+        co_await ensure_exists(hub_.api, kube::resources::cluster_role_bindings, bootstrap_account_binding(cluster));
+    if (!bound) co_return bound.error();
+    auto secret = co_await ensure_exists(hub_.api, kube::resources::secrets, import_secret(cluster, manifests));
+    co_return secret;
   }
 
   [[nodiscard]] kube::Result<std::vector<BootstrapSecret>> secrets_for(const Object& cluster) const {
