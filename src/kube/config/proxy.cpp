@@ -148,23 +148,24 @@ bool is_excluded_from_proxy(std::string_view no_proxy, const ServerUrl& server) 
   });
 }
 
-std::optional<Proxy> proxy_for(const ClientConfig& config, const ServerUrl& server,
-                               const EnvironmentVariable& environment) {
+ProxyChoice proxy_for(const ClientConfig& config, const ServerUrl& server, const EnvironmentVariable& environment) {
   if (!config.proxy_url.empty()) {
     try {
-      return parse_proxy_url(config.proxy_url);
+      return {parse_proxy_url(config.proxy_url), {}};
     } catch (const ConfigError& error) {
       throw ConfigError((config.source.empty() ? "" : config.source + ": ") + std::string{"proxy-url: "} +
                         error.what());
     }
   }
   auto [variable, url] = variable_of(environment, server.tls ? "HTTPS_PROXY" : "HTTP_PROXY");
-  if (url.empty() || is_this_machine(server)) return std::nullopt;
-  if (is_excluded_from_proxy(variable_of(environment, "NO_PROXY").second, server)) return std::nullopt;
+  if (url.empty() || is_this_machine(server)) return {};
+  if (is_excluded_from_proxy(variable_of(environment, "NO_PROXY").second, server)) return {};
   // "proxy:3128" is common.
   if (url.find("://") == std::string::npos) url.insert(0, "http://");
+  for (const auto* unsupported : {"https://", "socks5://", "socks5h://"})
+    if (lowered(url).starts_with(unsupported)) return {std::nullopt, variable};
   try {
-    return parse_proxy_url(url);
+    return {parse_proxy_url(url), {}};
   } catch (const ConfigError& error) {
     throw ConfigError(variable + ": " + error.what());
   }

@@ -31,10 +31,15 @@ bool is_excluded_from_proxy(std::string_view no_proxy, const ServerUrl& server);
 
 using EnvironmentVariable = std::function<std::optional<std::string>(const std::string& name)>;
 
+struct ProxyChoice {
+  std::optional<Proxy> proxy;
+  std::string ignored;  // the variable whose proxy we cannot use: https:// and socks5://
+};
+
 /// The proxy for a server, by the rules of client-go: the kubeconfig's own is always used; else that of HTTPS_PROXY
 /// (for http servers HTTP_PROXY), in capitals or small letters, unless the server is this machine or excluded by
-/// NO_PROXY. Throws ConfigError, which names the variable.
-std::optional<Proxy> proxy_for(const ClientConfig& config, const ServerUrl& server,
-                               const EnvironmentVariable& environment);
+/// NO_PROXY. Throws ConfigError, which names the variable. A variable may be meant for other programs: a kind of proxy
+/// that we do not support is ignored there, and an error in a kubeconfig.
+ProxyChoice proxy_for(const ClientConfig& config, const ServerUrl& server, const EnvironmentVariable& environment);
 
 }  // namespace hubferry::kube

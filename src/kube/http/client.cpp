@@ -1,6 +1,7 @@
 #include "kube/http/client.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "hubferry/async/backoff.hpp"
 #include "hubferry/async/deadline.hpp"
@@ -46,16 +47,15 @@ Client::Client(ClientConfig config, HttpApiOptions options, async::Executor loop
       loop_(std::move(loop)),
       random_(env_.random.fork()),
       url_(read_url(config_)),
-      proxy_(proxy_for(config_, url_, ConfigLocations{}.environment)),
       credentials_(config_, env_.clock),
       certificate_(credentials_.client_certificate()),
       metrics_(env_.metrics, url_.authority()),
       rate_limit_(env_.clock, options_.qps, options_.burst),
       requests_(env_.clock, options_.max_connections, options_.idle_connection),
       watches_(env_.clock, options_.max_watches, options_.idle_connection) {
+  choose_proxy();
   const ClientCertificate certificate = certificate_.value_or(ClientCertificate{});
   if (url_.tls) tls_ = std::make_shared<TlsContext>(config_, url_, certificate.certificate_pem, certificate.key_pem);
-  if (proxy_) env_.log.info("connecting through a proxy", {{"server", url_.authority()}, {"proxy", proxy_->display()}});
   metrics_.verifies_tls(!url_.tls || tls_->verifies());
   if (url_.tls && !tls_->verifies())
     env_.log.warn("server certificate is not verified: the kubeconfig has insecure-skip-tls-verify",
@@ -63,6 +63,17 @@ Client::Client(ClientConfig config, HttpApiOptions options, async::Executor loop
   if (options_.user_agent.empty()) options_.user_agent = "hubferry";
   fixed_headers_ = " HTTP/1.1\r\nHost: " + url_.authority() + "\r\nUser-Agent: " + options_.user_agent +
                    "\r\nAccept: application/json\r\n";
+}
+
+void Client::choose_proxy() {
+  auto choice = proxy_for(config_, url_, ConfigLocations{}.environment);
+  proxy_ = std::move(choice.proxy);
+  if (proxy_) env_.log.info("connecting through a proxy", {{"server", url_.authority()}, {"proxy", proxy_->display()}});
+  // Once, not for each of hundreds of hubs.
+  static std::atomic<bool> warned = false;
+  if (!choice.ignored.empty() && !warned.exchange(true))
+    env_.log.warn("proxy ignored: only those with http:// are supported, connecting directly",
+                  {{"variable", choice.ignored}, {"server", url_.authority()}});
 }
 
 Client::~Client() {

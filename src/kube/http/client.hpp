@@ -62,6 +62,7 @@ class Client {
     Stream stream;
   };
 
+  void choose_proxy();
   Awaitable<Result<Tried>> try_until_done(const WireRequest& request, TimePoint deadline, Mode mode);
   Awaitable<Tried> attempt(const WireRequest& request, const std::string& authorization, TimePoint deadline, Mode mode,
                            bool fresh_connection);

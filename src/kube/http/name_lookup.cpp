@@ -69,7 +69,8 @@ Addresses interleaved(const Addresses& sorted) {
 struct NameLookup::State : std::enable_shared_from_this<State> {
   struct Name {
     Addresses last;                              // of the last lookup that succeeded
-    std::optional<asio::ip::address> preferred;  // of the last connection
+    std::optional<asio::ip::address> preferred;  // of the last connection that worked
+    Addresses avoided;
     std::vector<LookupWaiterPtr> waiters;
     bool in_flight = false;
     async::TimePoint since{};  // when it was put in flight
@@ -105,6 +106,8 @@ struct NameLookup::State : std::enable_shared_from_this<State> {
     if (name.preferred)
       if (const auto at = std::ranges::find(found, *name.preferred); at != found.end())
         std::rotate(found.begin(), at, at + 1);
+    for (const auto& avoided : name.avoided)
+      if (const auto at = std::ranges::find(found, avoided); at != found.end()) std::rotate(at, at + 1, found.end());
     return found;
   }
 
@@ -137,7 +140,11 @@ struct NameLookup::State : std::enable_shared_from_this<State> {
   void finish(const std::string& host, Addresses found, error_code error) {
     auto& name = names[host];
     name.in_flight = false;
-    if (!error) name.last = found;
+    if (!error) {
+      name.last = found;
+      std::erase_if(name.avoided,
+                    [&](const auto& address) { return std::ranges::find(found, address) == found.end(); });
+    }
     for (const auto& waiter : std::exchange(name.waiters, {}))
       asio::post(waiter->executor, [waiter, found, error] {
         waiter->found = found;
@@ -181,7 +188,16 @@ async::Awaitable<Addresses> NameLookup::find(std::string host, async::Clock& clo
 
 void NameLookup::prefer(const std::string& host, const asio::ip::address& address) {
   const std::lock_guard lock{state_->mutex};
-  state_->names[host].preferred = address;
+  auto& name = state_->names[host];
+  name.preferred = address;
+  std::erase(name.avoided, address);
+}
+
+void NameLookup::avoid(const std::string& host, const asio::ip::address& address) {
+  const std::lock_guard lock{state_->mutex};
+  auto& name = state_->names[host];
+  if (name.preferred == address) name.preferred.reset();
+  if (std::ranges::find(name.avoided, address) == name.avoided.end()) name.avoided.push_back(address);
 }
 
 }  // namespace hubferry::kube::http

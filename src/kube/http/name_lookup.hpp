@@ -34,12 +34,15 @@ class NameLookup {
   /// The one that all clients share, by the system's resolver.
   static NameLookup& of_process();
 
-  /// In the order in which they should be tried: the one that worked last, then both families in turn (RFC 8305).
-  /// Errors: system_error. Cancellation: terminal, at once.
+  /// In the order in which they should be tried: the one that worked last, then both families in turn (RFC 8305), at
+  /// last those that were of no use. Errors: system_error. Cancellation: terminal, at once.
   async::Awaitable<Addresses> find(std::string host, async::Clock& clock);
 
-  /// A connection to `address` was made: it comes first from now on.
+  /// A connection to `address` works: it comes first from now on.
   void prefer(const std::string& host, const asio::ip::address& address);
+  /// `address` accepts connections that are of no use, such as one without an answer to the TLS handshake: it comes
+  /// last until one works.
+  void avoid(const std::string& host, const asio::ip::address& address);
 
  private:
   struct State;

@@ -155,7 +155,7 @@ class Connecting {
       : route_(std::move(route)), tls_(std::move(tls)), names_(names), clock_(clock) {}
 
   Awaitable<> run(Connected& connected) {
-    const std::string host = route_.proxy ? route_.proxy->host : route_.server.host;
+    const std::string host = peer();
     const TimePoint start = clock_.now();
     auto endpoints = co_await resolve(host, route_.proxy ? route_.proxy->port : route_.server.port, names_, clock_);
     connected.lookup_time = clock_.now() - start;
@@ -163,7 +163,7 @@ class Connecting {
     auto socket = co_await connect_any(std::move(endpoints), clock_);
     socket.set_option(tcp::no_delay{true});
     notice_vanished_peer(socket);
-    names_.prefer(host, socket.remote_endpoint().address());
+    address_ = socket.remote_endpoint().address();
     if (route_.proxy) {
       auto refusal = co_await connect_through(socket, route_.server, *route_.proxy);
       if (!refusal.empty()) {
@@ -172,13 +172,20 @@ class Connecting {
       }
     }
     if (!tls_) {
+      names_.prefer(host, *address_);
       connected.transport = std::make_unique<PlainTransport>(std::move(socket));
       co_return;
     }
     doing_ = "the TLS handshake with";
     secure_ = std::make_unique<TlsTransport>(std::move(socket), std::move(tls_));
     co_await secure_->handshake();
+    names_.prefer(host, *address_);
     connected.transport = std::move(secure_);
+  }
+
+  /// It has failed. An address that had accepted the connection is not the first one to try again.
+  void blame_address() const {
+    if (address_) names_.avoid(peer(), *address_);
   }
 
   [[nodiscard]] ConnectFailure describe(const error_code& error) const {
@@ -191,12 +198,16 @@ class Connecting {
   }
 
  private:
+  /// Whom we connect to.
+  [[nodiscard]] const std::string& peer() const { return route_.proxy ? route_.proxy->host : route_.server.host; }
+
   Route route_;
   std::shared_ptr<TlsContext> tls_;
   NameLookup& names_;
   async::Clock& clock_;
   std::string doing_ = "looking up";
-  std::unique_ptr<TlsTransport> secure_;  // while it shakes hands
+  std::optional<asio::ip::address> address_;  // that has accepted the connection
+  std::unique_ptr<TlsTransport> secure_;      // while it shakes hands
 };
 
 }  // namespace
@@ -209,6 +220,7 @@ Awaitable<Connected> connect(Route route, std::shared_ptr<TlsContext> tls, NameL
     co_await async::with_deadline(clock, deadline, connecting.run(connected));
   } catch (const boost::system::system_error& error) {
     if (error.code() == asio::error::operation_aborted) throw;
+    connecting.blame_address();
     connected.failure = connecting.describe(error.code());
   }
   co_return connected;

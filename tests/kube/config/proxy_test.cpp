@@ -21,8 +21,9 @@ std::string route(const std::string& server, const Variables& variables, const s
     return found == variables.end() ? std::nullopt : std::optional{found->second};
   };
   try {
-    const auto proxy = proxy_for(config, parse_server_url(server), environment);
-    return proxy ? proxy->display() : "direct";
+    const auto choice = proxy_for(config, parse_server_url(server), environment);
+    if (!choice.ignored.empty()) return "direct, without " + choice.ignored;
+    return choice.proxy ? choice.proxy->display() : "direct";
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -44,6 +45,16 @@ TEST(Proxies, TheKubeconfigWinsOverTheEnvironmentAndItsExceptions) {
   const Variables environment{{"HTTPS_PROXY", "http://of-environment"}, {"NO_PROXY", "*"}};
   EXPECT_EQ(route("https://a", environment, "http://of-kubeconfig:1"), "of-kubeconfig:1");
   EXPECT_EQ(route("https://127.0.0.1", {}, "http://of-kubeconfig:1"), "of-kubeconfig:1");
+}
+
+// A variable may be meant for other programs; a kubeconfig is meant for us.
+TEST(Proxies, AKindThatIsNotSupportedIsIgnoredInTheEnvironmentOnly) {
+  for (const std::string scheme : {"https", "socks5", "socks5h", "SOCKS5"}) {
+    EXPECT_EQ(route("https://a", {{"HTTPS_PROXY", scheme + "://p:1080"}}), "direct, without HTTPS_PROXY");
+    EXPECT_EQ(route("https://a", {{"HTTPS_PROXY", scheme + "://p:1080"}, {"NO_PROXY", "a"}}), "direct");
+    EXPECT_THAT(route("https://a", {}, scheme + "://p:1080"), HasSubstr("F: proxy-url: "));
+  }
+  EXPECT_THAT(route("https://a", {{"HTTPS_PROXY", "http://p:0x"}}), HasSubstr("HTTPS_PROXY: "));
 }
 
 TEST(Proxies, ThisMachineIsReachedDirectly) {

@@ -226,6 +226,22 @@ TEST_F(HttpNames, TheAddressThatWorkedIsTriedFirst) {
   EXPECT_FALSE(revived.has_caller());
 }
 
+// Behind that address the server hangs: the kernel still accepts connections for it.
+TEST_F(HttpNames, AnAddressThatDoesNotShakeHandsIsNotTriedFirstAgain) {
+  const Authority authority{"names"};
+  ScriptedServer server{authority.issue({"DNS:hub.example"}), answer_all};
+  const Listener half_dead{"127.0.0.2", server.port(), 4};
+  names_->set("hub.example", {"127.0.0.2", "127.0.0.1"});
+  options_.connect_timeout = 500ms;
+  kube::ClientConfig config;
+  config.server = "https://hub.example:" + std::to_string(server.port());
+  config.ca_pem = authority.certificate_pem();
+  auto api = connect(config);
+  EXPECT_FALSE(get(*api));
+  const auto object = get(*api);
+  EXPECT_TRUE(object) << object.error();
+}
+
 TEST_F(HttpNames, BothFamiliesAreTriedInTurn) {
   names_->set("hub.example", {"2001:db8::1", "2001:db8::2", "192.0.2.1"});
   const auto found = run(options_.names->find("hub.example", clock_));
