@@ -50,22 +50,24 @@ async::Duration period_of(const Object& lease) {
 }
 
 /// False if the turn ended before the predicate held.
-Awaitable<bool> watch_for_a_turn(Hub& hub, Resource resource, Key key, kube::ObjectPredicate predicate) {
-  auto permit = co_await hub.small_watches().acquire();
+Awaitable<bool> watch_for_a_turn(Hub& hub, std::string migration, Resource resource, Key key,
+                                 kube::ObjectPredicate predicate) {
+  auto permit = co_await hub.small_watches().acquire(std::move(migration));
   const auto deadline = hub.env().clock.now() + watch_turn;
   co_return co_await kube::wait_for_object(hub.api(), std::move(resource), std::move(key), std::move(predicate),
                                            deadline, hub.env());
 }
 
 /// Reads the object, then watches it in turns until `predicate` holds.
-Awaitable<Result<>> wait_for(Hub& hub, Resource resource, Key key, kube::ObjectPredicate predicate) {
+Awaitable<Result<>> wait_for(Hub& hub, std::string migration, Resource resource, Key key,
+                             kube::ObjectPredicate predicate) {
   {
     auto slot = co_await hub.slot();
     auto found = co_await get_if_exists(hub, resource, key);
     if (!found) co_return found.error();
     if (predicate(*found ? &**found : nullptr)) co_return Result<>{};
   }
-  while (!co_await watch_for_a_turn(hub, resource, key, predicate)) {
+  while (!co_await watch_for_a_turn(hub, migration, resource, key, predicate)) {
   }
   co_return Result<>{};
 }
@@ -136,15 +138,17 @@ Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::s
   co_return Result<>{};
 }
 
-Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, std::string cluster, kube::ObjectPredicate predicate) {
-  return wait_for(hub, ocm::manifest_works, work_key(cluster), std::move(predicate));
+Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, std::string cluster,
+                                             kube::ObjectPredicate predicate) {
+  return wait_for(hub, migration.uid, ocm::manifest_works, work_key(cluster), std::move(predicate));
 }
 
-Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, std::string cluster, async::WallTime since) {
+Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster,
+                                          async::WallTime since) {
   auto is_alive = [&hub, since](const Object* lease) {
     return !why_not_alive(lease, since, hub.env().clock.wall_now());
   };
-  return wait_for(hub, kube::resources::leases, ocm::lease_key(cluster), is_alive);
+  return wait_for(hub, migration.uid, kube::resources::leases, ocm::lease_key(cluster), is_alive);
 }
 
 Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,

@@ -33,10 +33,11 @@ bool satisfies(WorkRule rule, const Object* work);
 Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::string cluster);
 
 /// Waits until `predicate` holds for the klusterlet's ManifestWork; null: there is none. Takes slots of its own.
-Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, std::string cluster, kube::ObjectPredicate predicate);
+Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, std::string cluster,
+                                             kube::ObjectPredicate predicate);
 
 /// Waits until the cluster's lease proves that its agent is here. Takes slots of its own.
-Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, std::string cluster, async::WallTime since);
+Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since);
 
 /// All criteria at once, read from the API server. Errors: cluster_not_available, with what is missing;
 /// cluster_not_found.

@@ -105,13 +105,32 @@ Awaitable<Result<>> wait_until_deleted(Hub& hub, Object rest) {
   co_return still_there(hub, ocm::managed_clusters, rest);
 }
 
+namespace {
+
+/// Of a namespace that is being deleted: "; Some resources are remaining: ..."
+std::string what_remains(const Object& space) {
+  std::string text;
+  const auto* conditions = space.find({"status", "conditions"});
+  if (conditions == nullptr || !conditions->is_array()) return text;
+  for (const auto& condition : conditions->get_array()) {
+    const auto* fields = condition.if_object();
+    if (fields == nullptr || kube::string_at(*fields, {"status"}) != "True") continue;
+    if (kube::string_at(*fields, {"type"}).starts_with("Namespace"))
+      text.append("; ").append(kube::string_at(*fields, {"message"}));
+  }
+  return text;
+}
+
+}  // namespace
+
 Error still_there(const Hub& hub, const Resource& resource, const Object& rest) {
   std::string finalizers;
   if (const auto* list = rest.find({"metadata", "finalizers"}); list != nullptr && list->is_array())
     for (const auto& finalizer : list->get_array())
       if (finalizer.is_string()) finalizers += (finalizers.empty() ? "" : ", ") + std::string{finalizer.get_string()};
   return {FailureReason::unknown, described(resource, rest.key()) + " on hub " + hub.name() + " is being deleted" +
-                                      (finalizers.empty() ? "" : ", and held by the finalizers " + finalizers)};
+                                      (finalizers.empty() ? "" : ", and held by the finalizers " + finalizers) +
+                                      (resource == kube::resources::namespaces ? what_remains(rest) : "")};
 }
 
 bool stops_all(const Error& error) {

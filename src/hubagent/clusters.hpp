@@ -27,7 +27,7 @@ Awaitable<Result<>> wait_for_cluster_cache(Hub& hub);
 /// Waits until the cache no longer shows this ManagedCluster, of which a deletion has left `rest`. After
 /// HubOptions::deletion_timeout an error that names the finalizers.
 Awaitable<Result<>> wait_until_deleted(Hub& hub, Object rest);
-/// That error, for any object.
+/// That error, for any object; of a namespace with what its controller says remains in it.
 Error still_there(const Hub& hub, const Resource& resource, const Object& rest);
 
 /// True if the migration has claimed this ManagedCluster, by the annotation that initialize wrote.

@@ -17,6 +17,8 @@ class DirectSourceHub final : public SourceHub {
   Awaitable<Result<ClusterNames>> resolve_placement(std::string placement) override;
   Awaitable<Result<Outcome>> validate(MigrationRef migration, ClusterNames clusters) override;
   Awaitable<Result<KlusterletConfigUses>> klusterlet_configs(MigrationRef migration, ClusterNames clusters) override;
+  // claimed_clusters.cpp
+  Awaitable<Result<ClusterNames>> claimed(MigrationRef migration) override;
   // source_initialize.cpp
   Awaitable<Result<Outcome>> initialize(MigrationRef migration, ClusterNames clusters,
                                         obs::Secret bootstrap_kubeconfig) override;
@@ -40,6 +42,8 @@ class DirectTargetHub final : public TargetHub {
  public:
   explicit DirectTargetHub(std::shared_ptr<Hub> hub) : hub_(std::move(hub)) {}
 
+  // claimed_clusters.cpp
+  Awaitable<Result<ClusterNames>> copied(MigrationRef migration) override;
   // target_initialize.cpp
   Awaitable<Result<obs::Secret>> issue_token(MigrationRef migration, BootstrapIdentity identity) override;
   Awaitable<Result<>> initialize(MigrationRef migration, BootstrapIdentity identity) override;

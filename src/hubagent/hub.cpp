@@ -37,8 +37,11 @@ kube::Api& Hub::api() const {
   return *api_;
 }
 
-async::Awaitable<> Hub::settle(std::string cluster) const {
-  return api_->settle(std::move(cluster));
+async::Awaitable<Slot> Hub::settle(std::string cluster, Slot slot) {
+  if (api_->is_settled(cluster)) co_return slot;
+  slot.release();
+  co_await api_->settle(std::move(cluster));
+  co_return co_await this->slot();
 }
 
 async::Awaitable<Slot> Hub::slot() {

@@ -1,5 +1,6 @@
 #include "hubagent/own_objects.hpp"
 
+#include "hubagent/clusters.hpp"
 #include "hubferry/kube/wait_for_object.hpp"
 
 namespace hubferry::hubagent {
@@ -44,14 +45,44 @@ Awaitable<Result<>> delete_unused_namespace(const Hub& hub, Object object) {
   co_return Result<>{};
 }
 
-Awaitable<Result<>> wait_until_gone(Hub& hub, Resource resource, Key key) {
-  auto found = co_await get_if_exists(hub, resource, key);
-  if (!found) co_return found.error();
-  if (!*found) co_return Result<>{};
-  auto permit = co_await hub.small_watches().acquire();
+/// A namespace that is being deleted. After HubOptions::deletion_timeout an error that says what holds it.
+Awaitable<Result<>> wait_until_gone(Hub& hub, MigrationRef migration, Key key) {
+  auto permit = co_await hub.small_watches().acquire(migration.uid);
   auto is_gone = [](const Object* object) { return object == nullptr; };
-  co_await kube::wait_for_object(hub.api(), resource, key, is_gone, async::never, hub.env());
-  co_return Result<>{};
+  const auto deadline = hub.env().clock.now() + hub.options().deletion_timeout;
+  const bool gone = co_await kube::wait_for_object(hub.api(), namespaces, key, is_gone, deadline, hub.env());
+  permit.release();
+  if (gone) co_return Result<>{};
+  auto rest = co_await get_if_exists(hub, namespaces, key);
+  if (!rest) co_return rest.error();
+  if (!*rest) co_return Result<>{};
+  co_return still_there(hub, namespaces, **rest);
+}
+
+/// What Kubernetes and OpenShift put into every namespace.
+bool comes_with_namespace(const Resource& resource, const Object& object) {
+  const auto is_one_of = [](std::string_view text, std::initializer_list<std::string_view> all) {
+    return std::ranges::find(all, text) != all.end();
+  };
+  if (resource == kube::resources::service_accounts)
+    return is_one_of(object.name(), {"default", "builder", "deployer"});
+  if (resource == kube::resources::config_maps)
+    return is_one_of(object.name(), {"kube-root-ca.crt", "openshift-service-ca.crt"});
+  return is_one_of(object.string_at({"type"}), {"kubernetes.io/service-account-token", "kubernetes.io/dockercfg"});
+}
+
+/// What somebody else has put into a namespace that we created: "Secret multicluster-engine/x"; empty: nothing.
+/// Whatever runs there has an account of its own.
+Awaitable<Result<std::string>> find_foreign_object(const Hub& hub, std::string ns) {
+  for (const auto& resource :
+       {kube::resources::service_accounts, kube::resources::secrets, kube::resources::config_maps}) {
+    auto objects = co_await list(hub, resource, ns);
+    if (!objects) co_return objects.error();
+    for (const auto& object : *objects)
+      if (object.label(migration_label).empty() && !comes_with_namespace(resource, object))
+        co_return described(resource, object.key());
+  }
+  co_return std::string{};
 }
 
 }  // namespace
@@ -92,7 +123,7 @@ Awaitable<Result<>> acquire_namespace(Hub& hub, MigrationRef migration, std::str
     auto written = co_await create_or_patch(hub, namespaces, key, fill);
     if (!written) co_return written.error();
     if (!written->object.is_being_deleted()) co_return Result<>{};
-    auto gone = co_await wait_until_gone(hub, namespaces, key);
+    auto gone = co_await wait_until_gone(hub, migration, key);
     if (!gone) co_return gone.error();
   }
 }
@@ -106,6 +137,13 @@ Awaitable<Result<>> release_namespace(Hub& hub, MigrationRef migration, std::str
   if (!released && released.error().is(ErrorKind::not_found)) co_return Result<>{};
   if (!released) co_return released.error();
   if (is_used(*released) || released->is_being_deleted()) co_return Result<>{};
+  auto foreign = co_await find_foreign_object(hub, ns);
+  if (!foreign && concerns_hub(foreign.error()) && !foreign.error().is(ErrorKind::forbidden)) co_return foreign.error();
+  if (!foreign || !foreign->empty()) {
+    hub.env().log.warn("namespace kept: it was created for migrations, but may have objects of others",
+                       {{"namespace", ns}, {"found", foreign ? *foreign : foreign.error().describe()}});
+    co_return Result<>{};
+  }
   co_return co_await delete_unused_namespace(hub, *released);
 }
 

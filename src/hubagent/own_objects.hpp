@@ -13,7 +13,8 @@ Awaitable<Result<Object>> put_own_object(const Hub& hub, MigrationRef migration,
 Awaitable<Result<>> delete_own_object(const Hub& hub, MigrationRef migration, Resource resource, Key key);
 
 /// Ensures that a namespace for own objects exists. One that we created is deleted when the last migration that uses it
-/// releases it; one that existed before is left alone.
+/// releases it, unless somebody else has put anything into it; one that existed before is left alone. Acquiring one
+/// that is being deleted waits for its end; after HubOptions::deletion_timeout an error says what holds it.
 Awaitable<Result<>> acquire_namespace(Hub& hub, MigrationRef migration, std::string ns);
 Awaitable<Result<>> release_namespace(Hub& hub, MigrationRef migration, std::string ns);
 

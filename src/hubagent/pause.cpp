@@ -177,11 +177,9 @@ Awaitable<Result<std::optional<Object>>> prevent_deprovisioning_of(const Hub& hu
   co_return std::optional<Object>{*stripped};
 }
 
-Awaitable<Result<>> delete_deployments(const Hub& hub, MigrationRef migration, std::string ns) {
+Awaitable<Result<>> delete_deployments(const Hub& hub, MigrationRef migration, std::vector<Object> deployments) {
   const auto& kind = *find_pausing(ocm::cluster_deployments);
-  auto deployments = co_await list(hub, kind.resource, ns);
-  if (!deployments) co_return deployments.error();
-  for (const auto& deployment : *deployments) {
+  for (const auto& deployment : deployments) {
     auto harmless = co_await prevent_deprovisioning_of(hub, kind, migration, deployment);
     if (!harmless) co_return harmless.error();
     if (!*harmless) continue;

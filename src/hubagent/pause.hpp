@@ -32,9 +32,9 @@ Awaitable<Result<>> prevent_deprovisioning(const Hub& hub, std::vector<PausingKi
 Awaitable<Result<std::optional<Object>>> prevent_deprovisioning_of(const Hub& hub, PausingKind kind,
                                                                    MigrationRef migration, Object object);
 
-/// Deletes the ClusterDeployments of a namespace, without deprovisioning what they describe: a hub keeps the namespace
-/// of a deleted cluster for as long as it has one.
-Awaitable<Result<>> delete_deployments(const Hub& hub, MigrationRef migration, std::string ns);
+/// Deletes ClusterDeployments without deprovisioning what they describe: a hub keeps the namespace of a deleted cluster
+/// for as long as it has one.
+Awaitable<Result<>> delete_deployments(const Hub& hub, MigrationRef migration, std::vector<Object> deployments);
 
 // Mutations.
 bool pause(json::object& object, const PausingKind& kind, const std::string& uid);

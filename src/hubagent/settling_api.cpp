@@ -69,12 +69,16 @@ void SettlingApi::remember(const kube::Key& key) {
   unanswered_.push_back({key, clock_.now() + longest_request});
 }
 
-Awaitable<> SettlingApi::settle(std::string name) {
+async::TimePoint SettlingApi::settled_at(const std::string& name) {
   std::erase_if(unanswered_, [&](const Unanswered& write) { return write.until <= clock_.now(); });
   auto until = clock_.now();
   for (const auto& write : unanswered_)
     if (write.key.ns == name || write.key.name == name) until = std::max(until, write.until);
-  co_await clock_.sleep_until(until);
+  return until;
+}
+
+Awaitable<> SettlingApi::settle(std::string name) {
+  co_await clock_.sleep_until(settled_at(name));
 }
 
 Awaitable<kube::Result<kube::Object>> SettlingApi::call(kube::Request request) {

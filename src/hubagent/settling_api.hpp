@@ -20,6 +20,8 @@ class SettlingApi final : public kube::Api {
 
   /// Waits until no unanswered write to an object of this name, or in the namespace of this name, can take effect.
   async::Awaitable<> settle(std::string name);
+  /// False if settle() would have to wait.
+  [[nodiscard]] bool is_settled(const std::string& name) { return settled_at(name) <= clock_.now(); }
 
   async::Awaitable<kube::Result<kube::Object>> call(kube::Request request) override;
   async::Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions options,
@@ -37,6 +39,7 @@ class SettlingApi final : public kube::Api {
   };
 
   void remember(const kube::Key& key);
+  async::TimePoint settled_at(const std::string& name);
 
   std::shared_ptr<kube::Api> inner_;
   async::Clock& clock_;

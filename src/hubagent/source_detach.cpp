@@ -30,7 +30,7 @@ Awaitable<Result<>> wait_for_target_bootstrap(Hub& hub, MigrationRef migration, 
   auto has_bootstrap = [migration](const Object* work) { return has_target_bootstrap(work, migration); };
   auto& clock = hub.env().clock;
   auto waited = co_await async::before_deadline(clock, clock.now() + hub.options().busy_timeout,
-                                                wait_for_klusterlet_work(hub, cluster, has_bootstrap));
+                                                wait_for_klusterlet_work(hub, migration, cluster, has_bootstrap));
   if (waited) co_return std::move(*waited);
   co_return Error{FailureReason::error, "cluster " + cluster + " was not detached from hub " + hub.name() +
                                             ": its agent has not applied ManifestWork " + cluster +

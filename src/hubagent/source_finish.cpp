@@ -45,7 +45,8 @@ Awaitable<Result<std::string>> find_leftover(const Hub& hub, const CarriedResour
 }
 
 /// The hub deletes the namespace after the cluster. Credentials must not stay behind in one that it keeps.
-Awaitable<Result<>> wait_until_emptied(Hub& hub, const CarriedResources& kinds, std::string cluster) {
+Awaitable<Result<>> wait_until_emptied(Hub& hub, MigrationRef migration, const CarriedResources& kinds,
+                                       std::string cluster) {
   const Key key = cluster_scoped(cluster);
   auto space = co_await get_if_exists(hub, kube::resources::namespaces, key);
   if (!space) co_return space.error();
@@ -58,7 +59,7 @@ Awaitable<Result<>> wait_until_emptied(Hub& hub, const CarriedResources& kinds, 
     if (!found && !found.error().is(ErrorKind::forbidden)) co_return found.error();
     if (found) leftover = *found;
   }
-  auto permit = co_await hub.small_watches().acquire();
+  auto permit = co_await hub.small_watches().acquire(migration.uid);
   auto is_gone = [](const Object* object) { return object == nullptr; };
   const auto deadline = hub.env().clock.now() + hub.options().busy_timeout;
   const bool gone =
@@ -69,10 +70,11 @@ Awaitable<Result<>> wait_until_emptied(Hub& hub, const CarriedResources& kinds, 
                                             ": delete what holds the namespace, then the namespace"};
 }
 
-/// One cluster that is to be deleted here.
+/// How clusters are deleted here.
 struct Deletion {
   Hub& hub;
-  std::vector<PausingKind> kinds;
+  std::vector<PausingKind> kinds;  // served here; without ClusterDeployment
+  bool has_deployments;            // ClusterDeployment is served
   CarriedResources carried;
   MigrationRef migration;
   SourceHub::ConfirmArrival confirm;
@@ -80,8 +82,6 @@ struct Deletion {
 
 /// Proof of arrival is used at once, or obtained again.
 constexpr auto proof_lifetime = std::chrono::seconds{10};
-/// How often a deletion starts over because the hub, or a person, has changed the ManagedCluster meanwhile.
-constexpr int most_deletion_attempts = 5;
 
 Error accepted_again(const Hub& hub, const std::string& cluster) {
   return {FailureReason::cluster_conflict, "hub " + hub.name() + " accepts cluster " + cluster +
@@ -111,8 +111,10 @@ Awaitable<kube::Result<std::optional<Object>>> delete_as_read(const Hub& hub, Ob
   co_return lingers ? std::optional<Object>{*answer} : std::nullopt;
 }
 
-/// A ClusterDeployment that was not copied describes another cluster: it must not go with this one.
-Awaitable<Result<>> check_deployments(const Deletion& deletion, std::string cluster) {
+/// The ClusterDeployments of the cluster. One that was not copied describes another cluster: it must not go with this
+/// one.
+Awaitable<Result<std::vector<Object>>> find_deployments(const Deletion& deletion, std::string cluster) {
+  if (!deletion.has_deployments) co_return std::vector<Object>{};
   auto deployments = co_await list(deletion.hub, ocm::cluster_deployments, cluster);
   if (!deployments) co_return deployments.error();
   for (const auto& deployment : *deployments) {
@@ -124,18 +126,18 @@ Awaitable<Result<>> check_deployments(const Deletion& deletion, std::string clus
                     described(ocm::cluster_deployments, deployment.key()) + " on hub " + deletion.hub.name() +
                         " was not copied, and would be deleted with the namespace: move or delete it first"};
   }
-  co_return Result<>{};
+  co_return std::move(*deployments);
 }
 
 /// What must be done before the cluster is deleted, and only for one that has arrived.
 Awaitable<Result<>> prepare_deletion(const Deletion& deletion, std::string cluster) {
-  auto checked = co_await check_deployments(deletion, cluster);
-  if (!checked) co_return checked.error();
+  auto deployments = co_await find_deployments(deletion, cluster);
+  if (!deployments) co_return deployments.error();
   auto observed = co_await delete_observability(deletion.hub, cluster);
   if (!observed) co_return observed.error();
   auto prevented = co_await prevent_deprovisioning(deletion.hub, deletion.kinds, deletion.migration, cluster);
   if (!prevented) co_return prevented.error();
-  co_return co_await delete_deployments(deletion.hub, deletion.migration, cluster);
+  co_return co_await delete_deployments(deletion.hub, deletion.migration, std::move(*deployments));
 }
 
 /// One attempt, from the first look to the deletion. The proof comes before anything is changed.
@@ -172,11 +174,13 @@ Awaitable<Result<>> clean_source_cluster(const Deletion& deletion, std::string c
   if (!found) co_return found.error();
   if (!*found) {
     slot.release();
-    co_return co_await wait_until_emptied(hub, deletion.carried, cluster);
+    co_return co_await wait_until_emptied(hub, deletion.migration, deletion.carried, cluster);
   }
   if (auto refused = why_not_deletable(deletion, cluster, **found)) co_return *refused;
   std::optional<Object> rest;
-  for (int attempt = 1;; ++attempt) {
+  RetryBudget budget{hub};
+  // It starts over, with a new proof, if the hub is busy or somebody has changed the ManagedCluster meanwhile.
+  while (true) {
     std::optional<Error> refused;
     auto deleted = co_await attempt_deletion(deletion, cluster, refused);
     if (refused) co_return *refused;
@@ -184,7 +188,8 @@ Awaitable<Result<>> clean_source_cluster(const Deletion& deletion, std::string c
       rest = std::move(*deleted);
       break;
     }
-    if (attempt == most_deletion_attempts || !kube::is_transient(deleted.error().kind))
+    const bool again = co_await budget.wait_before_retry(deleted.error());
+    if (!again)
       co_return Error{deleted.error()}.in_context(
           "cannot delete " + described(ocm::managed_clusters, cluster_scoped(cluster)) + " on hub " + hub.name());
   }
@@ -193,7 +198,7 @@ Awaitable<Result<>> clean_source_cluster(const Deletion& deletion, std::string c
     auto gone = co_await wait_until_deleted(hub, *rest);
     if (!gone) co_return gone.error();
   }
-  co_return co_await wait_until_emptied(hub, deletion.carried, cluster);
+  co_return co_await wait_until_emptied(hub, deletion.migration, deletion.carried, cluster);
 }
 
 /// Removes the claim and what came with it, and accepts the cluster again where it had been detached. One write.
@@ -218,7 +223,7 @@ bool drop_claim(json::object& object, const MigrationRef& migration, bool accept
 
 Awaitable<Result<>> roll_back_source_cluster(Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
                                              Stage stage, std::string cluster, Slot slot, Heartbeats& heartbeats) {
-  co_await hub.settle(cluster);
+  slot = co_await hub.settle(cluster, std::move(slot));
   const bool was_detached = stage == Stage::registering;
   if (was_detached) {
     auto accepted = co_await accept_again(hub, migration, cluster);
@@ -252,7 +257,10 @@ Awaitable<Result<Outcome>> DirectSourceHub::clean(MigrationRef migration, Cluste
   if (!kinds) co_return kinds.error();
   auto carried = co_await served_carried_kinds(hub);
   if (!carried) co_return carried.error();
-  const Deletion deletion{hub, std::move(*kinds), std::move(*carried), std::move(migration), std::move(confirm)};
+  const auto is_deployment = [](const PausingKind& kind) { return kind.resource == ocm::cluster_deployments; };
+  const bool has_deployments = std::erase_if(*kinds, is_deployment) > 0;
+  const Deletion deletion{
+      hub, std::move(*kinds), has_deployments, std::move(*carried), std::move(migration), std::move(confirm)};
   auto process = [&](std::string cluster, Slot slot) {
     return clean_source_cluster(deletion, std::move(cluster), std::move(slot));
   };

@@ -124,7 +124,7 @@ Awaitable<Result<>> wait_for_return(Hub& hub, MigrationRef migration, std::strin
 
 Awaitable<Result<Outcome>> DirectSourceHub::accept(MigrationRef migration, ClusterNames clusters) {
   auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
-    co_await hub_->settle(cluster);
+    slot = co_await hub_->settle(cluster, std::move(slot));
     auto accepted = co_await accept_again(*hub_, migration, std::move(cluster));
     slot.release();
     co_return accepted;

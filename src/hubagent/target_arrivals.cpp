@@ -35,7 +35,7 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
     auto now = co_await wait_for_join(wait, cluster, seen);
     seen = now->resource_version();
     // Whatever the conditions say: only the agent renews the lease.
-    auto alive = co_await wait_for_sign_of_life(wait.hub, cluster, wait.since);
+    auto alive = co_await wait_for_sign_of_life(wait.hub, wait.migration, cluster, wait.since);
     if (!alive) co_return alive.error();
     const auto current = wait.hub.clusters().get(cluster_scoped(cluster));
     if (current == nullptr || !has_joined(*current, wait.migration)) continue;
@@ -44,7 +44,7 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
     if (wait.rule != WorkRule::none) {
       bool at_once = true;
       auto wanted = [&](const Object* work) { return satisfies(wait.rule, work) || (at_once = false); };
-      auto applied = co_await wait_for_klusterlet_work(wait.hub, cluster, wanted);
+      auto applied = co_await wait_for_klusterlet_work(wait.hub, wait.migration, cluster, wanted);
       if (!applied) co_return applied.error();
       // It was applied just now: the agent restarts with it, and must come back.
       if (!at_once) co_await wait.heartbeats.wait_for_renewal(cluster);

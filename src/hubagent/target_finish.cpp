@@ -59,11 +59,30 @@ Awaitable<Result<Object>> deny(const Hub& hub, MigrationRef migration, Object cl
   co_return co_await edit(hub, ocm::managed_clusters, std::move(cluster), set_denied);
 }
 
-Awaitable<Result<>> delete_own_copies(const Hub& hub, Resource resource, MigrationRef migration, std::string ns) {
-  auto objects = co_await list(hub, resource, ns, ours_selector(migration));
+/// True for objects that somebody else may have put into the cluster's namespace since it was deployed, and that must
+/// not go with it: machines, and what users mark as theirs. (Hub controllers create objects there as well.)
+bool is_foreign(const TargetRollback& rollback, const Resource& resource, const std::string& cluster,
+                const Object& object) {
+  if (is_ours(rollback.migration, object)) return false;
+  if (resource == ocm::cluster_deployments || resource == ocm::bare_metal_hosts) return true;
+  if (resource != kube::resources::secrets && resource != kube::resources::config_maps) return false;
+  return std::ranges::any_of(rollback.hub.carried(), [&](CarriedKind kind) {
+    kind.names.clear();
+    return kind.resource == resource && is_selected(kind, cluster, object);
+  });
+}
+
+/// Returns the first foreign object that it leaves: "BareMetalHost c1/host"; empty: there is none.
+Awaitable<Result<std::string>> delete_own_copies(const TargetRollback& rollback, Resource resource, std::string ns) {
+  const auto& hub = rollback.hub;
+  const auto& migration = rollback.migration;
+  auto objects = co_await list(hub, resource, ns);
   if (!objects) co_return objects.error();
   const auto* pausing = find_pausing(resource);
+  std::string foreign;
   for (const auto& object : *objects) {
+    if (foreign.empty() && is_foreign(rollback, resource, ns, object)) foreign = described(resource, object.key());
+    if (!is_ours(migration, object)) continue;
     if (pausing != nullptr) {
       auto prevented = co_await prevent_deprovisioning_of(hub, *pausing, migration, object);
       if (!prevented) co_return prevented.error();
@@ -71,17 +90,33 @@ Awaitable<Result<>> delete_own_copies(const Hub& hub, Resource resource, Migrati
     auto deleted = co_await delete_object(hub, resource, object);
     if (!deleted) co_return deleted.error();
   }
-  co_return Result<>{};
+  co_return foreign;
 }
 
-/// Also what would block the deletion of the namespace: hosts and deployments.
-Awaitable<Result<>> delete_contents(const TargetRollback& rollback, std::string cluster) {
+/// Also what would block the deletion of the namespace: hosts and deployments. Returns what is left of others.
+Awaitable<Result<std::string>> delete_contents(const TargetRollback& rollback, std::string cluster) {
+  std::string foreign;
   // In reverse order of their creation: referenced objects last.
   for (auto kind = rollback.kinds.rbegin(); kind != rollback.kinds.rend(); ++kind) {
-    auto deleted = co_await delete_own_copies(rollback.hub, *kind, rollback.migration, cluster);
+    auto deleted = co_await delete_own_copies(rollback, *kind, cluster);
     if (!deleted) co_return deleted.error();
+    if (foreign.empty()) foreign = std::move(*deleted);
   }
-  co_return Result<>{};
+  co_return foreign;
+}
+
+/// The namespace goes with the cluster, by the hub's controllers if not by us, and with it what is in it.
+Awaitable<Result<>> check_contents(const TargetRollback& rollback, std::string cluster, bool has_copy,
+                                   std::string foreign) {
+  if (foreign.empty()) co_return Result<>{};
+  auto space = co_await get_if_exists(rollback.hub, namespaces, cluster_scoped(cluster));
+  if (!space) co_return space.error();
+  const bool is_own = *space && is_ours(rollback.migration, **space);
+  if (!*space || (!has_copy && !is_own)) co_return Result<>{};
+  co_return Error{FailureReason::cluster_conflict,
+                  foreign + " on hub " + rollback.hub.name() +
+                      " does not belong to this migration, and would be deleted with the copy of cluster " + cluster +
+                      ": move or delete it first"};
 }
 
 /// The ManagedCluster, if it is ours; from Stage::registering on with its agent denied.
@@ -118,7 +153,7 @@ Awaitable<> wait_for_namespace(TargetRollback& rollback, Key key, std::function<
 Awaitable<Result<>> roll_back_target_cluster(TargetRollback& rollback, Stage stage, std::string cluster, Slot slot) {
   auto& hub = rollback.hub;
   const Key key = cluster_scoped(cluster);
-  co_await hub.settle(cluster);
+  slot = co_await hub.settle(cluster, std::move(slot));
   auto found = co_await find_own_cluster(rollback, stage, cluster);
   if (!found) co_return found.error();
   // Before the cluster: the hub deletes the namespace with it, and nothing in it must be deprovisioned then.
@@ -126,9 +161,11 @@ Awaitable<Result<>> roll_back_target_cluster(TargetRollback& rollback, Stage sta
   if (!emptied && emptied.error().is(ErrorKind::forbidden)) {
     // The permissions in a cluster's namespace go with it, and so does what is in it.
     auto space = co_await get_if_exists(hub, namespaces, key);
-    if (space && (!*space || (*space)->is_being_deleted())) emptied = Result<>{};
+    if (space && (!*space || (*space)->is_being_deleted())) emptied = std::string{};
   }
   if (!emptied) co_return emptied.error();
+  auto checked = co_await check_contents(rollback, cluster, found->has_value(), *emptied);
+  if (!checked) co_return checked.error();
   auto rest = co_await delete_cluster(rollback, *found);
   if (!rest) co_return rest.error();
   slot.release();
@@ -148,7 +185,8 @@ Awaitable<Result<>> roll_back_target_cluster(TargetRollback& rollback, Stage sta
   const bool gone =
       co_await async::before_deadline(hub.env().clock, deadline, wait_for_namespace(rollback, key, std::move(is_gone)));
   if (gone) co_return Result<>{};
-  co_return still_there(hub, namespaces, **left);
+  auto now = co_await get_if_exists(hub, namespaces, key);
+  co_return still_there(hub, namespaces, now && *now ? **now : **left);
 }
 
 }  // namespace
@@ -164,7 +202,7 @@ Awaitable<Result<Outcome>> DirectTargetHub::clean(MigrationRef migration, Cluste
 
 Awaitable<Result<Outcome>> DirectTargetHub::deny(MigrationRef migration, ClusterNames clusters) {
   auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
-    co_await hub_->settle(cluster);
+    slot = co_await hub_->settle(cluster, std::move(slot));
     auto found = co_await get_if_exists(*hub_, ocm::managed_clusters, cluster_scoped(cluster));
     if (!found) co_return found.error();
     if (!*found || !is_ours(migration, **found)) co_return Result<>{};

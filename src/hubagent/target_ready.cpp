@@ -71,7 +71,7 @@ Awaitable<Result<>> wait_until_ready(Hub& hub, WorkRule rule, MigrationRef migra
   co_await hub.clusters().wait_for(cluster_scoped(cluster), is_ready, async::never);
   if (rule != WorkRule::applied) co_return Result<>{};
   auto exists = [](const Object* work) { return work != nullptr; };
-  co_return co_await wait_for_klusterlet_work(hub, cluster, exists);
+  co_return co_await wait_for_klusterlet_work(hub, migration, cluster, exists);
 }
 
 Awaitable<Result<>> check_ready(Hub& hub, WorkRule rule, MigrationRef migration, std::string cluster) {

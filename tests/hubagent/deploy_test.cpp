@@ -167,6 +167,31 @@ TEST_F(DeployTest, MissingPermissionsFailTheOperationAndADeniedObjectItsCluster)
   });
 }
 
+// As the API server's quota admission answers: it is no matter of our permissions, nor of other namespaces.
+TEST_F(DeployTest, AQuotaOfOneNamespaceFailsThatClusterOnly) {
+  run([&]() -> Awaitable<> {
+    auto bundle = co_await full_bundle({"c1", "c2", "c3"});
+    hub2_->api->refuse = [](const kube::Request& request) -> std::optional<kube::Error> {
+      if (request.verb != kube::Verb::create || request.resource != kube::resources::secrets) return std::nullopt;
+      if (kube::string_at(request.body.as_object(), {"metadata", "namespace"}) != "c2") return std::nullopt;
+      return kube::error_from_status(
+          403, R"({"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message":
+                   "secrets \"bmc\" is forbidden: exceeded quota: few, requested: secrets=1, used: secrets=5, limited: secrets=5"})");
+    };
+    auto outcome = co_await hub2_->target->deploy(migration_, bundle);
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(outcome->done, UnorderedElementsAre("c1", "c3"));
+    CO_ASSERT_TRUE(outcome->failed.size() == 1);
+    EXPECT_EQ(outcome->failed[0].cluster, "c2");
+    EXPECT_THAT(outcome->failed[0].message, HasSubstr("exceeded quota: few"));
+    // Alone it is the cluster's failure as well, not the operation's.
+    auto alone = co_await collected(*hub1_, {"c2"});
+    auto again = co_await hub2_->target->deploy(migration_, alone);
+    CO_ASSERT_TRUE(again);
+    EXPECT_EQ(again->failed.size(), 1U);
+  });
+}
+
 // Fields that controllers of the target own do not count as a difference.
 TEST_F(DeployTest, VerifyIgnoresWhatTheTargetItselfAdds) {
   run([&]() -> Awaitable<> {

@@ -258,6 +258,41 @@ TEST_F(InitializeSourceTest, AMissingEngineNamespaceIsCreatedAndDeletedAfterItsL
   });
 }
 
+// Somebody has installed the multicluster engine meanwhile, or uses the namespace for something else.
+TEST_F(InitializeSourceTest, ANamespaceThatWeCreatedIsKeptWithWhatOthersPutIntoIt) {
+  run([&]() -> Awaitable<> {
+    auto removed = co_await hub1_->server.api().remove(kube::resources::namespaces, {{}, engine_namespace});
+    CO_ASSERT_TRUE(removed);
+    co_await clock_.sleep_for(1s);
+    auto begun = co_await hub1_->source->initialize(migration_, {}, kubeconfig_);
+    CO_ASSERT_TRUE(begun);
+    co_await put_secret(*hub1_, engine_namespace, "of-somebody");
+    auto ended = co_await hub1_->source->delete_migration_objects(migration_);
+    CO_ASSERT_TRUE(ended);
+    co_await clock_.sleep_for(1s);
+    EXPECT_TRUE(exists(*hub1_, kube::resources::secrets, {engine_namespace, "of-somebody"}));
+    EXPECT_FALSE(exists(*hub1_, kube::resources::secrets, {engine_namespace, "bootstrap-move"}));
+  });
+}
+
+TEST_F(InitializeSourceTest, ANamespaceThatDoesNotEndIsAnErrorThatSaysWhatHoldsIt) {
+  run([&]() -> Awaitable<> {
+    co_await put_secret(*hub1_, engine_namespace, "held");
+    co_await patch(*hub1_, kube::resources::secrets, {engine_namespace, "held"},
+                   R"({"metadata": {"finalizers": ["example.com/hold"]}})");
+    co_await hub1_->server.api().remove(kube::resources::namespaces, {{}, engine_namespace});
+    json::object remaining{
+        {"type", "NamespaceFinalizersRemaining"}, {"status", "True"}, {"message", "example.com/hold"}};
+    co_await patch(*hub1_, kube::resources::namespaces, {{}, engine_namespace},
+                   json::serialize(json::object{{"status", json::object{{"conditions", json::array{remaining}}}}}),
+                   "status");
+    auto begun = co_await hub1_->source->initialize(migration_, {}, kubeconfig_);
+    CO_ASSERT_TRUE(!begun);
+    EXPECT_THAT(begun.error().message(), HasSubstr("is being deleted; example.com/hold"));
+    EXPECT_TRUE(may_recover(begun.error()));
+  });
+}
+
 TEST_F(InitializeSourceTest, RequestsToABusyServerAreRetriedAndAmbiguousWritesReadBack) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub1_, "c1");

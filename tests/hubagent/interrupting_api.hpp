@@ -26,8 +26,13 @@ class InterruptingApi final : public kube::Api {
   /// Awaited before each request is sent; may be empty.
   std::function<async::Awaitable<>(const kube::Request&)> on_call;
 
+  /// The error with which a request is answered instead of being sent; may be empty.
+  std::function<std::optional<kube::Error>(const kube::Request&)> refuse;
+
   async::Awaitable<kube::Result<kube::Object>> call(kube::Request request) override {
     if (on_call) co_await on_call(request);
+    if (refuse)
+      if (auto refused = refuse(request)) co_return *refused;
     const bool is_the_one = ++calls_ == moment_;
     if (is_the_one && !after_effect_) {
       interrupt_();

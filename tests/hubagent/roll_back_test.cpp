@@ -206,6 +206,77 @@ TEST_F(RollBackTest, OnlyTheCopiesAreDeletedFromTheTarget) {
   }
 }
 
+// A host that somebody adds to the cluster on the target would be deprovisioned with the namespace.
+TEST_F(RollBackTest, AHostOfSomebodyElseKeepsTheCopyAndIsNamed) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) {
+      co_await put_cluster(*hub1_, name);
+      co_await put_machinery(*hub1_, name);
+    }
+    auto bundle = co_await collected(*hub1_, {"c1", "c2"});
+    co_await hub2_->target->deploy(migration_, bundle);
+    auto host = parsed(R"({"metadata": {"name": "new", "namespace": "c1"}, "spec": {"online": true}})");
+    co_await put(*hub2_, ocm::bare_metal_hosts, host);
+    auto undone = co_await hub2_->target->roll_back(migration_, Stage::deploying, {"c1", "c2"});
+    CO_ASSERT_TRUE(undone);
+    EXPECT_THAT(undone->done, ElementsAre("c2"));
+    EXPECT_THAT(reasons_of(*undone), ElementsAre("c1: ClusterConflict"));
+    EXPECT_THAT(undone->failed[0].message, HasSubstr("BareMetalHost c1/new on hub hub2 does not belong"));
+    EXPECT_TRUE(exists(*hub2_, ocm::bare_metal_hosts, {"c1", "new"}));
+    EXPECT_FALSE(exists(*hub2_, ocm::bare_metal_hosts, {"c1", "host"})) << "ours";
+    EXPECT_TRUE(exists(*hub2_, ocm::managed_clusters, {{}, "c1"})) << "the hub would delete the namespace with it";
+    co_await hub2_->server.api().remove(ocm::bare_metal_hosts, {"c1", "new"});
+    auto again = co_await hub2_->target->roll_back(migration_, Stage::deploying, {"c1"});
+    EXPECT_TRUE(again && again->failed.empty());
+    EXPECT_FALSE(exists(*hub2_, kube::resources::namespaces, {{}, "c1"}));
+  });
+}
+
+// A write that was not answered may take effect for a minute: only its own cluster waits for that.
+TEST_F(RollBackTest, AClusterThatSettlesDoesNotHoldASlot) {
+  HubOptions one_at_once;
+  one_at_once.clusters_in_flight = 1;
+  hub1_->hub = std::make_shared<Hub>("hub1", hub1_->api, one_at_once, env_);
+  hub1_->source = make_source_hub(hub1_->hub);
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
+    const ClusterNames both{"c1", "c2"};
+    co_await hub1_->source->initialize(migration_, both, kubeconfig_);
+    hub1_->server.faults().on({.verb = "update", .resource = "managedclusters", .name = "c1"}).times(1).reset_after();
+    co_await hub1_->source->detach(migration_, both);
+    auto accept = [&]() -> Awaitable<> {
+      auto accepted = co_await hub1_->source->accept(migration_, both);
+      EXPECT_TRUE(accepted && accepted->failed.empty());
+    };
+    auto watched = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(accept());
+      co_await clock_.sleep_for(5s);
+      EXPECT_EQ(cluster(*hub1_, "c1")->at("spec").at("hubAcceptsClient"), false) << "it settles";
+      EXPECT_EQ(cluster(*hub1_, "c2")->at("spec").at("hubAcceptsClient"), true);
+    };
+    co_await async::with_scope(watched);
+    EXPECT_EQ(cluster(*hub1_, "c1")->at("spec").at("hubAcceptsClient"), true);
+  });
+}
+
+// What a lost ledger is rebuilt from.
+TEST_F(RollBackTest, TheHubsKnowWhichClustersAMigrationHas) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2", "c3"}) co_await put_cluster(*hub1_, name);
+    co_await put_cluster(*hub2_, "resident");
+    co_await hub1_->source->initialize(migration_, {"c2", "c1"}, kubeconfig_);
+    co_await hub1_->source->initialize(other_, {"c3"}, kubeconfig_);
+    auto bundle = co_await collected(*hub1_, {"c1"});
+    co_await hub2_->target->deploy(migration_, bundle);
+    auto claimed = co_await hub1_->source->claimed(migration_);
+    CO_ASSERT_TRUE(claimed);
+    EXPECT_THAT(*claimed, ElementsAre("c1", "c2"));
+    auto copied = co_await hub2_->target->copied(migration_);
+    CO_ASSERT_TRUE(copied);
+    EXPECT_THAT(*copied, ElementsAre("c1"));
+  });
+}
+
 TEST_F(RollBackTest, AnArrivedAgentIsDeniedFirstAndTheDeletionIsAwaited) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub1_, "c1");

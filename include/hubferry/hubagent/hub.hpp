@@ -5,6 +5,7 @@
 
 #include "hubferry/async/semaphore.hpp"
 #include "hubferry/hubagent/carried_resources.hpp"
+#include "hubferry/hubagent/watch_slots.hpp"
 #include "hubferry/kube/api.hpp"
 #include "hubferry/kube/cache.hpp"
 #include "hubferry/kube/env.hpp"
@@ -79,10 +80,10 @@ class Hub {
   /// Waits for a free slot. First come, first served: operations that take one slot at a time share fairly.
   async::Awaitable<Slot> slot();
   /// Waits until no write of this process to the cluster's objects can take effect any more: one whose answer was not
-  /// awaited, or was lost. An operation that deletes the cluster's objects for good waits for that first.
-  async::Awaitable<> settle(std::string cluster) const;
-  /// Limits the watches on single objects that are open at once.
-  [[nodiscard]] async::Semaphore& small_watches() { return small_watches_; }
+  /// awaited, or was lost. An operation that deletes the cluster's objects for good waits for that first. Others may
+  /// use the slot meanwhile; returns one.
+  async::Awaitable<Slot> settle(std::string cluster, Slot slot);
+  [[nodiscard]] WatchSlots& small_watches() { return small_watches_; }
 
  private:
   std::string name_;
@@ -92,7 +93,7 @@ class Hub {
   kube::Cache<ocm::ManagedCluster> clusters_;
   async::Semaphore in_flight_;
   obs::Gauge& in_flight_gauge_;
-  async::Semaphore small_watches_;
+  WatchSlots small_watches_;
 };
 
 }  // namespace hubferry::hubagent

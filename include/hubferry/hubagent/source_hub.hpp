@@ -73,6 +73,9 @@ class SourceHub {
   /// until it is back first.
   virtual async::Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) = 0;
 
+  /// The clusters that the migration has claimed and not released, sorted: what a lost ledger is rebuilt from.
+  virtual async::Awaitable<Result<ClusterNames>> claimed(MigrationRef migration) = 0;
+
   /// Deletes the migration's own objects: Secret, KlusterletConfig.
   virtual async::Awaitable<Result<>> delete_migration_objects(MigrationRef migration) = 0;
 };

@@ -78,6 +78,9 @@ class TargetHub {
   /// Deletes what this migration created for these clusters, and nothing else.
   virtual async::Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) = 0;
 
+  /// The clusters of which the migration has created a copy here, sorted: what a lost ledger is rebuilt from.
+  virtual async::Awaitable<Result<ClusterNames>> copied(MigrationRef migration) = 0;
+
   /// Deletes the migration's own objects: the identity's RBAC, and its ServiceAccount if it was ours.
   virtual async::Awaitable<Result<>> delete_migration_objects(MigrationRef migration, BootstrapIdentity identity) = 0;
 };
