@@ -239,6 +239,7 @@ async::Awaitable<HubInfo> HubDirectory::find(std::string hub) {
   if (info.server_url != address.server) info.ca_pem.clear();
   // The cache omits certificates: they are long, and only those of hubs are ever needed.
   auto whole = co_await state->global.get(ocm::managed_clusters, key);
+  if (!whole) info.ca_error = whole.error();
   const auto* clients = whole ? whole->find({"spec", "managedClusterClientConfigs"}) : nullptr;
   if (clients == nullptr || !clients->is_array() || clients->get_array().empty()) co_return info;
   const auto& first = clients->get_array().front();

@@ -42,7 +42,10 @@ struct Controller::State {
   void changed(const Migration* old, const Migration* now) {
     reporter.see(old, now);
     const bool replaced = old != nullptr && now != nullptr && old->object.uid() != now->object.uid();
-    if (old != nullptr && (now == nullptr || replaced)) admission.forget(std::string{old->object.uid()});
+    if (old != nullptr && (now == nullptr || replaced)) {
+      admission.forget(std::string{old->object.uid()});
+      services.unwritten_ledgers.erase(std::string{old->object.uid()});
+    }
     if (now == nullptr) {
       reporter.forget(old->object.key());
     } else {

@@ -127,7 +127,14 @@ Awaitable<OperationResult<>> create_credential(Step& step, Credential credential
 }
 
 Awaitable<OperationResult<obs::Secret>> make_bootstrap_kubeconfig(Step& step, Credential credential) {
-  auto hub = co_await step->hubs.find(step.migration.to());
+  auto find = [&]() -> Awaitable<OperationResult<hubs::HubInfo>> {
+    auto info = co_await step->hubs.find(step.migration.to());
+    if (info.ca_error) co_return OperationError{*info.ca_error};
+    co_return info;
+  };
+  auto found = co_await retry(step, step.time(), find);
+  if (!found) co_return found.error();
+  const auto& hub = *found;
   if (hub.server_url.empty()) {
     co_return OperationError::rejected("the URL of " + step.target_name() +
                                        " is not known: its ManagedCluster has no spec.managedClusterClientConfigs");

@@ -42,11 +42,6 @@ TimeBudget TimeBudget::one_attempt() const {
   return until(async::later(clock_->now(), attempt_timeout()));
 }
 
-TimeBudget TimeBudget::share(double part) const {
-  const auto left = std::max(Duration::zero(), Duration{deadline_ - clock_->now()});
-  return until(clock_->now() + std::chrono::duration_cast<Duration>(left * part));
-}
-
 TimeBudget TimeBudget::unlimited() const {
   TimeBudget longer{*this};
   longer.deadline_ = async::never;

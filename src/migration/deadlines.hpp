@@ -32,8 +32,6 @@ class TimeBudget {
   [[nodiscard]] TimeBudget until(TimePoint earlier) const;
   /// Long enough for one attempt.
   [[nodiscard]] TimeBudget one_attempt() const;
-  /// A part of the time that is left.
-  [[nodiscard]] TimeBudget share(double part) const;
   /// Without a deadline: for what must be recorded before anything else happens.
   [[nodiscard]] TimeBudget unlimited() const;
 

@@ -93,6 +93,12 @@ bool claim(json::object& config_map, const Migration& migration) {
   return changed;
 }
 
+/// The API server's own phrase: it creates nothing in a namespace that is being deleted.
+bool is_namespace_ending(const OperationError& error) {
+  return error.is(kube::ErrorKind::forbidden) && error.cause()->request()->denied_by_admission &&
+         error.message().find("being terminated") != std::string::npos;
+}
+
 /// Retried without a deadline. Rollbacking and Cleaning also retry errors that only a person can resolve.
 template <typename Operation>
 std::invoke_result_t<Operation&> retry_ledger(Step& step, Operation operation) {
@@ -100,7 +106,7 @@ std::invoke_result_t<Operation&> retry_ledger(Step& step, Operation operation) {
   async::Backoff backoff{
       {.first = std::chrono::seconds{1}, .most = std::chrono::minutes{1}}, step.clock(), step->env.random};
   auto result = co_await retry(step, time, operation);
-  while (!result && survives_deletion(step.phase())) {
+  while (!result && survives_deletion(step.phase()) && !is_namespace_ending(result.error())) {
     step.report(kube::ConditionStatus::no, result.error().reason(),
                 "waiting for the ledger: " + result.error().message());
     co_await step.save();
@@ -183,24 +189,67 @@ Awaitable<OperationResult<>> change_ledger(kube::Api& api, const Migration& migr
   co_return other_leader();
 }
 
+namespace {
+
+/// True if the spec is still the one whose clusters were recorded.
+bool is_spec_as_validated(const Migration& migration) {
+  const auto* validated = kube::find_condition_in_status(migration.status, conditions::validated);
+  const auto* generation = validated == nullptr ? nullptr : validated->if_contains("observedGeneration");
+  return generation != nullptr && *generation == migration.object.generation();
+}
+
+/// The clusters that the migration has touched, as the hubs know them.
+Awaitable<OperationResult<ClusterNames>> find_touched(Step& step) {
+  const auto ref = step.migration.ref();
+  auto on_the_source = [&](hubagent::SourceHub& hub) { return hub.claimed(ref); };
+  auto claimed = co_await on_source(step, on_the_source);
+  if (!claimed) co_return claimed.error();
+  auto on_the_target = [&](hubagent::TargetHub& hub) { return hub.copied(ref); };
+  auto copied = co_await on_target(step, on_the_target);
+  if (!copied) co_return copied.error();
+  ClusterNames touched;
+  std::ranges::set_union(*claimed, *copied, std::back_inserter(touched));
+  co_return touched;
+}
+
+Awaitable<OperationResult<ClusterNames>> find_recorded_clusters(Step& step) {
+  const auto spec = step.migration.spec();
+  // Before that phase has ended nothing is touched, and the spec of now is the one that counts.
+  const bool is_new = step.phase() == phases::validating;
+  if (spec.clusters && (is_new || is_spec_as_validated(step.migration))) co_return *spec.clusters;
+  if (!is_new) co_return co_await find_touched(step);
+  auto resolve = [&](hubagent::SourceHub& hub) {
+    return hub.resolve_placement(spec.placement.value_or(std::string{}));
+  };
+  co_return co_await on_source(step, resolve);
+}
+
+/// Writes the ledger; where it cannot be, since its namespace is being deleted, it is kept in memory: the migration
+/// must end all the same, and after a crash the hubs know the rest.
+template <typename Write>
+Awaitable<OperationResult<>> write_or_keep(Step& step, const Ledger& ledger, Write write) {
+  auto written = co_await retry_ledger(step, write);
+  if (written || !is_namespace_ending(written.error()) || !survives_deletion(step.phase())) co_return written;
+  step.log().warn("ledger cannot be written, keeping it in memory", {{"error", written.error().describe()}});
+  step->unwritten_ledgers[std::string{step.migration.object.uid()}] = ledger;
+  co_return OperationResult<>{};
+}
+
+}  // namespace
+
 Awaitable<OperationResult<Ledger>> load_ledger(Step& step) {
   auto read_it = [&step] { return claim_ledger(step->global, step.migration, step->options.fence); };
   auto read = co_await retry_ledger(step, read_it);
   if (!read) co_return read.error();
   if (*read && !(**read).all.empty()) co_return std::move(**read);
+  if (const auto kept = step->unwritten_ledgers.find(std::string{step.migration.object.uid()});
+      kept != step->unwritten_ledgers.end())
+    co_return kept->second;
   step.log().warn("ledger is missing, rebuilding it");
   Ledger ledger = *read ? std::move(**read) : Ledger{};
-  const auto spec = step.migration.spec();
-  if (spec.clusters) {
-    ledger.all = *spec.clusters;
-    co_return ledger;
-  }
-  auto resolve = [&](hubagent::SourceHub& hub) {
-    return hub.resolve_placement(spec.placement.value_or(std::string{}));
-  };
-  auto resolved = co_await on_source(step, resolve);
-  if (!resolved) co_return resolved.error();
-  ledger.all = std::move(*resolved);
+  auto recorded = co_await find_recorded_clusters(step);
+  if (!recorded) co_return recorded.error();
+  ledger.all = std::move(*recorded);
   co_return ledger;
 }
 
@@ -208,13 +257,13 @@ Awaitable<OperationResult<>> save_ledger(Step& step, const Ledger& ledger) {
   put_counts(step.migration, ledger, is_active(step.phase()) && step.phase() != phases::validating);
   LedgerChange replace = [&ledger](Ledger& present) { present = ledger; };
   auto write = [&] { return change_ledger(step->global, step.migration, ledger, replace, step->options.fence); };
-  co_return co_await retry_ledger(step, write);
+  co_return co_await write_or_keep(step, ledger, write);
 }
 
 Awaitable<OperationResult<>> amend_ledger(Step& step, Ledger& ledger, LedgerChange change) {
   change(ledger);
   auto write = [&] { return change_ledger(step->global, step.migration, ledger, change, step->options.fence); };
-  co_return co_await retry_ledger(step, write);
+  co_return co_await write_or_keep(step, ledger, write);
 }
 
 }  // namespace hubferry::migration

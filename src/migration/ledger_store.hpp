@@ -20,7 +20,8 @@ Awaitable<OperationResult<>> change_ledger(kube::Api& api, const Migration& migr
 // For handlers. Like the status, the ledger is retried without a deadline: without it nothing can continue. In
 // Rollbacking and Cleaning that includes errors that a person has to resolve; the condition says what it waits for.
 
-/// Rebuilds the ledger from the spec if somebody deleted it.
+/// Rebuilds the ledger if somebody deleted it: from the spec if that is the one that was validated, else from what both
+/// hubs have of this migration. While the migration's namespace is being deleted it is kept in memory.
 Awaitable<OperationResult<Ledger>> load_ledger(Step& step);
 /// Replaces the ledger, and puts the counts into the status.
 Awaitable<OperationResult<>> save_ledger(Step& step, const Ledger& ledger);

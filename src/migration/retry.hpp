@@ -4,26 +4,8 @@
 #include "hubferry/async/deadline.hpp"
 #include "migration/step.hpp"
 
-/// Operations on hubs, retried until they succeed or the time is up. Each operation is idempotent.
-///
-/// All retry loops of a migration: on what; how long; what the user sees.
-/// - retry(), for every operation on a hub or the global hub: an error that may recover (kube::may_recover), or no
-///   answer within a third of the phase's timeout; 0.5 s to 15 s, until the phase's deadline, in Rollbacking and
-///   Cleaning at least one attempt; in the log until it gives up, then Timeout or Error in the phase's condition.
-/// - ledger_store.cpp: the same, in Rollbacking and Cleaning any error (1 s to 1 min); without a deadline; "waiting
-///   for the ledger" in the condition.
-/// - Registering, detaching: clusters that have not arrived; after each third of the timeout, or 15 s if one could
-///   not be detached, until the deadline; in the log, then the cluster fails with Timeout.
-/// - Registering, arrivals: any error of the target; 0.8 s to 30 s, until the deadline; in the log and in the
-///   message of the cluster's failure.
-/// - Initializing, the token of a ManagedServiceAccount: errors of list and watch; until the deadline; then
-///   Timeout.
-/// - Adding and removing the finalizer: network errors (any error on removal), by the phase machine; every 5 s,
-///   without a deadline; in status.state.
-/// - Pending, and a requested rollback: another migration has a cluster or the last slot; no polling, woken when
-///   that one ends; reason Waiting.
-/// - The start of the controller: the ledgers of active migrations cannot be read; 0.8 s to 30 s, without a
-///   deadline; no migration continues before.
+/// Operations on hubs, retried until they succeed or the time is up. Each operation is idempotent. ARCHITECTURE.md has
+/// all retry loops in one table.
 namespace hubferry::migration {
 
 /// The value type of what `Operation` returns: an awaitable of a kube::Result, a hubagent::Result

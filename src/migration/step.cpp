@@ -15,8 +15,10 @@ TimeBudget time_of(Context& context, const Migration& migration) {
   return {context.clock(), std::max(entered, context->began), timeout, true};
 }
 
-// Enough for an operation on a hub that answers, however short the phase's timeout is.
-constexpr Duration shortest_hub_attempt = std::chrono::seconds{10};
+// However short the phase's timeout is: longer than an operation waits for one cluster before that cluster fails
+// (writes that settle, a deletion, the end of a namespace; see hubagent::HubOptions). Otherwise one that is stuck would
+// hide the results of its whole batch, round after round.
+constexpr Duration shortest_hub_attempt = std::chrono::seconds{200};
 
 }  // namespace
 

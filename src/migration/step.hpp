@@ -6,6 +6,7 @@
 #include "hubferry/phase/handler.hpp"
 #include "migration/admission.hpp"
 #include "migration/deadlines.hpp"
+#include "migration/ledger.hpp"
 #include "migration/reporter.hpp"
 
 namespace hubferry::migration {
@@ -22,6 +23,8 @@ struct Services {
   ControllerOptions options;
   kube::Env env;
   WallTime began{};  // when this manager took over
+  /// By uid, of migrations whose namespace is being deleted: their ConfigMap is gone and cannot be created again.
+  std::map<std::string, Ledger> unwritten_ledgers = {};
 };
 
 using Context = phase::Context<Services>;

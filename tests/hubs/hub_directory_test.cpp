@@ -126,6 +126,19 @@ TEST_F(HubDirectoryTest, HubsAreFoundAndConnected) {
   world_.run(test());
 }
 
+// Without it, clusters would be given a bootstrap kubeconfig with which they trust nobody, or everybody.
+TEST_F(HubDirectoryTest, AnAuthorityThatCannotBeReadIsNotLeftOutSilently) {
+  auto test = [&]() -> Awaitable<> {
+    world_.global().faults().on({"get", "managedclusters"}).times(1).fail(500);
+    auto unread = co_await directory_.find("hub1");
+    CO_ASSERT_TRUE(unread.ca_error.has_value());
+    auto again = co_await directory_.find("hub1");
+    EXPECT_FALSE(again.ca_error.has_value());
+    EXPECT_THAT(again.ca_pem, HasSubstr("BEGIN CERTIFICATE"));
+  };
+  world_.run(test());
+}
+
 TEST_F(HubDirectoryTest, OperationsRunOnTheHub) {
   auto test = [&]() -> Awaitable<> {
     auto outcome = co_await initialize_source("hub1", world_.world().clusters());

@@ -59,7 +59,9 @@ Awaitable<Result<>> FakeHubs::begin(FakeHub& hub, std::string order) {
   if (found == faults.end() || found->second.times <= 0) co_return Result<>{};
   --found->second.times;
   if (found->second.hang) co_await clock.sleep_until(async::never);
-  co_return *found->second.error;
+  co_await clock.sleep_for(found->second.delay);
+  if (found->second.error) co_return *found->second.error;
+  co_return Result<>{};
 }
 
 std::optional<ClusterFailure> FakeHubs::cluster_fault(const std::string& order, const std::string& cluster) {
@@ -159,6 +161,10 @@ Awaitable<hubs::HubInfo> FakeHubs::find(std::string name) {
   info.available = hub.available;
   info.is_hub = hub.is_hub;
   info.server_url = hub.url;
+  if (unreadable_authorities-- > 0)
+    info.ca_error = kube::Error{kube::ErrorKind::retry_later, 500, "", "the global hub is busy", std::nullopt};
+  else
+    info.ca_pem = FakeHubs::authority;
   co_return info;
 }
 
@@ -312,6 +318,15 @@ class FakeSource final : public hubagent::SourceHub {
                   cluster.accepted_again = {};
                   return std::nullopt;
                 });
+  }
+
+  Awaitable<Result<ClusterNames>> claimed(MigrationRef migration) override {
+    auto begun = co_await world_.begin(hub_, "source.claimed");
+    if (!begun) co_return begun.error();
+    ClusterNames names;
+    for (const auto& [name, cluster] : hub_.clusters)
+      if (cluster.migrating == migration.uid) names.push_back(name);
+    co_return names;
   }
 
   Awaitable<Result<>> delete_migration_objects(MigrationRef migration) override {
@@ -538,6 +553,15 @@ class FakeTarget final : public hubagent::TargetHub {
     world_.changed();
     if (world_.on_order) world_.on_order();
     co_return outcome;
+  }
+
+  Awaitable<Result<ClusterNames>> copied(MigrationRef migration) override {
+    auto begun = co_await world_.begin(hub_, "target.copied");
+    if (!begun) co_return begun.error();
+    ClusterNames names;
+    for (const auto& [name, cluster] : hub_.clusters)
+      if (cluster.created_by == migration.uid) names.push_back(name);
+    co_return names;
   }
 
   Awaitable<Result<>> delete_migration_objects(MigrationRef migration, BootstrapIdentity identity) override {

@@ -54,6 +54,7 @@ struct FakeFault {
   std::optional<kube::Error> error = {};
   bool hang = false;
   int times = 1'000'000;
+  Duration delay{0};  // before it fails, or else succeeds
 };
 
 /// Two or more hubs and their clusters in memory, with agents that do what real ones do. Clusters move as klusterlets
@@ -75,6 +76,9 @@ class FakeHubs final : public hubs::Hubs {
   Awaitable<hubs::HubInfo> find(std::string hub) override;
   hubagent::Result<std::shared_ptr<hubs::Connection>> connection(const std::string& hub) override;
 
+  /// Of every hub.
+  static constexpr const char* authority = "-----BEGIN CERTIFICATE-----\nTUE=\n-----END CERTIFICATE-----\n";
+
   static kube::Error unreachable(const std::string& hub);
   static kube::Error forbidden();
 
@@ -84,6 +88,7 @@ class FakeHubs final : public hubs::Hubs {
   std::map<std::string, Duration> travel_times;  // of single clusters; never arrives: 1000h
   Duration return_time = 5s;                     // from being accepted again to the next heartbeat
   std::set<std::string> stranded;                // their agents reach no hub
+  int unreadable_authorities = 0;                // so often the CA of a hub cannot be read
   std::vector<std::string> orders;               // "hub1 source.detach", in the order of their arrival
   /// Called with the number of each operation's start and end: for tests that crash there.
   std::function<void()> on_order;

@@ -23,6 +23,8 @@ struct HubInfo {
   /// How clusters reach its API server: from its ManagedCluster's client configuration, else from its kubeconfig.
   std::string server_url;
   std::string ca_pem;
+  /// The global hub could not be read: `ca_pem` may be missing, and must not be used.
+  std::optional<kube::Error> ca_error;
 };
 
 /// The connection to one hub. When the hub's kubeconfig changes, another connection replaces it.

@@ -1,0 +1,89 @@
+#include "migration/attempts.hpp"
+#include "migration/rollback.hpp"
+
+namespace hubferry::migration {
+
+namespace {
+
+using hubagent::Stage;
+
+void add(std::set<std::string>& names, const ClusterNames& more) {
+  names.insert(more.begin(), more.end());
+}
+
+/// Those of which the target has no ManagedCluster of ours: what else is there is not all that is left of them.
+Awaitable<ClusterNames> find_without_copy(Rollback& rollback, ClusterNames clusters) {
+  const auto now = rollback.step.now();
+  TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.arrived(rollback.ref, std::move(names), now);
+  };
+  auto looked = co_await each_on_target(rollback.step, std::move(clusters), look);
+  ClusterNames absent;
+  for (const auto& [cluster, failure] : looked.failed)
+    if (failure.reason == to_string(hubagent::FailureReason::cluster_not_found)) absent.push_back(cluster);
+  co_return absent;
+}
+
+/// Clusters that never left the source, or that have returned to it: their copies go. Only of those that the source
+/// has, accepts, and is not deleting: a copy on the target may be all that is left of a cluster.
+Awaitable<> delete_copies(Rollback& rollback, Stage stage, ClusterNames clusters) {
+  auto& step = rollback.step;
+  if (clusters.empty()) co_return;
+  if (stage == Stage::initializing) {
+    add(rollback.undone, clusters);
+    co_return;
+  }
+  SourceOperation is_held = [&](hubagent::SourceHub& hub, ClusterNames names) {
+    return hub.accept(rollback.ref, std::move(names));
+  };
+  auto held = co_await each_on_source(step, std::move(clusters), is_held);
+  auto lost = held.not_done();
+  auto nowhere = co_await find_without_copy(rollback, names_of(lost));
+  for (const auto& cluster : nowhere) lost.erase(cluster);
+  rollback.pending.add(rollback.source(), lost);
+  held.done.insert(held.done.end(), nowhere.begin(), nowhere.end());
+  TargetOperation undo = [&, stage](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.roll_back(rollback.ref, stage, std::move(names));
+  };
+  auto deleted = co_await each_on_target(step, held.done, undo);
+  rollback.pending.add(rollback.target(), deleted.not_done());
+  add(rollback.undone, deleted.done);
+}
+
+}  // namespace
+
+Awaitable<> release_attached(Rollback& rollback, Stage stage, ClusterNames clusters) {
+  SourceOperation release = [&, stage](hubagent::SourceHub& hub, ClusterNames names) {
+    return hub.roll_back(rollback.ref, stage, std::move(names));
+  };
+  auto released = co_await each_on_source(rollback.step, std::move(clusters), release);
+  rollback.pending.add(rollback.source(), released.not_done());
+  rollback.step->reporter.clusters_failed(rollback.step.migration, rollback.step.phase(), released.failed);
+  add(rollback.returned, released.done);
+}
+
+Awaitable<> roll_back_all(Rollback& rollback) {
+  const auto& ledger = rollback.ledger;
+  auto to_return = rollback_by_stage(rollback.step.migration, ledger, ledger.to_roll_back());
+  for (const auto& [stage, clusters] : to_return) {
+    if (stage == Stage::registering)
+      co_await return_detached(rollback, clusters);
+    else
+      co_await release_attached(rollback, stage, clusters);
+  }
+  for (const auto& [stage, clusters] : rollback_by_stage(rollback.step.migration, ledger, ledger.to_undo())) {
+    ClusterNames back;
+    for (const auto& cluster : clusters) {
+      const bool was_detached = stage == Stage::registering;
+      if (!was_detached || ledger.rolled_back.contains(cluster) || rollback.returned.contains(cluster))
+        back.push_back(cluster);
+      else
+        rollback.pending.add(
+            rollback.target(), cluster,
+            "its copy stays on " + rollback.step.target_name() + " until it is back on " + rollback.step.source_name());
+    }
+    co_await delete_copies(rollback, stage, std::move(back));
+  }
+}
+
+}  // namespace hubferry::migration

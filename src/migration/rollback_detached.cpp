@@ -1,0 +1,143 @@
+#include "hubferry/async/task_scope.hpp"
+#include "migration/attempts.hpp"
+#include "migration/rollback.hpp"
+
+namespace hubferry::migration {
+
+namespace {
+
+using hubagent::Stage;
+
+/// What the target says of clusters that were detached.
+struct Look {
+  ClusterNames arrived;
+  ClusterNames absent;  // known not to be there
+  Failures unknown;     // the target could not be asked
+};
+
+Awaitable<Look> look_at_target(Rollback& rollback, ClusterNames clusters) {
+  auto& step = rollback.step;
+  const auto since = step.migration.cut_over();
+  Look look;
+  if (!since) {
+    look.absent = std::move(clusters);
+    co_return look;
+  }
+  TargetOperation find = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.arrived(rollback.ref, std::move(names), *since);
+  };
+  // A target that is away for a moment is waited for: a cluster that has just arrived there need not return.
+  ClusterOperation find_with_retry = [&](ClusterNames batch) -> Awaitable<Results> {
+    auto run = [&](hubagent::TargetHub& hub) { return find(hub, batch); };
+    auto outcome = co_await on_target(step, step.time().one_attempt(), run);
+    if (outcome) co_return Results{outcome->done, failures_of(step, *outcome), {}, {}};
+    co_return Results{{}, {}, batch, operation_failed(step.target_name(), outcome.error())};
+  };
+  auto found = co_await in_batches(std::move(clusters), find_with_retry);
+  look.arrived = std::move(found.done);
+  for (const auto& [cluster, failure] : found.not_done()) {
+    const bool is_absent = failure.reason == to_string(hubagent::FailureReason::cluster_not_available) ||
+                           failure.reason == to_string(hubagent::FailureReason::cluster_not_found);
+    if (is_absent)
+      look.absent.push_back(cluster);
+    else
+      look.unknown.emplace(cluster, failure);
+  }
+  co_return look;
+}
+
+/// A cluster that is on the target after all stays there: it counts as arrived once the source, which may have accepted
+/// it again while the target did not answer, has detached it.
+Awaitable<> keep_late_arrivals(Rollback& rollback, ClusterNames clusters) {
+  if (clusters.empty()) co_return;
+  SourceOperation detach = [&](hubagent::SourceHub& hub, ClusterNames names) {
+    return hub.detach(rollback.ref, std::move(names));
+  };
+  auto detached = co_await each_on_source(rollback.step, std::move(clusters), detach);
+  for (const auto& cluster : detached.done) rollback.ledger.succeed(cluster);
+  for (const auto& [cluster, failure] : detached.not_done()) {
+    // Somebody deleted it from the source: it is on the target only.
+    if (failure.reason == to_string(hubagent::FailureReason::cluster_not_found))
+      rollback.ledger.succeed(cluster);
+    else
+      rollback.pending.add(rollback.source(), cluster,
+                           "it is Available on " + rollback.step.target_name() + ": " + failure.message);
+  }
+}
+
+// How soon a target that did not answer is asked to approve registrations again.
+constexpr auto approve_again = std::chrono::seconds{15};
+
+/// An agent that is registering on the target does so until it succeeds, and only then sees that it is denied there, or
+/// stays if the source is down: the target approves its certificate requests meanwhile.
+Awaitable<> let_registrations_finish(Rollback& rollback, ClusterNames clusters) {
+  auto& step = rollback.step;
+  const auto since = step.migration.cut_over().value_or(step.now());
+  hubagent::TargetHub::OnArrival ignore = [](const std::string&) {};
+  auto approve = [&](hubagent::TargetHub& hub) { return hub.await_arrivals(rollback.ref, clusters, since, ignore); };
+  for (;;) {
+    auto ended = co_await once_on_target(step, approve);
+    if (!ended) step.log().info("cannot approve registrations on the target", {{"error", ended.error().describe()}});
+    co_await step.clock().sleep_for(approve_again);
+  }
+}
+
+/// Waits for the agents, for the time of one attempt. A cluster that is not back yet is found by the next round. If the
+/// source accepts none of them now, only their registrations are given a moment.
+Awaitable<> wait_for_returns(Rollback& rollback, ClusterNames clusters, const Failures& target_problems) {
+  auto& step = rollback.step;
+  if (clusters.empty()) {
+    co_await step.clock().sleep_for(approve_again);
+    co_return;
+  }
+  std::set<std::string> back;
+  hubagent::SourceHub::OnReturn on_return = [&](const std::string& cluster) { back.insert(cluster); };
+  auto wait = [&](hubagent::SourceHub& hub) { return hub.await_returns(rollback.ref, clusters, on_return); };
+  auto waited = co_await attempt_on_source(step, wait);
+  if (waited) rollback.pending.add(rollback.source(), failures_of(step, *waited));
+  for (const auto& cluster : clusters) {
+    if (back.contains(cluster)) continue;
+    auto message = step.source_name() + " accepts it again; waiting for its agent to renew its lease there";
+    if (const auto found = target_problems.find(cluster); found != target_problems.end())
+      message += "; it may be on " + step.target_name() + ": " + found->second.message;
+    rollback.pending.add(rollback.source(), cluster, std::move(message));
+  }
+  const ClusterNames names{back.begin(), back.end()};
+  co_await release_attached(rollback, Stage::registering, names);
+}
+
+/// `look`: where they are not.
+Awaitable<> return_to_source(Rollback& rollback, ClusterNames clusters, Look look) {
+  auto& step = rollback.step;
+  SourceOperation accept = [&](hubagent::SourceHub& hub, ClusterNames names) {
+    return hub.accept(rollback.ref, std::move(names));
+  };
+  auto accepted = co_await each_on_source(step, std::move(clusters), accept);
+  rollback.pending.add(rollback.source(), accepted.not_done());
+  step->reporter.clusters_failed(step.migration, step.phase(), accepted.failed);
+  TargetOperation deny = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.deny(rollback.ref, std::move(names));
+  };
+  auto denied = co_await each_on_target(step, common(accepted.done, look.absent), deny);
+  auto target_problems = std::move(look.unknown);
+  target_problems.merge(denied.not_done());
+  co_await wait_for_returns(rollback, accepted.done, target_problems);
+}
+
+}  // namespace
+
+Awaitable<> return_detached(Rollback& rollback, ClusterNames clusters) {
+  if (clusters.empty()) co_return;
+  auto look = co_await look_at_target(rollback, clusters);
+  co_await keep_late_arrivals(rollback, look.arrived);
+  const auto returning = without(clusters, look.arrived);
+  if (returning.empty()) co_return;
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(let_registrations_finish(rollback, returning));
+    co_await return_to_source(rollback, returning, std::move(look));
+    scope.stop();
+  };
+  co_await async::with_scope(body);
+}
+
+}  // namespace hubferry::migration

@@ -1,0 +1,120 @@
+#include "hubferry/kube/config.hpp"
+#include "migration_test.hpp"
+
+/// What must not keep a rollback or a cleanup from its end, nor lead it astray.
+namespace hubferry::migration::test {
+namespace {
+
+class LastingTest : public MigrationTest {
+ protected:
+  static json::object stage_timeout(const char* text) {
+    return {{"supportedConfigs", json::object{{"stageTimeout", text}}}};
+  }
+  Awaitable<> delete_ledger(std::string name, std::string ns = "default") {
+    auto removed = co_await global.api().remove(kube::resources::config_maps, Key{ns, name});
+    EXPECT_TRUE(removed) << removed.error();
+  }
+};
+
+// The operation waits a minute for the one that is stuck, longer than a third of the timeout.
+TEST_F(LastingTest, OneStuckClusterDoesNotHideTheOthersHoweverShortTheTimeout) {
+  hubs.faults["source.collect"] = {.error = FakeHubs::forbidden()};
+  hubs.faults["source.roll_back"] = {.delay = 60s};
+  hubs.faults["source.roll_back b"] = {.error = FakeHubs::forbidden()};
+  given("m1", {"a", "b"}, stage_timeout("30s"));
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Rollbacking");
+    co_await sleep(10min);
+    EXPECT_EQ(clusters("m1", "rolledBack"), 1);
+    EXPECT_THAT(condition("m1", "ResourceRolledBack"),
+                HasSubstr("RollbackPending: 1 cluster pending: b: the manager may not do that"));
+    hubs.faults.clear();
+    co_await reaches("m1", "Failed");
+  });
+  expect_moved("m1", {}, {"a", "b", "c"});
+}
+
+// An agent in the middle of its registration must come to an end of it, also while the source cannot take it back.
+TEST_F(LastingTest, RegistrationsAreApprovedWhileTheSourceIsDown) {
+  hubs.travel_time = 1000h;
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    co_await sleep(1min);
+    hubs.hub("hub1").reachable = false;
+    co_await reaches("m1", "Rollbacking");
+    const auto before = hubs.count("hub2 target.await_arrivals");
+    co_await sleep(1h);
+    EXPECT_GT(hubs.count("hub2 target.await_arrivals"), before);
+    EXPECT_TRUE(hubs.hub("hub2").clusters.at("a").accepted) << "the source has not accepted it again";
+    hubs.hub("hub1").reachable = true;
+    co_await reaches("m1", "Failed");
+  });
+  expect_moved("m1", {}, {"a", "b", "c"});
+}
+
+// The ConfigMap is deleted with the namespace, and cannot be created again: the finalizer must go all the same.
+TEST_F(LastingTest, DeletingTheNamespaceOfAMigrationEndsIt) {
+  hubs.travel_times["b"] = 1000h;
+  given("m1", {"a", "b"}, {}, "other");
+  live([&]() -> Awaitable<> {
+    co_await holds([&] { return phase("m1", "other") == "Registering"; });
+    co_await holds([&] { return available_on("hub2").contains("a"); });
+    auto removed = co_await global.api().remove(kube::resources::namespaces, Key{"", "other"});
+    EXPECT_TRUE(removed) << removed.error();
+    co_await vanishes("m1", "other");
+    EXPECT_FALSE(global.object(kube::resources::namespaces, {"", "other"}));
+  });
+  EXPECT_EQ(available_on("hub1"), (std::set<std::string>{"b", "c"}));
+  EXPECT_EQ(available_on("hub2"), (std::set<std::string>{"a"}));
+  EXPECT_EQ(hubs.hub("hub1").clusters.count("a"), 0u) << "it arrived: the source is cleaned";
+  EXPECT_EQ(hubs.hub("hub2").clusters.count("b"), 0u);
+  expect_nothing_left("m1");
+}
+
+// The spec of now may name others: neither are those touched, nor are the ones forgotten that the migration has
+// detached.
+TEST_F(LastingTest, ALostLedgerIsRebuiltFromTheHubsIfTheSpecHasChanged) {
+  hubs.travel_time = 1000h;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    co_await sleep(1min);
+    json::object spec{{"includedManagedClusters", json::array{"c"}}};
+    json::object patch{{"spec", std::move(spec)}};
+    auto patched = co_await global.api().merge_patch(managed_cluster_migrations, Key{"default", "m1"}, patch);
+    EXPECT_TRUE(patched) << patched.error();
+    co_await delete_ledger("m1");
+    co_await reaches("m1", "Rollbacking");
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_THAT(listed("m1", "all-clusters"), testing::ElementsAre("a", "b"));
+  expect_moved("m1", {}, {"a", "b", "c"});
+}
+
+TEST_F(LastingTest, ALostLedgerOfAPlacementIsRebuiltFromTheHubs) {
+  hubs.hub("hub1").placements["p"] = {"a", "b"};
+  hubs.faults["target.verify"].hang = true;
+  given("m1", {}, {{"includedManagedClustersPlacementRef", "p"}});
+  live_until("m1", "Cleaning");
+  loop.run(delete_ledger("m1"));
+  hubs.hub("hub1").placements["p"] = {"c"};
+  hubs.faults.clear();
+  live_until("m1", "Completed");
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
+
+TEST_F(LastingTest, ABootstrapKubeconfigIsNeverMadeWithoutTheTargetsAuthority) {
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Initializing");
+    hubs.unreadable_authorities = 3;
+    co_await reaches("m1", "Deploying");
+  });
+  EXPECT_LE(hubs.unreadable_authorities, 0);
+  const auto kubeconfig = hubs.hub("hub1").kubeconfigs.begin()->second;
+  EXPECT_EQ(kube::parse_kubeconfig(kubeconfig, "bootstrap", std::nullopt).ca_pem, FakeHubs::authority);
+}
+
+}  // namespace
+}  // namespace hubferry::migration::test
