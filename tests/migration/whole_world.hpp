@@ -21,32 +21,37 @@ using async::Awaitable;
 using hubagent::ClusterNames;
 using namespace std::chrono_literals;
 
-/// The connection of one client to a server: while it is severed, no answer comes back.
+/// Of the manager to one hub.
+struct Line {
+  bool severed = false;      // no answer comes back
+  std::size_t requests = 0;  // sent
+};
+
 class SeverableApi final : public kube::Api {
  public:
-  SeverableApi(std::shared_ptr<kube::Api> inner, const bool& severed) : inner_(std::move(inner)), severed_(severed) {}
+  SeverableApi(std::shared_ptr<kube::Api> inner, Line& line) : inner_(std::move(inner)), line_(line) {}
 
   Awaitable<kube::Result<kube::Object>> call(kube::Request request) override {
-    if (severed_) co_return lost(kube::ErrorKind::unreachable);
+    if (!sends()) co_return lost(kube::ErrorKind::unreachable);
     const bool writes = request.verb != kube::Verb::get;
     auto answer = co_await inner_->call(std::move(request));
-    if (severed_) co_return lost(writes ? kube::ErrorKind::ambiguous : kube::ErrorKind::unreachable);
+    if (line_.severed) co_return lost(writes ? kube::ErrorKind::ambiguous : kube::ErrorKind::unreachable);
     co_return answer;
   }
   Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions options,
                                                const kube::Decoder& decoder) override {
-    if (severed_) co_return lost(kube::ErrorKind::unreachable);
+    if (!sends()) co_return lost(kube::ErrorKind::unreachable);
     co_return co_await inner_->list(std::move(resource), std::move(options), decoder);
   }
   Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource resource, kube::WatchOptions options,
                                                                     const kube::Decoder& decoder) override {
-    if (severed_) co_return lost(kube::ErrorKind::unreachable);
+    if (!sends()) co_return lost(kube::ErrorKind::unreachable);
     auto stream = co_await inner_->watch(std::move(resource), std::move(options), decoder);
     if (!stream) co_return stream.error();
-    co_return std::make_unique<Stream>(std::move(*stream), severed_);
+    co_return std::make_unique<Stream>(std::move(*stream), line_);
   }
   Awaitable<kube::Result<json::value>> get_path(std::string path) override {
-    if (severed_) co_return lost(kube::ErrorKind::unreachable);
+    if (!sends()) co_return lost(kube::ErrorKind::unreachable);
     co_return co_await inner_->get_path(std::move(path));
   }
   [[nodiscard]] std::string_view name() const override { return inner_->name(); }
@@ -54,23 +59,27 @@ class SeverableApi final : public kube::Api {
  private:
   class Stream final : public kube::WatchStream {
    public:
-    Stream(std::unique_ptr<kube::WatchStream> inner, const bool& severed)
-        : inner_(std::move(inner)), severed_(severed) {}
+    Stream(std::unique_ptr<kube::WatchStream> inner, const Line& line) : inner_(std::move(inner)), line_(line) {}
     Awaitable<kube::Result<std::vector<kube::WatchEvent>>> next() override {
       auto events = co_await inner_->next();
-      if (severed_) co_return lost(kube::ErrorKind::unreachable);
+      if (line_.severed) co_return lost(kube::ErrorKind::unreachable);
       co_return events;
     }
 
    private:
     std::unique_ptr<kube::WatchStream> inner_;
-    const bool& severed_;
+    const Line& line_;
   };
+
+  bool sends() {
+    ++line_.requests;
+    return !line_.severed;
+  }
 
   static kube::Error lost(kube::ErrorKind kind) { return {kind, 0, {}, "the connection is severed", std::nullopt}; }
 
   std::shared_ptr<kube::Api> inner_;
-  const bool& severed_;
+  Line& line_;
 };
 
 inline sim::WorldOptions options_of(std::size_t clusters, std::uint64_t seed, bool accounts,
@@ -155,7 +164,7 @@ class WholeWorld {
   Snapshot snapshot(const std::string& server) { return world.run(take_snapshot(world.api(server))); }
 
   sim::VirtualWorld world;
-  std::map<std::string, bool> severed;  // hubs that the manager cannot reach; agents can
+  std::map<std::string, Line> lines;  // to each hub, of the manager; agents have their own
 
  private:
   struct Manager {
@@ -163,7 +172,7 @@ class WholeWorld {
         : hubs(
               whole.world.api("global"),
               [&whole](const std::string& hub, const kube::ClientConfig& config) {
-                return std::make_shared<SeverableApi>(whole.world.network().connect(config), whole.severed[hub]);
+                return std::make_shared<SeverableApi>(whole.world.network().connect(config), whole.lines[hub]);
               },
               {}, whole.world.env()),
           controller(whole.world.api("global"), hubs, {}, whole.world.env()),

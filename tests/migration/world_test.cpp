@@ -68,6 +68,28 @@ TEST_P(DyingManagerTest, ItsSuccessorsReachTheSameEnd) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DyingManagerTest, testing::Range(1, 21));
 
+// What a look at the server costs more than one at a cache. Each cluster has one host, one deployment and their
+// Secrets.
+TEST(WholeWorldStories, AClusterCostsABoundedNumberOfRequests) {
+  const auto cost = [](std::size_t clusters) {
+    WholeWorld whole{clusters, 4};
+    const auto names = whole.world.world().clusters();
+    whole.start_manager();
+    whole.migrate("m1", {names.begin(), names.end()});
+    whole.run_until_ended({"m1"});
+    EXPECT_EQ(whole.phase("m1"), "Completed") << whole.describe("m1");
+    return std::pair{whole.lines["hub1"].requests, whole.lines["hub2"].requests};
+  };
+  const auto few = cost(6);
+  const auto many = cost(18);
+  const auto on_source = static_cast<double>(many.first - few.first) / 12;
+  const auto on_target = static_cast<double>(many.second - few.second) / 12;
+  RecordProperty("on_source", std::to_string(on_source));
+  RecordProperty("on_target", std::to_string(on_target));
+  EXPECT_LE(on_source, 45) << "requests per cluster";
+  EXPECT_LE(on_target, 30) << "requests per cluster";
+}
+
 TEST(WholeWorldStories, ClustersMoveThereAndBackAgain) {
   WholeWorld whole{3, 5};
   const auto names = whole.world.world().clusters();
