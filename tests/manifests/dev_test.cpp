@@ -28,6 +28,7 @@ TEST(DevScript, AUsageErrorIsReportedBeforeAnythingRuns) {
       {{"fuzz", "0"}, "fuzz takes a number of seconds, not '0'"},
       {{"fuzz", "1", "2"}, "fuzz: unknown argument '2'"},
       {{"fmt", "src/app"}, "fmt: unknown argument 'src/app'"},
+      {{"package", "--fast"}, "package: unknown argument '--fast'"},
       {{"lint", "--fix"}, "lint: unknown argument '--fix'"},
       {{"setup", "build"}, "setup: unknown argument 'build'"},
   };
