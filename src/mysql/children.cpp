@@ -14,6 +14,7 @@ namespace hubferry::mysql {
 namespace {
 
 constexpr const char* service_name_label = "kubernetes.io/service-name";
+constexpr const char* root_password_variable = "MYSQL_ROOT_PASSWORD";
 constexpr const char* slice_manager_label = "endpointslice.kubernetes.io/managed-by";
 
 json::object metadata_of(const Owner& owner, const std::string& name) {
@@ -102,7 +103,7 @@ json::object mysql_container(const ClusterSpec& spec, const StatefulSetInputs& i
       {"name", "mysql"},
       {"image", image_of(spec)},
       {"command", json::array{"sh", "/etc/hubferry/start.sh"}},
-      {"env", json::array{secret_variable("MYSQL_ROOT_PASSWORD", inputs.root_secret, names::password_key)}},
+      {"env", json::array{secret_variable(root_password_variable, inputs.root_secret, names::password_key)}},
       {"ports", json::array{json::object{{"name", "mysql"}, {"containerPort", mysql_port}, {"protocol", "TCP"}}}},
       {"volumeMounts", json::array{mount("data", "/var/lib/mysql"), mount("config", "/etc/hubferry"),
                                    mount("config", "/etc/mysql/conf.d/hubferry.cnf", "hubferry.cnf"),
@@ -229,6 +230,26 @@ std::string image_of(const json::value* containers) {
     if (container.is_object() && kube::string_at(container.get_object(), {"name"}) == "mysql")
       return std::string{kube::string_at(container.get_object(), {"image"})};
   return {};
+}
+
+std::string root_secret_of(const kube::Object& set) {
+  const auto* containers = set.find({"spec", "template", "spec", "containers"});
+  if (containers == nullptr || !containers->is_array()) return {};
+  for (const auto& container : containers->get_array()) {
+    const auto* variables = kube::find(container, {"env"});
+    if (variables == nullptr || !variables->is_array()) continue;
+    for (const auto& variable : variables->get_array())
+      if (variable.is_object() && kube::string_at(variable.get_object(), {"name"}) == root_password_variable)
+        return std::string{kube::string_at(variable.get_object(), {"valueFrom", "secretKeyRef", "name"})};
+  }
+  return {};
+}
+
+std::string storage_of(const kube::Object& set) {
+  const auto* templates = set.find({"spec", "volumeClaimTemplates"});
+  if (templates == nullptr || !templates->is_array() || templates->get_array().empty()) return {};
+  const auto* size = kube::find(templates->get_array().front(), {"spec", "resources", "requests", "storage"});
+  return size != nullptr && size->is_string() ? std::string{size->get_string()} : std::string{};
 }
 
 json::object wanted_stateful_set(const Owner& owner, const ClusterSpec& spec, const StatefulSetInputs& inputs) {

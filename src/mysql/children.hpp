@@ -43,6 +43,10 @@ struct StatefulSetInputs {
 std::string image_of(const ClusterSpec& spec);
 /// The image of the container `mysql` among these.
 std::string image_of(const json::value* containers);
+/// The Secret with the root password that this StatefulSet's servers use.
+std::string root_secret_of(const kube::Object& set);
+/// The size of the volumes that this StatefulSet makes.
+std::string storage_of(const kube::Object& set);
 
 json::object wanted_stateful_set(const Owner& owner, const ClusterSpec& spec, const StatefulSetInputs& inputs);
 

@@ -20,6 +20,7 @@ std::optional<FailoverRecord> Cluster::failover() const {
   record.wanted = kube::string_at(from, {"wanted"});
   record.started = kube::string_at(from, {"startTime"});
   record.fenced = kube::string_at(from, {"fencedTime"});
+  record.without = kube::string_at(from, {"without"});
   record.received = kube::string_at(from, {"received"});
   const auto* planned = from.if_contains("planned");
   record.planned = planned != nullptr && planned->is_bool() && planned->get_bool();
@@ -31,8 +32,23 @@ void Cluster::set_failover(const FailoverRecord& record) {
   if (!record.to.empty()) value["to"] = record.to;
   if (!record.wanted.empty()) value["wanted"] = record.wanted;
   if (!record.fenced.empty()) value["fencedTime"] = record.fenced;
+  if (!record.without.empty()) value["without"] = record.without;
   if (!record.received.empty()) value["received"] = record.received;
   status["failover"] = std::move(value);
+}
+
+std::vector<std::string> Cluster::given_up() const {
+  std::vector<std::string> pods;
+  const auto* list = status.if_contains("givenUp");
+  if (list == nullptr || !list->is_array()) return pods;
+  for (const auto& pod : list->get_array())
+    if (pod.is_string()) pods.emplace_back(pod.get_string());
+  return pods;
+}
+
+void Cluster::set_given_up(const std::vector<std::string>& pods) {
+  status.erase("givenUp");
+  if (!pods.empty()) status["givenUp"] = json::array(pods.begin(), pods.end());
 }
 
 }  // namespace hubferry::mysql

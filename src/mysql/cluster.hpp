@@ -3,6 +3,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "hubferry/kube/cache.hpp"
 #include "hubferry/mysql/controller.hpp"
@@ -27,6 +28,7 @@ struct FailoverRecord {
   std::string started;  // when the old primary was found to be down
   bool planned = false;
   std::string fenced;    // when the old primary was first known to accept no writes
+  std::string without;   // the servers that were given up for it
   std::string received;  // what the chosen replica has, also after it was given up: a new primary must have it
 };
 
@@ -43,6 +45,9 @@ struct Cluster : phase::KubeResource {
   [[nodiscard]] std::optional<FailoverRecord> failover() const;
   void set_failover(const FailoverRecord& record);
   void clear_failover() { status.erase("failover"); }
+  /// Replicas that a failover need not wait for: a person has said so.
+  [[nodiscard]] std::vector<std::string> given_up() const;
+  void set_given_up(const std::vector<std::string>& pods);
 };
 
 /// What the handlers of clusters and backups share.

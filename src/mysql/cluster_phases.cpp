@@ -15,7 +15,8 @@ Awaitable<ReconcileState> reconcile(ClusterContext& context, Cluster& cluster, c
 
 /// A person has asked for it, or has changed the spec since it failed.
 bool wants_to_resume(const Cluster& cluster) {
-  if (!cluster.object.annotation(names::reconcile_annotation).empty()) return true;
+  for (const auto* annotation : {names::reconcile_annotation, names::give_up_annotation})
+    if (!cluster.object.annotation(annotation).empty()) return true;
   const auto* observed = cluster.status.if_contains("observedGeneration");
   return observed != nullptr && observed->is_int64() && observed->get_int64() != cluster.object.generation();
 }

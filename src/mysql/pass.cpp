@@ -70,8 +70,11 @@ Awaitable<ReconcileState> Pass::run() {
 Awaitable<ReconcileState> Pass::steps() {
   if (!cluster_.object.annotation(names::reconcile_annotation).empty())
     co_await remove_annotation(names::reconcile_annotation);
-  if (auto problem = problem_of(spec_, owner_.ns)) throw PassError(PassError::Kind::fatal, *problem);
+  co_await read_give_up();
+  given_up_ = cluster_.given_up();
+  co_await check_spec();
   co_await ensure_secrets();
+  report_spec();
   co_await ensure_services();
   co_await ensure_stateful_set();
   observe();
@@ -79,6 +82,9 @@ Awaitable<ReconcileState> Pass::steps() {
     report();
     co_return std::move(*result);
   }
+  const auto* healthy = kube::find_condition_in_status(cluster_.status, conditions::primary_healthy);
+  if (!given_up_.empty() && healthy != nullptr && kube::string_at(*healthy, {"status"}) == "True")
+    co_await forget_given_up();
   co_await ensure_all_endpoints();
   if (phase_ == phases::scaling) {
     if (auto result = co_await prepare_scale_down()) {
@@ -164,18 +170,28 @@ void Pass::report() {
   cluster_.status["replicas"] = ready;
   cluster_.status["servers"] = std::move(list);
   report_backups();
+  bool has_unknown = false;  // just started: the next probe will tell
   for (const auto& server : servers_) {
     const bool is_known = server.health.verdict != Verdict::unknown && !server.health.sample.replica_unknown;
-    if (set_replicas_ > 0 && server.name != primary && is_known && needs_attention(server))
+    has_unknown = has_unknown || server.health.verdict == Verdict::unknown;
+    if (set_replicas_ > 0 && !primary.empty() && server.name != primary && is_known && needs_attention(server))
       unhealthy_.try_emplace(server.name, "not replicating from " + primary);
   }
+  const auto limit = std::chrono::duration<double>(spec_.lag_limit).count();
+  std::string lagging;
+  for (const auto& server : servers_)
+    if (const auto& lag = server.health.sample.lag; server.name != primary && lag && *lag > limit)
+      lagging += (lagging.empty() ? "" : ", ") + server.name;
   std::string missing;
   for (const auto& [pod, why] : unhealthy_) missing += (missing.empty() ? "" : "; ") + pod + ": " + why;
   const char* reason = password_denied_ ? reasons::password_mismatch
                        : errant_        ? reasons::errant_transactions
                                         : reasons::not_replicating;
   if (!missing.empty()) set(conditions::replicas_healthy, ConditionStatus::no, reason, missing);
-  if (missing.empty() && phase_ != phases::creating)
+  if (missing.empty() && !lagging.empty())
+    set(conditions::replicas_healthy, ConditionStatus::no, reasons::lagging,
+        lagging + ": more than maxReplicaLagSeconds behind");
+  if (missing.empty() && lagging.empty() && !has_unknown && phase_ != phases::creating)
     set(conditions::replicas_healthy, ConditionStatus::yes, reasons::replicating, "all replicas replicate");
 }
 

@@ -8,6 +8,7 @@
 #include "mysql/candidate.hpp"
 #include "mysql/children.hpp"
 #include "mysql/cluster.hpp"
+#include "mysql/cron.hpp"
 #include "mysql/server.hpp"
 
 namespace hubferry::mysql {
@@ -38,6 +39,7 @@ struct Choice {
   std::string pod;  // empty: none
   GtidPosition received;
   std::string missing;  // servers that may have what the others lack, and could not be asked
+  std::string without;  // servers that were given up, and would have been waited for
 };
 
 /// One pass of the reconcile loop over one cluster. It compares the spec with what is there, and never concludes from
@@ -61,6 +63,14 @@ class Pass {
   void set(const char* condition, ConditionStatus status, const char* reason, std::string_view message);
   void warn(std::string_view reason, std::string_view note);
 
+  // pass_spec.cpp: the spec as far as it is valid, and servers that were given up.
+  Awaitable<> check_spec();
+  Awaitable<> keep_in_force(SpecProblem problem);
+  void report_spec();
+  Awaitable<> read_give_up();
+  Awaitable<> forget_given_up();
+  [[nodiscard]] bool is_given_up(const std::string& pod) const;
+
   // pass_objects.cpp: Secrets, Services, StatefulSet.
   Awaitable<kube::Object> ensure(const kube::Resource& kind, json::object wanted, const ObjectCache* cache);
   Awaitable<> ensure_secrets();
@@ -74,6 +84,7 @@ class Pass {
 
   // pass_backups.cpp
   Awaitable<> schedule_backups();
+  void report_overdue(const CronSchedule& schedule);
 
   // pass_rolling.cpp: scale, upgrade, restarts.
   Awaitable<std::optional<ReconcileState>> restart_outdated();
@@ -104,16 +115,24 @@ class Pass {
   ReconcileState begin(FailoverRecord record);
   Awaitable<ReconcileState> proceed(FailoverRecord record);
   Awaitable<bool> fence(const FailoverRecord& record, std::optional<std::string>& position);
-  Awaitable<Choice> choose(const FailoverRecord& record, const std::string& position);
-  [[nodiscard]] bool was_down_before(const ServerView& server, const ServerView* primary) const;
+  ReconcileState keep_old_primary(const FailoverRecord& record);
   Awaitable<ReconcileState> promote(FailoverRecord record);
   Awaitable<ReconcileState> abort(FailoverRecord record, std::string why);
   ReconcileState wait_in_failover(const FailoverRecord& record, const std::string& why);
 
+  // pass_choice.cpp: which replica becomes the primary.
+  Awaitable<Choice> choose(const FailoverRecord& record, const std::string& position);
+  Awaitable<bool> is_old_primary_back(const FailoverRecord& record);
+  [[nodiscard]] std::string missing_of(const std::vector<Reached>& reached, const ServerView& primary) const;
+  [[nodiscard]] double seconds_read_only(const ServerView& primary) const;
+  [[nodiscard]] bool was_down_before(const ServerView& server, const ServerView* primary) const;
+
   ClusterContext& context_;
   Cluster& cluster_;
   Services& services_;
-  ClusterSpec spec_;
+  ClusterSpec spec_;     // what is in force
+  std::string refused_;  // what of the spec is not, and why
+  std::vector<std::string> given_up_;
   Owner owner_;
   std::string phase_;
   std::string root_secret_;
@@ -124,6 +143,7 @@ class Pass {
   std::size_t set_replicas_ = 0;
   std::vector<ServerView> servers_;
   std::map<std::string, std::string> unhealthy_;  // pod -> why it does not replicate
+  bool may_heal_ = false;                         // the primary is read-only, and nobody has what it lacks
   bool errant_ = false;
   bool password_denied_ = false;
 };

@@ -1,4 +1,6 @@
 // Backups by schedule.
+#include <algorithm>
+
 #include "mysql/cron.hpp"
 #include "mysql/pass.hpp"
 
@@ -18,12 +20,16 @@ std::string compact(async::WallTime time) {
 
 /// Creates the MySQLBackup that is due. Of several that were missed the last one counts; while one runs, none begins.
 Awaitable<> Pass::schedule_backups() {
-  if (spec_.backup_schedule.empty()) co_return;
+  if (spec_.backup_schedule.empty()) {
+    kube::remove_condition(cluster_.status, conditions::backups_on_time);
+    co_return;
+  }
   const auto schedule = CronSchedule::parse(spec_.backup_schedule);
   if (!schedule) {
     warn("BackupScheduleInvalid", "spec.backupSchedule.schedule is not a cron expression");
     co_return;
   }
+  report_overdue(*schedule);
   const auto now = services_.env.clock.wall_now();
   const auto last = kube::string_at(cluster_.status, {"lastBackupScheduleTime"});
   if (last.empty()) {
@@ -51,6 +57,31 @@ Awaitable<> Pass::schedule_backups() {
   auto made = co_await services_.api.create(mysql_backups, std::move(backup));
   if (!made && made.error().kind != kube::ErrorKind::already_exists) take(std::move(made), "scheduled backup");
   cluster_.status["lastBackupScheduleTime"] = async::format_time(*due);
+}
+
+/// Counts from the last success or, before the first, from when the schedule was first seen.
+void Pass::report_overdue(const CronSchedule& schedule) {
+  const auto now = services_.env.clock.wall_now();
+  const auto* condition = kube::find_condition_in_status(cluster_.status, conditions::backups_on_time);
+  const bool is_new = condition == nullptr;
+  auto last = std::string{kube::string_at(cluster_.status, {"lastSuccessfulBackupTime"})};
+  services_.backups->for_each([&](const kube::Key& key, const ObjectCache::Pointer& backup) {
+    if (key.ns != owner_.ns || backup->string_at({"spec", "cluster"}) != owner_.name) return;
+    if (backup->string_at({"status", "phase"}) != phases::succeeded) return;
+    // All have the same format, so they compare as text. The MySQLBackup may be deleted later.
+    if (const std::string started{backup->string_at({"status", "startTime"})}; started > last) last = started;
+  });
+  if (!last.empty()) cluster_.status["lastSuccessfulBackupTime"] = last;
+  auto since = time_of(last, async::WallTime{});
+  if (!is_new && kube::string_at(*condition, {"status"}) == "True")
+    since = std::max(since, time_of(std::string{kube::string_at(*condition, {"lastTransitionTime"})}, now));
+  const auto missed = schedule.next(since);
+  const auto after = missed ? schedule.next(*missed) : std::nullopt;
+  if (!is_new && after && *after <= now)
+    set(conditions::backups_on_time, ConditionStatus::no, reasons::backup_overdue,
+        "no backup has succeeded since " + (last.empty() ? "the schedule began" : last));
+  else
+    set(conditions::backups_on_time, ConditionStatus::yes, reasons::backup_on_time, "backups succeed as scheduled");
 }
 
 }  // namespace hubferry::mysql

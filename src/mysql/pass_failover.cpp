@@ -71,7 +71,10 @@ Awaitable<bool> Pass::wants_failover() {
   if (health.strikes < services_.prober.options().strikes || phase_ == phases::creating) co_return false;
   const auto* reason = health.verdict == Verdict::read_only ? reasons::primary_read_only : reasons::primary_unreachable;
   if (spec_.read_only) co_return unhealthy(reason, "the cluster is read-only by its spec: no failover");
-  if (set_replicas_ < 2) co_return unhealthy(reasons::no_primary, "no replica to promote");
+  if (set_replicas_ < 2) {
+    may_heal_ = health.verdict == Verdict::read_only;
+    co_return unhealthy(reasons::no_primary, may_heal_ ? "making the server writable again" : "no replica to promote");
+  }
   // The exporter may lack a grant, or be down alone: the servers themselves are asked.
   auto reached = co_await reach_all(others(cluster_.primary()));
   unhealthy_.clear();
@@ -86,7 +89,12 @@ Awaitable<bool> Pass::wants_failover() {
     const bool is_behind = itself && std::ranges::any_of(reached, [&](const Reached& replica) {
                              return has_more(replica.facts.has(), itself->facts.applied);
                            });
-    if (itself && !is_behind) co_return unhealthy(reason, "making the primary writable again");
+    if (itself && !is_behind) {
+      const auto away = itself->facts.uptime < seconds_read_only(*primary) ? missing_of(reached, *primary) : "";
+      if (!away.empty()) co_return unhealthy(reason, "it was restarted, and may lack what " + away + " has received");
+      may_heal_ = true;
+      co_return unhealthy(reason, "making the primary writable again");
+    }
   } else if (connected * 2 > reached.size()) {
     co_return unhealthy(reason, "its replicas are still connected to it: only the operator or the exporter is cut off");
   }
@@ -118,7 +126,9 @@ Awaitable<ReconcileState> Pass::proceed(FailoverRecord record) {
   if (!record.to.empty()) co_return co_await promote(std::move(record));
   std::optional<std::string> position;
   const auto wall_now = services_.env.clock.wall_now();
-  if (!co_await fence(record, position)) {
+  // Once is enough: whatever starts in its place is read-only, and must be given the time to start.
+  const bool is_fenced = !record.planned && !record.fenced.empty();
+  if (!is_fenced && !co_await fence(record, position)) {
     const auto age = wall_now - time_of(record.started, wall_now);
     if (record.planned && age > switchover_timeout)
       co_return co_await abort(record, "the primary could not be made read-only");
@@ -127,8 +137,13 @@ Awaitable<ReconcileState> Pass::proceed(FailoverRecord record) {
   // Its pod is gone: nobody knows its last transaction, so the replicas are compared as after a failure.
   if (!position) record.planned = false;
   if (record.fenced.empty()) record.fenced = async::format_micro_time(wall_now);
+  // The last one that was chosen: what it had goes with it.
+  if (is_given_up(record.from)) record.received.clear();
   cluster_.set_failover(record);
   auto chosen = co_await choose(record, position.value_or(""));
+  const bool loses = chosen.pod.empty() || !chosen.without.empty();
+  if (!record.planned && chosen.missing.empty() && loses && co_await is_old_primary_back(record))
+    co_return keep_old_primary(record);
   if (!chosen.missing.empty()) {
     if (wall_now - time_of(record.fenced, wall_now) < replicas_timeout)
       co_return wait_in_failover(record, "waiting for " + chosen.missing);
@@ -136,9 +151,10 @@ Awaitable<ReconcileState> Pass::proceed(FailoverRecord record) {
   }
   if (chosen.pod.empty()) co_return co_await abort(record, "no replica can be promoted without losing transactions");
   record.to = chosen.pod;
+  record.without = chosen.without;
   record.received = to_text(merged(parse_gtid(record.received), chosen.received));
   cluster_.set_failover(record);
-  context_.log().info("replica chosen", {{"from", record.from}, {"to", record.to}});
+  context_.log().info("replica chosen", {{"from", record.from}, {"to", record.to}, {"without", record.without}});
   co_return phase::not_done(phase::least_requeue_delay);
 }
 
@@ -180,74 +196,13 @@ Awaitable<bool> Pass::fence(const FailoverRecord& record, std::optional<std::str
   co_return !again ? again.error().kind == kube::ErrorKind::not_found : again->uid() != uid;
 }
 
-/// True: it got no answer for some time when the primary still gave one. What was acknowledged since then, another
-/// replica has, and with it all that came before.
-bool Pass::was_down_before(const ServerView& server, const ServerView* primary) const {
-  if (server.health.unreachable == 0 || primary == nullptr || primary->health.strikes == 0) return false;
-  return server.health.unreachable_since + 2 * services_.prober.options().interval < primary->health.first_strike_at;
-}
-
-/// The replica with everything that was received, applied.
-Awaitable<Choice> Pass::choose(const FailoverRecord& record, const std::string& position) {
-  auto reached = co_await reach_all(others(record.from));
-  unhealthy_.clear();
-  Choice choice;
-  const auto is_missing = [&](const ServerView& server) {
-    choice.missing += (choice.missing.empty() ? "" : ", ") + server.name;
-  };
-  const auto* primary = find(cluster_.primary());
-  if (!record.planned) {
-    for (const auto* server : others(record.from)) {
-      const bool has_answered = std::ranges::find(reached, server, &Reached::server) != reached.end();
-      if (!has_answered && server != primary && !was_down_before(*server, primary)) is_missing(*server);
-    }
-  }
-  std::vector<Candidate> candidates;
-  auto most = parse_gtid(record.received);
-  for (auto& replica : reached) {
-    // Receiving ends everywhere first: what is compared must not change any more.
-    if (replica.facts.replication && !record.planned) {
-      auto stopped = co_await replica.session->stop_receiving(*replica.facts.replication);
-      auto facts = stopped ? co_await replica.session->facts() : sql::Result<Facts>{stopped.error()};
-      if (!facts) {
-        is_missing(*replica.server);
-        continue;
-      }
-      replica.facts = std::move(*facts);
-    }
-    const auto& facts = replica.facts;
-    Candidate candidate;
-    candidate.pod = replica.server->name;
-    candidate.ordinal = replica.server->ordinal;
-    candidate.applied = facts.applied;
-    candidate.received = facts.has();
-    candidate.replicated = facts.replication.has_value();
-    if (facts.replication) candidate.sql_error = facts.replication->sql_error;
-    candidate.lag = replica.server->health.last_lag;
-    // With a planned switchover everybody gets everything, below.
-    if (record.planned) candidate.received = {};
-    if (candidate.replicated) most = merged(most, candidate.received);
-    const bool leaves = phase_ == phases::scaling && candidate.ordinal >= std::max<std::size_t>(1, spec_.replicas);
-    const bool is_wanted = record.wanted.empty() || record.wanted == candidate.pod;
-    if (is_wanted && !leaves) candidates.push_back(std::move(candidate));
-  }
-  if (!choice.missing.empty()) co_return choice;
-  // Also of those that are not to be promoted, or were given up.
-  if (!record.planned)
-    std::erase_if(candidates, [&](const Candidate& candidate) { return has_more(most, candidate.received); });
-  for (const auto& candidate : ranked(std::move(candidates), spec_.lag_limit)) {
-    const auto found = std::ranges::find(reached, candidate.pod, [](const Reached& one) { return one.server->name; });
-    auto drained = record.planned ? co_await found->session->wait_for(position, spec_.drain_timeout)
-                                  : co_await found->session->drain(found->facts, spec_.drain_timeout);
-    if (drained && *drained) {
-      choice.pod = candidate.pod;
-      choice.received = merged(found->facts.has(), parse_gtid(position));
-      co_return choice;
-    }
-    context_.log().warn("replica did not apply all it received", {{"pod", candidate.pod}});
-    if (!record.planned) break;
-  }
-  co_return choice;
+/// It is made writable as any primary that became read-only, and its replicas follow it again.
+ReconcileState Pass::keep_old_primary(const FailoverRecord& record) {
+  context_.log().warn("failover ended, the old primary is back", {{"primary", record.from}});
+  cluster_.clear_failover();
+  set(conditions::failover_in_progress, ConditionStatus::no, reasons::no_failover,
+      record.from + " is back with all transactions and stays the primary");
+  return phase::not_done(phase::least_requeue_delay);
 }
 
 Awaitable<ReconcileState> Pass::promote(FailoverRecord record) {
@@ -298,8 +253,10 @@ Awaitable<ReconcileState> Pass::promote(FailoverRecord record) {
                                                  {"endTime", async::format_time(now)},
                                                  {"planned", record.planned},
                                                  {"seconds", record.planned ? 0.0 : std::max(seconds, 0.001)}};
+  if (!record.without.empty()) cluster_.status["lastFailover"].as_object()["without"] = record.without;
   if (!failure.empty()) cluster_.status["lastFailover"].as_object()["failureTime"] = failure;
   cluster_.clear_failover();
+  cluster_.set_given_up({});
   set(conditions::failover_in_progress, ConditionStatus::no, reasons::failover_complete,
       record.to + " promoted in place of " + record.from);
   context_.log().warn("failover complete", {{"from", record.from}, {"to", record.to}, {"seconds", seconds}});

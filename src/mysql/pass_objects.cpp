@@ -19,15 +19,8 @@ std::int64_t replicas_of(const kube::Object& set) {
   return value != nullptr && value->is_number() ? value->to_number<std::int64_t>() : 1;
 }
 
-std::string storage_of(const kube::Object& claim) {
+std::string size_of(const kube::Object& claim) {
   return std::string{claim.string_at({"spec", "resources", "requests", "storage"})};
-}
-
-std::string template_storage(const kube::Object& set) {
-  const auto* templates = set.find({"spec", "volumeClaimTemplates"});
-  if (templates == nullptr || !templates->is_array() || templates->get_array().empty()) return {};
-  const auto* size = kube::find(templates->get_array().front(), {"spec", "resources", "requests", "storage"});
-  return size != nullptr && size->is_string() ? std::string{size->get_string()} : std::string{};
 }
 
 bool is_larger(const std::string& one, const std::string& other) {
@@ -83,9 +76,15 @@ Awaitable<> Pass::ensure_root_secret() {
   const kube::Key key{owner_.ns, root_secret_};
   auto found = co_await services_.api.get(kube::resources::secrets, key);
   if (!found && found.error().kind != kube::ErrorKind::not_found) take(found, "Secret " + key.name);
-  if (!found && reference)
-    throw PassError(PassError::Kind::fatal,
-                    "spec.rootPassword refers to Secret " + key.name + ", which does not exist");
+  const auto present = found ? secret_value(*found, names::password_key) : std::nullopt;
+  if (!present && (found || reference)) {
+    const auto why = "Secret " + key.name + (found ? " has no key 'password'" : " of spec.rootPassword does not exist");
+    SpecProblem problem{SpecProblem::Field::root_password, why};
+    co_await keep_in_force(std::move(problem));
+    // It is the one that the servers use.
+    if (referenced_secret(spec_.root_password, owner_.ns) == root_secret_) throw PassError(PassError::Kind::retry, why);
+    co_return co_await ensure_root_secret();
+  }
   if (!found) {
     const bool generated = spec_.root_password.empty();
     const auto password = generated ? generate_password(password_length) : obs::Secret{spec_.root_password};
@@ -103,8 +102,6 @@ Awaitable<> Pass::ensure_root_secret() {
                              "Generated new root password Secret/" + key.name);
     co_return;
   }
-  const auto present = secret_value(*found, names::password_key);
-  if (!present) throw PassError(PassError::Kind::fatal, "Secret " + key.name + " has no key 'password'");
   root_password_ = *present;
   // Also if a predecessor died before it could say so.
   if (spec_.root_password.empty() && found->label(names::cluster_label) == owner_.name)
@@ -209,16 +206,16 @@ Awaitable<> Pass::ensure_stateful_set() {
 /// pods and made again.
 Awaitable<> Pass::grow_storage(const kube::Object& set) {
   const auto& wanted = spec_.storage_size;
-  if (is_larger(template_storage(set), wanted)) {
+  if (is_larger(storage_of(set), wanted)) {
     warn("StorageShrinkRefused", "spec.storage.size " + wanted + " is smaller than what the volumes have: ignored");
     co_return;
   }
-  if (!is_larger(wanted, template_storage(set))) co_return;
+  if (!is_larger(wanted, storage_of(set))) co_return;
   for (std::size_t ordinal = 0;; ++ordinal) {
     const kube::Key key{owner_.ns, claim_name(owner_.name, ordinal)};
     auto claim = co_await services_.api.get(kinds::persistent_volume_claims, key);
     if (!claim && claim.error().kind == kube::ErrorKind::not_found) break;
-    const auto size = storage_of(take(std::move(claim), "PersistentVolumeClaim " + key.name));
+    const auto size = size_of(take(std::move(claim), "PersistentVolumeClaim " + key.name));
     if (!is_larger(wanted, size)) continue;
     json::object request{{"requests", json::object{{"storage", wanted}}}};
     json::object patch{{"spec", json::object{{"resources", std::move(request)}}}};

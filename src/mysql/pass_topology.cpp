@@ -156,9 +156,7 @@ Awaitable<> Pass::maintain() {
 /// False: there is nothing that replicas could follow.
 Awaitable<bool> Pass::maintain_primary(const ServerView& primary) {
   const auto& health = primary.health;
-  const bool is_known_bad =
-      health.verdict == Verdict::read_only && health.strikes >= services_.prober.options().strikes;
-  const bool is_wrong = spec_.read_only ? health.verdict == Verdict::writable : is_known_bad;
+  const bool is_wrong = spec_.read_only ? health.verdict == Verdict::writable : may_heal_;
   if (phase_ != phases::creating && !is_wrong) co_return true;
   auto reached = co_await reach(primary);
   if (!reached) {

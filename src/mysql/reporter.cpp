@@ -21,6 +21,11 @@ std::string phase_of(const kube::Object& object) {
   return std::string{object.string_at({"status", "phase"})};
 }
 
+std::string reason_of(const kube::Object& object, const char* type) {
+  const auto* condition = kube::find_condition(object, type);
+  return condition == nullptr ? "" : std::string{kube::string_at(*condition, {"reason"})};
+}
+
 bool has_condition(const kube::Object* object, const char* type, std::string_view status) {
   if (object == nullptr) return false;
   const auto* condition = kube::find_condition(*object, type);
@@ -41,7 +46,12 @@ Reporter::Reporter(kube::Api& api, const std::string& instance, const kube::Env&
       without_primary_(env.metrics.gauge("hubferry_mysql_clusters_without_primary",
                                          "MySQL clusters whose condition PrimaryHealthy is False.")),
       unhealthy_replicas_(env.metrics.gauge("hubferry_mysql_clusters_with_unhealthy_replicas",
-                                            "MySQL clusters whose condition ReplicasHealthy is False.")),
+                                            "MySQL clusters with a replica that does not replicate.")),
+      lagging_replicas_(
+          env.metrics.gauge("hubferry_mysql_clusters_with_lagging_replicas",
+                            "MySQL clusters with a replica that is further behind than its spec allows.")),
+      overdue_backups_(env.metrics.gauge("hubferry_mysql_clusters_with_overdue_backup",
+                                         "MySQL clusters that missed two scheduled backups in a row.")),
       failover_seconds_(env.metrics.histogram("mysqlcluster_failover_seconds",
                                               "Duration of failovers, from the third failed probe until writes go to "
                                               "the new primary.",
@@ -73,7 +83,10 @@ void Reporter::see_cluster(const kube::Object* old, const kube::Object* now) {
     const auto phase = phase_of(*cluster);
     clusters_.with({phase.empty() ? phases::creating : phase}).add(by);
     if (has_condition(cluster, conditions::primary_healthy, "False")) without_primary_.add(by);
-    if (has_condition(cluster, conditions::replicas_healthy, "False")) unhealthy_replicas_.add(by);
+    const bool is_lagging = reason_of(*cluster, conditions::replicas_healthy) == reasons::lagging;
+    if (is_lagging) lagging_replicas_.add(by);
+    if (!is_lagging && has_condition(cluster, conditions::replicas_healthy, "False")) unhealthy_replicas_.add(by);
+    if (has_condition(cluster, conditions::backups_on_time, "False")) overdue_backups_.add(by);
   };
   count(old, -1);
   count(now, 1);
@@ -90,7 +103,7 @@ void Reporter::see_cluster(const kube::Object* old, const kube::Object* now) {
     if (!was_planned) failover_seconds_.observe(number_at(*now, {"status", "lastFailover", "seconds"}));
     event(mysql_clusters, *now, kube::EventType::normal, "FailoverSuccess", "Failover",
           "Replica " + std::string{now->string_at({"status", "primary"})} + " promoted to Primary");
-  } else {
+  } else if (kube::string_at(condition, {"reason"}) == reasons::failover_aborted) {
     failovers_.with({"failed"}).increment();
     event(mysql_clusters, *now, kube::EventType::warning, "FailoverFailed", "Failover", message);
   }

@@ -28,6 +28,8 @@ class Reporter {
   obs::Family<obs::Gauge>& clusters_;
   obs::Gauge& without_primary_;
   obs::Gauge& unhealthy_replicas_;
+  obs::Gauge& lagging_replicas_;
+  obs::Gauge& overdue_backups_;
   obs::Histogram& failover_seconds_;
   obs::Family<obs::Counter>& failovers_;
   obs::Histogram& backup_seconds_;

@@ -120,12 +120,16 @@ ClusterSpec read_cluster_spec(const json::object& cluster) {
   return spec;
 }
 
-std::optional<std::string> problem_of(const ClusterSpec& spec, std::string_view ns) {
-  if (!is_version(spec.version)) return "spec.mysqlVersion '" + spec.version + "' is not a version such as 10.11";
-  if (!parse_quantity(spec.storage_size)) return "spec.storage.size '" + spec.storage_size + "' is not a quantity";
+std::vector<SpecProblem> problems_of(const ClusterSpec& spec, std::string_view ns) {
+  using Field = SpecProblem::Field;
+  std::vector<SpecProblem> problems;
+  if (!is_version(spec.version))
+    problems.push_back({Field::version, "spec.mysqlVersion '" + spec.version + "' is not a version such as 10.11"});
+  if (!parse_quantity(spec.storage_size))
+    problems.push_back({Field::storage_size, "spec.storage.size '" + spec.storage_size + "' is not a quantity"});
   if (spec.root_password.starts_with("ref://") && !referenced_secret(spec.root_password, ns))
-    return "spec.rootPassword is not ref://<secret> of this namespace";
-  return std::nullopt;
+    problems.push_back({Field::root_password, "spec.rootPassword is not ref://<secret> of this namespace"});
+  return problems;
 }
 
 std::optional<std::string> referenced_secret(std::string_view root_password, std::string_view ns) {

@@ -155,6 +155,31 @@ TEST_F(BackupTest, AScheduleMakesBackupsAtItsTimesOneAtATimeAndOfMissedOnesTheLa
   EXPECT_THAT(jobs(), ElementsAre("demo-203001010015-1", "demo-203001010030-1", "demo-203001010230-1"));
 }
 
+TEST_F(BackupTest, ABackupIsOverdueWhenTwoScheduledTimesHavePassedSinceTheLastSuccess) {
+  auto& overdue = metrics.gauge("hubferry_mysql_clusters_with_overdue_backup",
+                                "MySQL clusters that missed two scheduled backups in a row.");
+  given_running(R"({"backupSchedule": {"schedule": "0 * * * *", "storage": {"claimName": "backups"}}})");
+  run_for(90min);  // without the claim
+  EXPECT_EQ(condition("BackupsOnTime"), "True OnTime") << status_text();
+  run_for(31min);
+  EXPECT_EQ(condition("BackupsOnTime"), "False BackupOverdue") << status_text();
+  EXPECT_EQ(overdue.value(), 1);
+  given_claim();
+  run_for(1h);
+  end_job("demo-203001010300-1", "Complete");
+  run_for(1min);
+  EXPECT_EQ(condition("BackupsOnTime"), "True OnTime") << status_text();
+  EXPECT_EQ(overdue.value(), 0);
+  // The object may go: what succeeded is on record.
+  ASSERT_TRUE(loop.run(server.api().remove(mysql_backups, {"db", "demo-203001010300"})));
+  run_for(30min);
+  EXPECT_EQ(condition("BackupsOnTime"), "True OnTime") << status_text();
+  EXPECT_EQ(cluster().string_at({"status", "lastSuccessfulBackupTime"}).substr(0, 13), "2030-01-01T03");
+  patch(R"({"spec": {"backupSchedule": null}})");
+  run_for(1min);
+  EXPECT_EQ(condition("BackupsOnTime"), "");
+}
+
 /// Everything again with the rights of manifests/mysql and no others.
 class MysqlRightsTest : public BackupTest {
  protected:

@@ -282,6 +282,25 @@ TEST_F(FailoverTest, AReplicaThatDoesNotReplicateLeavesTheReadServiceAndIsStarte
   EXPECT_THAT(readers(), ElementsAre("demo-1"));
 }
 
+TEST_F(FailoverTest, AReplicaThatLagsIsReportedAndLeavesTheReadService) {
+  given_running();
+  mysql.at("demo-1").delay = 100;
+  run_for(1min);
+  EXPECT_EQ(condition("ReplicasHealthy"), "False Lagging") << status_text();
+  EXPECT_THAT(condition_message("ReplicasHealthy"), HasSubstr("demo-1"));
+  EXPECT_THAT(readers(), ElementsAre("demo-2"));
+  const auto gauge = [&](const char* name, const char* help) { return metrics.gauge(name, help).value(); };
+  EXPECT_EQ(gauge("hubferry_mysql_clusters_with_lagging_replicas",
+                  "MySQL clusters with a replica that is further behind than its spec allows."),
+            1);
+  EXPECT_EQ(gauge("hubferry_mysql_clusters_with_unhealthy_replicas",
+                  "MySQL clusters with a replica that does not replicate."),
+            0);
+  mysql.at("demo-1").delay.reset();
+  run_for(1min);
+  EXPECT_EQ(condition("ReplicasHealthy"), "True Replicating");
+}
+
 TEST_F(FailoverTest, AStrayWritableServerIsMadeReadOnly) {
   given_running();
   mysql.at("demo-2").read_only = false;
@@ -352,14 +371,168 @@ TEST_F(LastCopyTest, AReplicaThatIsAwayDuringTheFailoverIsWaitedFor) {
   EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
 }
 
-TEST_F(LastCopyTest, AReplicaThatStaysAwayMakesTheClusterFailAndNotLose) {
-  given_last_copy_on_demo_2();
-  kill_primary();
-  mysql.cut_off.insert(mysql.at("demo-2").address);
-  run_for(5min);
-  EXPECT_EQ(phase(), "Failed") << status_text();
+/// The nodes of the primary and of demo-2 are lost: demo-1 alone is left, without the last transaction.
+class LostNodesTest : public LastCopyTest {
+ protected:
+  void given_failed() {
+    given_last_copy_on_demo_2();
+    for (auto* pod : {"demo-0", "demo-2"}) mysql.at(pod).away = true;
+    run_for(5min);
+    ASSERT_EQ(phase(), "Failed") << status_text();
+  }
+  void annotate(const std::string& name, const std::string& text) {
+    patch(R"({"metadata": {"annotations": {"mysql.hubferry.io/)" + name + R"(": ")" + text + R"("}}})");
+  }
+};
+
+TEST_F(LostNodesTest, AReplicaThatStaysAwayMakesTheClusterFailAndNotLose) {
+  given_failed();
   EXPECT_THAT(condition_message("FailoverInProgress"), HasSubstr("demo-2 did not answer"));
   EXPECT_THAT(mysql.writable(), IsEmpty());
+  annotate("reconcile", "now");
+  run_for(5min);
+  EXPECT_EQ(phase(), "Failed") << "to try again is no consent to a loss: " << status_text();
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+}
+
+TEST_F(LostNodesTest, ThePodOfTheOldPrimaryIsDeletedOnceHoweverLongTheFailoverWaits) {
+  given_last_copy_on_demo_2();
+  for (auto* pod : {"demo-0", "demo-2"}) mysql.at(pod).away = true;
+  run_for(20s);
+  server.forget_requests();
+  run_for(15s);
+  EXPECT_EQ(condition("FailoverInProgress"), "True PromoteReplica") << status_text();
+  EXPECT_EQ(std::ranges::count(writes_since_forgotten(), "delete pods demo-0"), 1);
+}
+
+TEST_F(LostNodesTest, AnOldPrimaryThatIsBackHasMoreThanWhoIsLeftAndStaysThePrimary) {
+  given_last_copy_on_demo_2();
+  kill_primary();
+  mysql.at("demo-2").away = true;
+  run_for(4min);
+  EXPECT_EQ(phase(), "Failed") << status_text();
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+  annotate("give-up", "demo-2");
+  run_for(1min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0")) << status_text();
+  EXPECT_THAT(writers(), ElementsAre("demo-0"));
+  EXPECT_EQ(mysql.at("demo-0").log.size(), 2U);
+  mysql.at("demo-2").away = false;
+  run_for(2min);
+  expect_one_primary_with_replicas();
+}
+
+// The consent comes while the failover waits: the pod of the old primary was made again meanwhile.
+TEST_F(LostNodesTest, AFailoverThatWaitsEndsWithTheOldPrimaryIfTheOtherIsGivenUp) {
+  given_last_copy_on_demo_2();
+  kill_primary();
+  mysql.at("demo-2").away = true;
+  run_for(80s);
+  ASSERT_EQ(condition("FailoverInProgress"), "True PromoteReplica") << status_text();
+  annotate("give-up", "demo-2");
+  run_for(1min);
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0")) << status_text();
+  EXPECT_EQ(condition("FailoverInProgress"), "False NoFailover");
+  EXPECT_EQ(events("FailoverFailed"), 0U);
+}
+
+/// The primary crashed and is back at once, without the last transaction: its recovery has rolled it back.
+class RecoveredPrimaryTest : public LastCopyTest {
+ protected:
+  void given_recovered_primary() {
+    given_last_copy_on_demo_2();
+    mysql.restart("demo-0");
+    mysql.at("demo-0").log.pop_back();
+  }
+};
+
+TEST_F(RecoveredPrimaryTest, WhileTheReplicaIsAwayThatMayHaveMoreItStaysReadOnly) {
+  given_recovered_primary();
+  mysql.at("demo-2").away = true;
+  run_for(3min);
+  EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  EXPECT_THAT(condition_message("PrimaryHealthy"), HasSubstr("may lack what demo-2 has received"));
+  mysql.at("demo-2").away = false;
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_one_primary_with_replicas();
+}
+
+TEST_F(RecoveredPrimaryTest, WithinTheCoolDownItStaysReadOnlyToo) {
+  given_recovered_primary();
+  stop_operator();
+  const auto now = async::format_time(loop.clock().wall_now());
+  patch(R"({"status": {"lastFailover": {"failureTime": ")" + now + R"("}}})", mysql_clusters, "demo", "status");
+  start_operator();
+  run_for(3min);
+  EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  EXPECT_THAT(condition_message("PrimaryHealthy"), HasSubstr("cool-down"));
+  run_for(4min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+}
+
+TEST_F(LostNodesTest, AReplicaThatIsGivenUpIsNotWaitedForAndItsReturnIsReported) {
+  given_failed();
+  annotate("give-up", "demo-2");
+  run_for(2min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_EQ(primary(), "demo-1");
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-1"));
+  EXPECT_EQ(cluster().string_at({"status", "lastFailover", "without"}), "demo-2");
+  EXPECT_EQ(cluster().annotation("mysql.hubferry.io/give-up"), "");
+  EXPECT_EQ(cluster().find({"status", "givenUp"}), nullptr) << "the consent was for this failover";
+  EXPECT_EQ(events("ServersGivenUp"), 1U);
+  mysql.at("demo-2").away = false;
+  run_for(2min);
+  EXPECT_EQ(condition("ReplicasHealthy"), "False ErrantTransactions") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U) << "its data is not touched";
+  EXPECT_TRUE(mysql.at("demo-2").read_only);
+}
+
+TEST_F(LostNodesTest, AReplicaThatIsGivenUpAndReturnsInTimeIsPromotedAllTheSame) {
+  given_failed();
+  mysql.at("demo-2").away = false;
+  annotate("give-up", "demo-2");
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+}
+
+// It answers, but cannot be promoted, and keeps the other from it.
+TEST_F(LostNodesTest, AReplicaWithAnErrorThatIsGivenUpLetsTheOthersContinue) {
+  given_last_copy_on_demo_2();
+  mysql.at("demo-2").replica->sql_error = 1062;
+  mysql.at("demo-0").away = true;
+  run_for(3min);
+  ASSERT_EQ(phase(), "Failed") << status_text();
+  annotate("give-up", "demo-2");
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  EXPECT_EQ(cluster().string_at({"status", "lastFailover", "without"}), "demo-2");
+}
+
+TEST_F(LostNodesTest, ThePrimaryAndStrangersCannotBeGivenUp) {
+  given_failed();
+  for (const auto* text : {"demo-0", "other-1", ","}) {
+    annotate("give-up", text);
+    run_for(4min);
+    EXPECT_EQ(cluster().annotation("mysql.hubferry.io/give-up"), "") << text;
+    EXPECT_THAT(mysql.writable(), IsEmpty()) << text;
+  }
+  EXPECT_GE(events("GiveUpRefused"), 1U);
+}
+
+TEST_F(LostNodesTest, WithAHealthyPrimaryGivingUpMeansNothing) {
+  given_running();
+  annotate("give-up", "demo-2");
+  run_for(1min);
+  EXPECT_EQ(cluster().annotation("mysql.hubferry.io/give-up"), "");
+  EXPECT_EQ(cluster().find({"status", "givenUp"}), nullptr) << status_text();
+  server.forget_requests();
+  run_for(5min);
+  EXPECT_THAT(writes_since_forgotten(), IsEmpty());
 }
 
 TEST_F(LastCopyTest, ASwitchoverFromAPrimaryWhosePodIsGoneComparesTheReplicas) {

@@ -85,6 +85,7 @@ FakeServer* FakeMysql::find(const std::string& address, std::string* pod) {
   // The pod may be gone, or its successor have another address.
   const auto object = kube_.object(kinds::pods, {"db", name->second});
   if (server.address != address || !object || object->string_at({"status", "podIP"}) != address) return nullptr;
+  if (server.away) return nullptr;
   if (pod != nullptr) *pod = name->second;
   return &server;
 }
@@ -94,7 +95,7 @@ void FakeMysql::replicate() {
 }
 
 void FakeMysql::replicate(FakeServer& server) {
-  if (!server.replica || !server.runs || server.hangs) return;
+  if (!server.replica || !server.runs || server.hangs || server.away) return;
   auto& replica = *server.replica;
   const auto* source = find(replica.host);
   if (replica.io && source != nullptr && source->runs && !source->hangs && source->has_users) {

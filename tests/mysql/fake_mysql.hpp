@@ -38,6 +38,7 @@ struct FakeServer {
   std::string address;  // of the pod that runs it
   bool runs = true;     // false: killed, while its pod and exporter live
   bool hangs = false;
+  bool away = false;  // its node is lost: a new pod does not help
   bool exporter_runs = true;
   bool exporter_may_see_replication = true;  // has SLAVE MONITOR
   bool read_only = true;

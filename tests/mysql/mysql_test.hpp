@@ -5,6 +5,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "cluster_view.hpp"
 #include "fake_mysql.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/async/virtual_loop.hpp"
@@ -27,9 +28,9 @@ inline phase::EdgeCoverage& coverage() {
 }
 
 /// A simulated Kubernetes cluster with StatefulSets, MySQL servers in memory, and the operator, on virtual time.
-class MysqlTest : public testing::Test {
+class MysqlTest : public testing::Test, protected ClusterView {
  protected:
-  MysqlTest() {
+  MysqlTest() : ClusterView(server, log) {
     create(kube::resources::namespaces, R"({"metadata": {"name": "db"}})");
     for (const auto& definition : sim::crds())
       if (kube::string_at(definition, {"spec", "group"}) == mysql_clusters.group)
@@ -93,49 +94,8 @@ class MysqlTest : public testing::Test {
   }
   void run_for(async::Duration span) { loop.run_for(span); }
 
-  [[nodiscard]] kube::Object cluster(const std::string& name = "demo") const {
-    return server.object(mysql_clusters, {"db", name}).value_or(kube::Object{});
-  }
-  [[nodiscard]] std::string phase() const { return std::string{cluster().string_at({"status", "phase"})}; }
-  [[nodiscard]] std::string primary() const { return std::string{cluster().string_at({"status", "primary"})}; }
-  /// "True HeartbeatOK".
-  [[nodiscard]] std::string condition(const char* type) const {
-    const auto object = cluster();
-    const auto* found = kube::find_condition(object, type);
-    if (found == nullptr) return "";
-    return std::string{kube::string_at(*found, {"status"})} + " " + std::string{kube::string_at(*found, {"reason"})};
-  }
-  [[nodiscard]] std::string condition_message(const char* type) const {
-    const auto object = cluster();
-    const auto* found = kube::find_condition(object, type);
-    return found == nullptr ? "" : std::string{kube::string_at(*found, {"message"})};
-  }
-  [[nodiscard]] std::string status_text() const {
-    const auto object = cluster();
-    const auto* status = object.find({"status"});
-    auto text = status == nullptr ? "no status" : json::serialize(*status);
-    for (const auto& line : log.lines()) text += "\n" + line;
-    return text;
-  }
   [[nodiscard]] bool exists(const kube::Resource& kind, const std::string& name) const {
     return server.object(kind, {"db", name}).has_value();
-  }
-  /// The pods behind a Service.
-  [[nodiscard]] std::vector<std::string> endpoints(const std::string& service) const {
-    std::vector<std::string> pods;
-    const auto slice = server.object(kinds::endpoint_slices, {"db", service});
-    if (!slice) return pods;
-    for (const auto& endpoint : slice->find({"endpoints"})->as_array())
-      pods.emplace_back(endpoint.at("targetRef").at("name").as_string());
-    return pods;
-  }
-  [[nodiscard]] std::vector<std::string> writers() const { return endpoints("demo-mysql-write"); }
-  [[nodiscard]] std::vector<std::string> readers() const { return endpoints("demo-mysql-read"); }
-  [[nodiscard]] std::size_t events(std::string_view reason) const {
-    std::size_t count = 0;
-    for (const auto& event : server.objects(kube::resources::events))
-      count += event.string_at({"reason"}) == reason ? 1 : 0;
-    return count;
   }
   [[nodiscard]] std::vector<std::string> writes_since_forgotten() const {
     std::vector<std::string> writes;

@@ -184,19 +184,88 @@ TEST_F(ReconcileTest, APrimaryThatIsScaledAwayHandsOverFirst) {
   EXPECT_THAT(mysql.writable(), ElementsAre(primary()));
 }
 
-TEST_F(ReconcileTest, ASpecThatBreaksWhileItScalesOrIsUpgradedFailsAndItsRepairContinues) {
+TEST_F(ReconcileTest, AnInvalidEditKeepsWhatIsInForceAndTheFailoverOn) {
   given_running();
+  for (const auto* reference : {"ref://nowhere", "ref://kube-system/admin"}) {
+    patch(std::string{R"({"spec": {"rootPassword": ")"} + reference + R"("}})");
+    run_for(1min);
+    EXPECT_EQ(phase(), "Running") << status_text();
+    EXPECT_EQ(condition("SpecAccepted"), "False SpecInvalid");
+    server.forget_requests();
+    run_for(5min);
+    EXPECT_THAT(writes_since_forgotten(), testing::IsEmpty());
+  }
+  EXPECT_EQ(events("SpecInvalid"), 2U) << "once for each edit";
+  mysql.at("demo-0").runs = false;
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-1"));
+  patch(R"({"spec": {"rootPassword": ""}})");
+  run_for(1min);
+  EXPECT_EQ(condition("SpecAccepted"), "True SpecValid") << status_text();
+}
+
+// As after an upgrade of the operator beside an older CRD.
+TEST_F(ReconcileTest, AnInvalidVersionAndSizeKeepThoseInForceAndScalingContinues) {
+  given_running();
+  stop_operator();
+  auto definition =
+      server.object(kube::resources::custom_resource_definitions, {"", "mysqlclusters.mysql.hubferry.io"});
+  ASSERT_TRUE(definition);
+  auto changed = definition->json();
+  auto& spec =
+      changed["spec"].as_object()["versions"].as_array()[0].at("schema").at("openAPIV3Schema").at("properties");
+  for (auto* field : {&spec.at("spec").at("properties").at("mysqlVersion"),
+                      &spec.at("spec").at("properties").at("storage").at("properties").at("size")})
+    field->as_object().erase("pattern");
+  ASSERT_TRUE(loop.run(server.api().update(kube::resources::custom_resource_definitions, changed)));
+  loop.run_ready();
+  start_operator();
+  patch(R"({"spec": {"mysqlVersion": "latest", "storage": {"size": "large"}, "replicas": 5}})");
+  run_for(5min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_EQ(condition("SpecAccepted"), "False SpecInvalid");
+  EXPECT_EQ(mysql.servers().size(), 5U);
+  for (const auto& [name, one] : mysql.servers()) EXPECT_EQ(one.version, "10.11.6-MariaDB") << name;
+}
+
+TEST_F(ReconcileTest, WhenTheSecretInUseIsDeletedTheClusterContinuesAsSoonAsItIsBack) {
+  const auto secret = R"({"metadata": {"name": "chosen", "namespace": "db"}, "data": {"password": "b2xk"}})";
+  create(kube::resources::secrets, secret);
+  given_running(R"({"rootPassword": "ref://chosen"})");
+  loop.run(server.api().remove(kube::resources::secrets, {"db", "chosen"}));
+  run_for(2min);
+  EXPECT_EQ(phase(), "Running");
+  EXPECT_THAT(cluster().string_at({"status", "message"}), testing::HasSubstr("does not exist"));
+  create(kube::resources::secrets, secret);
+  run_for(3min);
+  EXPECT_EQ(cluster().string_at({"status", "message"}), "") << status_text();
+  mysql.at("demo-0").runs = false;
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+}
+
+TEST_F(ReconcileTest, AFailoverThatFailsWhileItScalesOrIsUpgradedContinuesAfterTheRepair) {
+  given_running(R"({"failoverCoolDownSeconds": 0})");
   for (const auto* change : {R"({"spec": {"replicas": 5}})", R"({"spec": {"mysqlVersion": "11.4"}})"}) {
     patch(change);
-    run_for(1s);
-    EXPECT_THAT(phase(), testing::AnyOf("Scaling", "Upgrading")) << status_text();
-    patch(R"({"spec": {"rootPassword": "ref://nowhere"}})");
-    run_for(10s);
-    EXPECT_EQ(phase(), "Failed") << status_text();
-    EXPECT_THAT(mysql.writable(), ElementsAre(primary())) << "what runs is not stopped";
-    patch(R"({"spec": {"rootPassword": ""}})");
+    run_for(500ms);
+    const auto entered = phase();
+    EXPECT_THAT(entered, testing::AnyOf("Scaling", "Upgrading")) << status_text();
+    for (auto& [name, one] : mysql.servers())
+      if (one.replica) one.replica->sql_error = 1062;
+    mysql.at(primary()).away = true;
+    run_for(5min);
+    EXPECT_EQ(phase(), "Failed") << entered << status_text();
+    EXPECT_THAT(mysql.writable(), testing::IsEmpty());
+    for (auto& [name, one] : mysql.servers()) {
+      one.away = false;
+      if (one.replica) one.replica->sql_error = 0;
+    }
+    patch(R"({"metadata": {"annotations": {"mysql.hubferry.io/reconcile": "now"}}})");
     run_for(10min);
     EXPECT_EQ(phase(), "Running") << status_text();
+    EXPECT_THAT(mysql.writable(), ElementsAre(primary()));
   }
   EXPECT_EQ(mysql.servers().size(), 5U);
   EXPECT_EQ(mysql.at("demo-4").version, "11.4.6-MariaDB");

@@ -46,6 +46,11 @@ inline constexpr const char* backup_running = "BackupRunning";
 inline constexpr const char* root_password_generated = "RootPasswordGenerated";
 /// False while a server is not part of the replication; its message names the server and why.
 inline constexpr const char* replicas_healthy = "ReplicasHealthy";
+/// False while a part of the spec of a running cluster is invalid: what the servers have stays in force for it.
+inline constexpr const char* spec_accepted = "SpecAccepted";
+/// Of a cluster with a backup schedule: False when two scheduled times have passed since the last backup that
+/// succeeded.
+inline constexpr const char* backups_on_time = "BackupsOnTime";
 }  // namespace conditions
 
 namespace reasons {
@@ -65,6 +70,11 @@ inline constexpr const char* replicating = "Replicating";
 inline constexpr const char* not_replicating = "NotReplicating";
 inline constexpr const char* errant_transactions = "ErrantTransactions";
 inline constexpr const char* password_mismatch = "PasswordMismatch";
+inline constexpr const char* lagging = "Lagging";
+inline constexpr const char* backup_on_time = "OnTime";
+inline constexpr const char* backup_overdue = "BackupOverdue";
+inline constexpr const char* spec_valid = "SpecValid";
+inline constexpr const char* spec_invalid = "SpecInvalid";
 }  // namespace reasons
 
 namespace names {
@@ -73,6 +83,9 @@ inline constexpr const char* cluster_label = "mysql.hubferry.io/cluster";
 inline constexpr const char* reconcile_annotation = "mysql.hubferry.io/reconcile";
 /// The name of the pod that shall become the primary, or "any". Removed when it was read.
 inline constexpr const char* switchover_annotation = "mysql.hubferry.io/switchover";
+/// Names of replicas, with commas between them: a failover neither waits for them nor for what only they have received.
+/// Removed when it was read.
+inline constexpr const char* give_up_annotation = "mysql.hubferry.io/give-up";
 inline constexpr const char* version_annotation = "mysql.hubferry.io/version";
 inline constexpr const char* content_annotation = "mysql.hubferry.io/content-hash";
 inline constexpr const char* password_key = "password";
@@ -123,8 +136,15 @@ struct ClusterSpec {
 };
 
 ClusterSpec read_cluster_spec(const json::object& cluster);
-/// Why it can never work; nullopt: it can. The CRD refuses most of it, but may be older than this binary.
-std::optional<std::string> problem_of(const ClusterSpec& spec, std::string_view ns);
+
+/// A field that can never work as it is.
+struct SpecProblem {
+  enum class Field { version, storage_size, root_password };
+  Field field;
+  std::string text;
+};
+/// The CRD refuses most of it, but may be older than this binary.
+std::vector<SpecProblem> problems_of(const ClusterSpec& spec, std::string_view ns);
 
 /// "ref://name" or "ref://namespace/name" -> name. Absent for anything else, also for another namespace: the operator
 /// may read Secrets that the author of this cluster may not.

@@ -1,0 +1,90 @@
+// What a person wants: the spec as far as it is valid, and servers that were given up.
+#include <algorithm>
+
+#include "mysql/pass.hpp"
+
+namespace hubferry::mysql {
+
+namespace {
+
+std::vector<std::string> names_in(std::string_view text) {
+  std::vector<std::string> names;
+  std::string name;
+  for (const char c : std::string{text} + ",") {
+    if (c == ' ') continue;
+    if (c != ',') {
+      name += c;
+    } else if (!name.empty()) {
+      names.push_back(std::exchange(name, {}));
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+/// An invalid edit must not stop a cluster that runs, least of all its failover.
+Awaitable<> Pass::check_spec() {
+  for (auto& problem : problems_of(spec_, owner_.ns)) co_await keep_in_force(std::move(problem));
+}
+
+/// What the StatefulSet has stays in force for this field. Without a primary there is nothing to keep: it has failed.
+Awaitable<> Pass::keep_in_force(SpecProblem problem) {
+  if (cluster_.primary().empty()) throw PassError(PassError::Kind::fatal, problem.text);
+  auto present = co_await services_.api.get(kinds::stateful_sets, {owner_.ns, owner_.name});
+  const auto set = take(std::move(present), problem.text + "; StatefulSet " + owner_.name);
+  switch (problem.field) {
+    case SpecProblem::Field::version:
+      spec_.version = set.string_at({"spec", "template", "metadata", "annotations", names::version_annotation});
+      break;
+    case SpecProblem::Field::storage_size:
+      spec_.storage_size = storage_of(set);
+      break;
+    case SpecProblem::Field::root_password:
+      spec_.root_password = "ref://" + root_secret_of(set);
+      break;
+  }
+  refused_ += (refused_.empty() ? "" : "; ") + problem.text;
+}
+
+void Pass::report_spec() {
+  const auto* last = kube::find_condition_in_status(cluster_.status, conditions::spec_accepted);
+  const bool was_refused = last != nullptr && kube::string_at(*last, {"status"}) == "False";
+  if (!refused_.empty()) {
+    const auto message = refused_ + ": what the servers have stays in force";
+    if (!was_refused || kube::string_at(*last, {"message"}) != message) warn(reasons::spec_invalid, message);
+    set(conditions::spec_accepted, ConditionStatus::no, reasons::spec_invalid, message);
+  } else if (was_refused) {
+    set(conditions::spec_accepted, ConditionStatus::yes, reasons::spec_valid, "all of the spec is in force");
+  }
+}
+
+/// First the status has it, then the annotation goes: a successor finds one of them.
+Awaitable<> Pass::read_give_up() {
+  const auto text = cluster_.object.annotation(names::give_up_annotation);
+  if (text.empty()) co_return;
+  const auto wanted = names_in(text);
+  const bool is_usable = !wanted.empty() && std::ranges::all_of(wanted, [&](const std::string& pod) {
+    return ordinal_of(owner_.name, pod) && pod != cluster_.primary();
+  });
+  if (is_usable && cluster_.given_up() != wanted) {
+    cluster_.set_given_up(wanted);
+    warn("ServersGivenUp", "a failover continues without " + std::string{text} + " and what only they have received");
+    co_return;
+  }
+  if (!is_usable) warn("GiveUpRefused", std::string{text} + " does not name replicas of this cluster");
+  co_await remove_annotation(names::give_up_annotation);
+}
+
+/// With a healthy primary there is nothing to continue: the consent was for one failure.
+Awaitable<> Pass::forget_given_up() {
+  if (!cluster_.object.annotation(names::give_up_annotation).empty())
+    co_await remove_annotation(names::give_up_annotation);
+  cluster_.set_given_up({});
+}
+
+bool Pass::is_given_up(const std::string& pod) const {
+  return std::ranges::find(given_up_, pod) != given_up_.end();
+}
+
+}  // namespace hubferry::mysql
