@@ -86,6 +86,17 @@ TEST_F(DemoProcess, ClusterDeploymentsAreRelocatedAndNothingIsDestroyed) {
                                           "deprovisioned")));
 }
 
+TEST_F(DemoProcess, WithoutMariaDbItSaysWhatToInstall) {
+  Process run{{hubferry_binary(), "demo", "--mysql"},
+              Process::Options{.environment = {"PATH=/nowhere", "TMPDIR=" + directory_.path().string()}}};
+  EXPECT_EQ(run.wait(), 1) << run.out();
+  EXPECT_THAT(run.err(), AllOf(HasSubstr("these programs were not found: "), HasSubstr("mariadb-install-db"),
+                               HasSubstr("apt-get install mariadb-server prometheus-mysqld-exporter")));
+  EXPECT_TRUE(leaves_nothing());
+  const auto both = demo({"--mysql", "--relocate"});
+  EXPECT_EQ(both->wait(), 2);
+}
+
 // As `hubferry demo | head -1` does.
 TEST_F(DemoProcess, AClosedOutputLeavesNoFilesAndNoError) {
   Process shell{{"sh", "-c", "{ \"$0\" demo --clusters 3 --migrations 1 --keep; echo code $? >&2; } | head -1",

@@ -107,6 +107,8 @@ TEST_F(RealFailoverTest, AnOldPrimaryWithAnExtraTransactionIsReportedAndKept) {
   stop_operator();
   for (const auto* pod : {"demo-1", "demo-2"}) query(pod, "STOP SLAVE IO_THREAD");
   query("demo-0", "INSERT INTO app.t VALUES (77)");
+  // Otherwise its recovery rolls it back.
+  query("demo-0", "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS");
   runner.kill_server("demo-0");
   start_operator();
   ASSERT_TRUE(eventually([&] {

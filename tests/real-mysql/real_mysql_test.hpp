@@ -6,6 +6,9 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "app/demo/mysql/pod_runner.hpp"
+#include "app/demo/mysql/service_proxy.hpp"
+#include "app/demo/mysql/writing_client.hpp"
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/conditions.hpp"
@@ -15,85 +18,36 @@
 #include "hubferry/sim/crds.hpp"
 #include "hubferry/sim/server.hpp"
 #include "hubferry/sim/workloads.hpp"
-#include "pod_runner.hpp"
+#include "mysql/cluster_view.hpp"
 #include "support/real_loop.hpp"
 
 namespace hubferry::mysql::test {
 
+using async::Awaitable;
 using namespace std::chrono_literals;
 
-/// Writes one row after the other through the write Service's endpoint, as an application does: a new connection where
-/// the last one broke. It looks the endpoint up for each connection, as kube-proxy does.
-class Writer {
- public:
-  Writer(sim::Server& server, sql::Connector& connector, async::Clock& clock)
-      : server_(server), connector_(connector), clock_(clock) {}
-
-  Awaitable<> run() {
-    std::unique_ptr<sql::Connection> connection;
-    for (;;) {
-      if (!connection) {
-        auto opened = co_await connect();
-        if (opened) connection = std::move(*opened);
-      }
-      const auto number = ++last_;
-      bool acknowledged = false;
-      if (connection) {
-        auto answer = co_await connection->query("INSERT INTO app.t VALUES (" + std::to_string(number) + ")",
-                                                 async::later(clock_.now(), 2s));
-        acknowledged = answer.has_value();
-        if (!acknowledged) connection.reset();
-      }
-      if (acknowledged) {
-        const auto now = clock_.now();
-        if (!written_.empty()) longest_pause_ = std::max(longest_pause_, now - last_success_);
-        last_success_ = now;
-        written_.push_back(number);
-      } else {
-        ++refused_;
-        co_await clock_.sleep_for(50ms);
-      }
-    }
-  }
-
-  [[nodiscard]] const std::vector<std::int64_t>& acknowledged() const { return written_; }
-  [[nodiscard]] std::size_t refused() const { return refused_; }
-  /// The longest time without an acknowledged write since the last call.
-  async::Duration take_longest_pause() { return std::exchange(longest_pause_, async::Duration::zero()); }
-  [[nodiscard]] async::TimePoint last_success() const { return last_success_; }
-
- private:
-  Awaitable<sql::Result<std::unique_ptr<sql::Connection>>> connect() {
-    const auto slice = server_.object(kinds::endpoint_slices, {"db", "demo-mysql-write"});
-    std::string address;
-    if (slice)
-      for (const auto& endpoint : slice->find({"endpoints"})->as_array())
-        address = std::string{endpoint.at("addresses").at(0).as_string()};
-    if (address.empty()) co_return sql::Error{sql::ErrorKind::unreachable, 0, "no endpoint"};
-    sql::Credentials credentials{"app", obs::Secret{"app"}};
-    co_return co_await connector_.connect({address, mysql_port}, credentials, async::later(clock_.now(), 1s));
-  }
-
-  sim::Server& server_;
-  sql::Connector& connector_;
-  async::Clock& clock_;
-  std::int64_t last_ = 0;
-  std::vector<std::int64_t> written_;
-  std::size_t refused_ = 0;
-  async::TimePoint last_success_{};
-  async::Duration longest_pause_{};
-};
+/// What servers with empty volumes begin with, made once: that takes seconds.
+inline const std::string& data_template() {
+  static const app::TemporaryDirectory directory{"hubferry-mysql-template-"};
+  static const std::string path = [] {
+    auto made = (directory.path() / "data").string();
+    app::make_data_template(made);
+    return made;
+  }();
+  return path;
+}
 
 /// Real MariaDB servers and exporters as the pods of a simulated Kubernetes cluster, on real time. Probes come every
 /// half second instead of ten: three of them make a failure all the same.
-class RealMysqlTest : public testing::Test {
+class RealMysqlTest : public testing::Test, protected ClusterView {
  protected:
   static constexpr auto probe_interval = 500ms;
 
-  RealMysqlTest() {
+  RealMysqlTest() : ClusterView(server, log) {
     loop.run(prepare());
     scope.spawn(sets.run());
     scope.spawn(runner.run());
+    scope.spawn(proxy.run());
     start_operator();
   }
   ~RealMysqlTest() override {
@@ -137,30 +91,6 @@ class RealMysqlTest : public testing::Test {
     auto written = loop.run(server.api().merge_patch(mysql_clusters, {"db", "demo"}, json::parse(text).as_object()));
     EXPECT_TRUE(written) << written.error();
   }
-  [[nodiscard]] kube::Object cluster() const {
-    return server.object(mysql_clusters, {"db", "demo"}).value_or(kube::Object{});
-  }
-  [[nodiscard]] std::string phase() const { return std::string{cluster().string_at({"status", "phase"})}; }
-  [[nodiscard]] std::string primary() const { return std::string{cluster().string_at({"status", "primary"})}; }
-  [[nodiscard]] std::string condition(const char* type) const {
-    const auto object = cluster();
-    const auto* found = kube::find_condition(object, type);
-    if (found == nullptr) return "";
-    return std::string{kube::string_at(*found, {"status"})} + " " + std::string{kube::string_at(*found, {"reason"})};
-  }
-  [[nodiscard]] std::string condition_message(const char* type) const {
-    const auto object = cluster();
-    const auto* found = kube::find_condition(object, type);
-    return found == nullptr ? "" : std::string{kube::string_at(*found, {"message"})};
-  }
-  [[nodiscard]] std::string status_text() const {
-    const auto object = cluster();
-    const auto* status = object.find({"status"});
-    auto text = status == nullptr ? "no status" : json::serialize(*status);
-    for (const auto& line : log.lines()) text += "\n" + line;
-    return text;
-  }
-
   /// True when it holds within a time that is never needed.
   bool eventually(const std::function<bool()>& predicate, async::Duration limit = 120s) {
     const auto deadline = async::later(clock.now(), limit);
@@ -168,21 +98,13 @@ class RealMysqlTest : public testing::Test {
     return predicate();
   }
   void run_for(async::Duration span) { loop.run(clock.sleep_for(span)); }
-  [[nodiscard]] bool is_settled() const {
-    return phase() == "Running" && condition("PrimaryHealthy") == "True HeartbeatOK" &&
-           condition("ReplicasHealthy") == "True Replicating" && !condition("FailoverInProgress").starts_with("True");
-  }
-
   void given_running(const std::string& spec) {
     auto made = loop.run(server.api().create(
         mysql_clusters,
         json::parse(R"({"metadata": {"name": "demo", "namespace": "db"}, "spec": )" + spec + "}").as_object()));
     ASSERT_TRUE(made) << made.error();
     ASSERT_TRUE(eventually([&] { return is_settled(); })) << status_text() << runner.log_of("demo-0");
-    query(primary(), "CREATE DATABASE app");
-    query(primary(), "CREATE TABLE app.t (id BIGINT PRIMARY KEY)");
-    query(primary(), "CREATE USER 'app'@'%' IDENTIFIED BY 'app'");
-    query(primary(), "GRANT SELECT, INSERT, UPDATE, DELETE ON app.* TO 'app'@'%'");
+    for (const auto& statement : app::writing_client_setup()) query(primary(), statement);
   }
   /// As root, on one server.
   sql::Rows query(const std::string& pod, const std::string& statement) {
@@ -211,19 +133,13 @@ class RealMysqlTest : public testing::Test {
     return names;
   }
   /// The acknowledged rows that the primary does not have.
-  std::vector<std::int64_t> missing(const Writer& writer) {
+  std::vector<std::int64_t> missing(const app::WritingClient& writer) {
     std::set<std::string> there;
     for (const auto& row : query(primary(), "SELECT id FROM app.t")) there.insert(sql::text_of(row, "id"));
     std::vector<std::int64_t> lost;
     for (const auto number : writer.acknowledged())
       if (!there.contains(std::to_string(number))) lost.push_back(number);
     return lost;
-  }
-  [[nodiscard]] std::size_t events(std::string_view reason) const {
-    std::size_t count = 0;
-    for (const auto& event : server.objects(kube::resources::events))
-      count += event.string_at({"reason"}) == reason ? 1 : 0;
-    return count;
   }
 
   hubferry::test::RealLoop loop;
@@ -236,9 +152,11 @@ class RealMysqlTest : public testing::Test {
   sim::Server server{sim::Options{}, quiet};
   std::unique_ptr<sql::Connector> connector = sql::make_connector(clock);
   std::unique_ptr<Exporter> exporter = make_http_exporter(clock);
-  Writer writer{server, *connector, clock};
   sim::StatefulSets sets{server.api(), set_options(), quiet};
-  PodRunner runner{server.api(), quiet};
+  app::PodRunner runner{server.api(), data_template(), quiet};
+  app::ServiceProxy proxy{server.api(), {"db", "demo-mysql-write"}, loop.executor(), quiet};
+  /// Writes through the proxy, as an application does.
+  app::WritingClient writer{*connector, {"127.0.0.1", proxy.port()}, clock};
   async::TaskScope scope{loop.executor()};
   std::unique_ptr<Controller> controller;
   std::unique_ptr<async::TaskScope> working;

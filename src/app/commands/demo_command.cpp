@@ -9,6 +9,7 @@
 #include "app/commands/commands.hpp"
 #include "app/demo/demo_progress.hpp"
 #include "app/demo/demo_world.hpp"
+#include "app/demo/mysql/mysql_demo.hpp"
 #include "app/demo/relocate_demo.hpp"
 #include "app/service/service.hpp"
 #include "app/status/migration_json.hpp"
@@ -246,6 +247,7 @@ class Demo {
 };
 
 int run_demo(const DemoOptions& options, std::ostream& out) {
+  if (options.mysql) require_mysql_programs();
   TemporaryDirectory directory{"hubferry-demo-"};
   const LogFile log_file{directory.path() / log_name};
   obs::LogSink sink{log_file.sink_options()};
@@ -261,6 +263,7 @@ int run_demo(const DemoOptions& options, std::ostream& out) {
   const auto terminal = Terminal::of(STDOUT_FILENO);
   const auto body = [&](async::Event& stop) -> async::Awaitable<int> {
     if (options.relocate) co_return co_await run_relocate_demo(options.clusters, stop, env, out);
+    if (options.mysql) co_return co_await run_mysql_demo(stop, env, out);
     Demo demo{options, directory, observability, env, terminal, out};
     co_return co_await demo.run(stop);
   };
@@ -314,12 +317,21 @@ void add_demo_command(CommandLine& line, std::ostream& out) {
   command.add_integer(options->seed, "seed", 0, 1'000'000, "Random seed of the simulated clusters.");
   command.add_switch(options->relocate, "relocate",
                      "Move ClusterDeployments of Hive by a ClusterRelocator instead, 20 unless --clusters is given.");
-  command.not_from_environment({"clusters", "migrations", "fail", "keep", "seed", "relocate"});
+  command.add_switch(options->mysql, "mysql",
+                     "Run three real MariaDB servers by the MySQL operator instead, and kill the primary under a "
+                     "client that writes. Needs mariadb-server and prometheus-mysqld-exporter.");
+  command.not_from_environment({"clusters", "migrations", "fail", "keep", "seed", "relocate", "mysql"});
   command.example("hubferry demo", "50 clusters in three migrations");
   command.example("hubferry demo --fail registering", "the target rejects the clusters, and they are rolled back");
   command.example("hubferry demo --clusters 500 --migrations 10 --keep", "a larger one, kept running to explore it");
   command.example("hubferry demo --relocate", "20 ClusterDeployments, from one Hive to another");
+  command.example("hubferry demo --mysql", "a failover of real database servers");
   command.on_check([options] {
+    if (options->mysql) {
+      if (options->relocate || options->keep || !options->fail.empty())
+        throw UsageError("--mysql cannot be combined with --relocate, --keep or --fail");
+      return;
+    }
     if (options->relocate) {
       if (options->keep || !options->fail.empty())
         throw UsageError("--relocate cannot be combined with --keep or --fail");

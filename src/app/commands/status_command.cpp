@@ -9,10 +9,12 @@
 #include "app/cli/server_client.hpp"
 #include "app/commands/commands.hpp"
 #include "app/status/migration_view.hpp"
+#include "app/status/mysql_status.hpp"
 #include "app/status/relocator_status.hpp"
 #include "app/status/status_watch.hpp"
 #include "hubferry/async/shutdown.hpp"
 #include "hubferry/migration/resource.hpp"
+#include "hubferry/mysql/resource.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/relocator/names.hpp"
 
@@ -29,6 +31,7 @@ struct StatusOptions {
   bool all_namespaces = false;
   bool watch = false;
   bool relocators = false;
+  bool mysql = false;
   std::string output = "table";
   std::string name;  // empty: all migrations
 };
@@ -139,6 +142,38 @@ async::Awaitable<> show_relocators(kube::Api& api, const StatusOptions& options,
   for (const auto& line : lines) out << line << "\n";
 }
 
+/// Prints the MySQLClusters and MySQLBackups, or one cluster in detail, once.
+async::Awaitable<> show_mysql(kube::Api& api, const StatusOptions& options, Terminal terminal, std::ostream& out) {
+  if (options.output == "wide") terminal.width = 0;
+  kube::ListOptions list;
+  list.ns = options.ns;
+  auto clusters = co_await api.list_all(mysql::mysql_clusters, list);
+  if (!clusters) throw_for(clusters.error(), api);
+  auto backups = co_await api.list_all(mysql::mysql_backups, list);
+  if (!backups) throw_for(backups.error(), api);
+  if (!options.name.empty()) {
+    std::vector<std::string> names;
+    for (const auto& cluster : *clusters) names.emplace_back(cluster.name());
+    std::erase_if(*clusters, [&](const kube::Object& one) { return one.name() != options.name; });
+    const auto meant = nearest(options.name, names);
+    if (clusters->empty())
+      throw std::runtime_error("no MySQL cluster '" + options.name + "' found" +
+                               (meant ? " (did you mean " + *meant + "?)" : ""));
+    if (clusters->size() > 1)
+      throw std::runtime_error("several MySQL clusters are named '" + options.name + "'; select one with --namespace");
+  }
+  if (options.output == "json" || options.output == "yaml") {
+    auto all = *clusters;
+    if (options.name.empty()) all.insert(all.end(), backups->begin(), backups->end());
+    const auto content = in_usual_order(options.name.empty() ? as_list(all) : clusters->front().json());
+    out << (options.output == "json" ? to_indented_json(content) : to_yaml(content));
+    co_return;
+  }
+  const auto lines = options.name.empty() ? mysql_table(*clusters, *backups, terminal)
+                                          : mysql_details(clusters->front(), *backups, terminal);
+  for (const auto& line : lines) out << line << "\n";
+}
+
 async::Awaitable<int> watch(ServerClient& client, const StatusOptions& options, std::ostream& out, async::Event& stop) {
   // Reports errors at once; the watch below would retry for ever.
   const auto migrations = co_await read_migrations(client.api(), options);
@@ -165,6 +200,7 @@ int run_status(const StatusOptions& options, std::ostream& out) {
   const auto body = [&](async::Event& stop) -> async::Awaitable<int> {
     if (options.relocators)
       co_return co_await unless_stopped(stop, show_relocators(client.api(), options, terminal, out));
+    if (options.mysql) co_return co_await unless_stopped(stop, show_mysql(client.api(), options, terminal, out));
     if (options.watch) co_return co_await watch(client, options, out, stop);
     co_return co_await unless_stopped(stop, show(client.api(), options, client.env().clock, terminal, out));
   };
@@ -206,6 +242,8 @@ void add_status_command(CommandLine& line, std::ostream& out) {
                .short_name = "w"});
   command.add_switch(options->relocators, "relocators",
                      "Show ClusterRelocators instead of migrations; with NAME, its ClusterDeployments.");
+  command.add_switch(options->mysql, "mysql",
+                     "Show MySQLClusters and MySQLBackups instead of migrations; with NAME, one cluster in detail.");
   add_output_flag(command, options->output, {"table", "wide", "json", "yaml"},
                   "Output format: table, wide (more columns, not truncated), json or yaml.");
   command.add_argument({.name = "NAME",
@@ -216,12 +254,14 @@ void add_status_command(CommandLine& line, std::ostream& out) {
                           if (text.empty()) throw std::invalid_argument("'' is not a migration's name");
                           options->name = text;
                         }});
-  command.not_from_environment({"context", "namespace", "all-namespaces", "watch", "relocators"});
+  command.not_from_environment({"context", "namespace", "all-namespaces", "watch", "relocators", "mysql"});
   command.example("hubferry status", "all migrations");
   command.example("hubferry status move-three --watch", "one migration, until it ends");
   command.example("hubferry status -n default -o json | jq '.items[].status.phase'", "for scripts");
   command.on_check([options] {
     if (options->all_namespaces) options->ns.clear();
+    if (options->mysql && (options->watch || options->relocators))
+      throw UsageError("--mysql cannot be combined with --watch or --relocators");
     if (options->relocators && options->watch) throw UsageError("--relocators cannot be combined with --watch");
   });
   command.on_run([options, &out] { return run_status(*options, out); });

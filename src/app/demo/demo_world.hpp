@@ -20,6 +20,7 @@ struct DemoOptions {
   int migrations = 3;
   bool keep = false;
   bool relocate = false;  // ClusterDeployments of Hive, by a ClusterRelocator
+  bool mysql = false;     // real MariaDB servers, by the MySQL operator
   std::string fail;       // the phase to fail in; empty: no failure
   int seed = 1;
   std::string ui_address = "127.0.0.1:0";  // of the page

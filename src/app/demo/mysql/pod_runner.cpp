@@ -1,4 +1,7 @@
-#include "pod_runner.hpp"
+#include "app/demo/mysql/pod_runner.hpp"
+
+#include <signal.h>
+#include <unistd.h>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -13,49 +16,48 @@
 #include "hubferry/mysql/resource.hpp"
 #include "hubferry/sql/sql.hpp"
 
-namespace hubferry::mysql::test {
+namespace hubferry::app {
 
 namespace {
 
 namespace fs = std::filesystem;
 namespace asio = async::asio;
-using hubferry::test::Process;
+using async::Awaitable;
 using namespace std::chrono_literals;
+
+// Small: a server starts in a second then.
+constexpr const char* small_server[] = {"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
+                                        "--performance-schema=OFF"};
 
 kube::CacheOptions labelled() {
   kube::CacheOptions options;
-  options.label_selector = names::cluster_label;
+  options.label_selector = mysql::names::cluster_label;
   return options;
 }
 
-int open_log(const std::string& path) {
-  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-}
-
-/// An empty data directory, made once: initializing takes seconds.
-const std::string& data_template() {
-  static hubferry::test::TemporaryDirectory directory;
-  static const std::string path = [] {
-    auto made = directory.file("template");
-    Process install{{"mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal",
-                     "--skip-test-db", "--user=root", "--datadir=" + made}};
-    if (install.wait() != 0) throw std::runtime_error("mariadb-install-db: " + install.out() + install.err());
-    return made;
-  }();
-  return path;
-}
-
 std::string cluster_of(const kube::Object& pod) {
-  return std::string{pod.label(names::cluster_label)};
+  return std::string{pod.label(mysql::names::cluster_label)};
 }
 
 }  // namespace
 
-PodRunner::PodRunner(kube::Api& api, kube::Env env)
+void make_data_template(const std::string& directory) {
+  std::vector<std::string> command{"mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal",
+                                   "--skip-test-db", "--datadir=" + directory};
+  command.insert(command.end(), std::begin(small_server), std::end(small_server));
+  if (::geteuid() == 0) command.emplace_back("--user=root");
+  ChildProcess::Options options;
+  options.log = directory + ".log";
+  ChildProcess install{command, options};
+  if (install.wait() != 0) throw std::runtime_error("mariadb-install-db failed: " + read_file(options.log));
+}
+
+PodRunner::PodRunner(kube::Api& api, std::string data_template, kube::Env env)
     : api_(api),
       env_(std::move(env)),
-      pods_(api, kinds::pods, labelled(), kube::object_decoder(), env_),
-      jobs_(api, kinds::jobs, {}, kube::object_decoder(), env_) {
+      data_template_(std::move(data_template)),
+      pods_(api, mysql::kinds::pods, labelled(), kube::object_decoder(), env_),
+      jobs_(api, mysql::kinds::jobs, {}, kube::object_decoder(), env_) {
   // Every process has a network of its own: two runs at once do not meet.
   const auto number = static_cast<unsigned>(getpid()) % 60000;
   network_ = "127." + std::to_string(10 + number / 250) + "." + std::to_string(1 + number % 250) + ".";
@@ -77,6 +79,7 @@ Awaitable<> PodRunner::run() {
         running_.erase(found);
       if (now != nullptr && !running_.contains(key.name)) {
         running_[key.name].uid = now->uid();
+        running_[key.name].key = key;
         scope.spawn(start(*now));
       }
     };
@@ -86,21 +89,19 @@ Awaitable<> PodRunner::run() {
   co_await async::with_scope(body);
 }
 
-std::string PodRunner::directory_of(const std::string& pod) const {
-  return directory_.file(pod);
-}
-
-Awaitable<std::string> PodRunner::secret(std::string name, std::string key) {
-  auto found = co_await api_.get(kube::resources::secrets, {"db", std::move(name)});
+Awaitable<std::string> PodRunner::secret(std::string ns, std::string name, std::string key) {
+  auto found = co_await api_.get(kube::resources::secrets, {std::move(ns), std::move(name)});
   co_return found ? kube::decode_base64(found->string_at({"data", key})).value_or("") : "";
 }
 
 Awaitable<> PodRunner::start(kube::Object object) {
   const std::string name{object.name()};
+  if (held_.contains(name)) co_return;
   auto& pod = running_.at(name);
   pod.address = network_ + std::to_string(1 + addresses_++ % 250);
   co_await start_server(object, pod);
-  auto password = co_await secret(internal_secret_name(cluster_of(object)), "exporter");
+  auto password =
+      co_await secret(std::string{object.ns()}, mysql::internal_secret_name(cluster_of(object)), "exporter");
   const auto found = running_.find(name);
   if (found == running_.end() || found->second.uid != object.uid()) co_return;  // deleted meanwhile
   start_exporter(found->second, password);
@@ -109,23 +110,24 @@ Awaitable<> PodRunner::start(kube::Object object) {
 
 Awaitable<> PodRunner::start_server(kube::Object object, Pod& pod) {
   const std::string name{object.name()};
+  const std::string ns{object.ns()};
   const auto cluster = cluster_of(object);
-  const auto home = directory_of(name);
+  const auto home = path_of(name);
   const bool is_fresh = !fs::exists(home + "/data");
-  auto config = co_await api_.get(kube::resources::config_maps, {"db", config_name(cluster)});
-  auto password = co_await secret(root_secret_name(cluster), names::password_key);
+  auto config = co_await api_.get(kube::resources::config_maps, {ns, mysql::config_name(cluster)});
+  auto password = co_await secret(ns, mysql::root_secret_name(cluster), mysql::names::password_key);
   const auto* init = object.find({"spec", "initContainers"});
   const bool restores = is_fresh && init != nullptr;
   if (restores) {
     fs::create_directories(home + "/data");
-    auto owner = co_await api_.get(mysql_clusters, {"db", cluster});
-    const auto spec = read_cluster_spec(owner->json());
+    auto owner = co_await api_.get(mysql::mysql_clusters, {ns, cluster});
+    const auto spec = mysql::read_cluster_spec(owner->json());
     const int failure = co_await run_script(std::string{config->string_at({"data", "restore.sh"})}, home + "/data",
                                             spec.restore_claim, {"BACKUP=" + spec.restore_path});
     if (failure != 0) throw std::runtime_error("restoring failed");
   } else if (is_fresh) {
     fs::create_directories(home);
-    fs::copy(data_template(), home + "/data", fs::copy_options::recursive);
+    fs::copy(data_template_, home + "/data", fs::copy_options::recursive);
     // As the image does: users that are no part of the binary log.
     std::ofstream{home + "/init.sql"} << "SET SESSION sql_log_bin=0;\n"
                                       << "DELETE FROM mysql.global_priv WHERE User = '' OR (User = 'root' AND Host <> "
@@ -136,48 +138,35 @@ Awaitable<> PodRunner::start_server(kube::Object object, Pod& pod) {
                                       << ";\n";
   }
   std::ofstream{home + "/my.cnf"} << (config ? std::string{config->string_at({"data", "hubferry.cnf"})} : "");
-  const auto ordinal = ordinal_of(cluster, name).value_or(0);
-  // A test that is killed leaves no server behind.
-  std::vector<std::string> command{"setpriv",
-                                   "--pdeathsig",
-                                   "KILL",
-                                   "mariadbd",
+  const auto ordinal = mysql::ordinal_of(cluster, name).value_or(0);
+  std::vector<std::string> command{find_program("mariadbd"),
                                    "--defaults-file=" + home + "/my.cnf",
-                                   "--user=root",
                                    "--datadir=" + home + "/data",
                                    "--socket=" + home + "/socket",
                                    "--pid-file=" + home + "/pid",
                                    "--bind-address=" + pod.address,
                                    "--port=3306",
                                    "--server-id=" + std::to_string(100 + ordinal),
-                                   "--report-host=" + name,
-                                   "--innodb-buffer-pool-size=32M",
-                                   "--innodb-log-file-size=16M",
-                                   "--performance-schema=OFF"};
+                                   "--report-host=" + name};
+  command.insert(command.end(), std::begin(small_server), std::end(small_server));
+  if (::geteuid() == 0) command.emplace_back("--user=root");
   if (is_fresh && !restores) command.push_back("--init-file=" + home + "/init.sql");
   // As start.sh does.
   if (fs::exists(home + "/data/hubferry-restored.sql")) {
     fs::rename(home + "/data/hubferry-restored.sql", home + "/restored.sql");
     command.push_back("--init-file=" + home + "/restored.sql");
   }
-  const int log = open_log(home + "/log");
-  Process::Options options;
-  options.error_fd = log;
-  pod.server = std::make_unique<Process>(command, options);
-  ::close(log);
+  ChildProcess::Options options;
+  options.log = home + "/log";
+  pod.server = std::make_unique<ChildProcess>(command, options);
 }
 
 void PodRunner::start_exporter(Pod& pod, const std::string& password) {
-  const int log = open_log("/dev/null");
-  Process::Options options;
-  options.error_fd = log;
-  options.environment = {"DATA_SOURCE_NAME=" + std::string{names::exporter_user} + ":" + password + "@(" + pod.address +
-                         ":3306)/"};
-  pod.exporter =
-      std::make_unique<Process>(std::vector<std::string>{"setpriv", "--pdeathsig", "KILL", "prometheus-mysqld-exporter",
-                                                         "--web.listen-address=" + pod.address + ":9104"},
-                                options);
-  ::close(log);
+  ChildProcess::Options options;
+  options.environment = {"DATA_SOURCE_NAME=" + std::string{mysql::names::exporter_user} + ":" + password + "@(" +
+                         pod.address + ":3306)/"};
+  const std::vector<std::string> command{"prometheus-mysqld-exporter", "--web.listen-address=" + pod.address + ":9104"};
+  pod.exporter = std::make_unique<ChildProcess>(command, options);
 }
 
 /// Runs a container's script with its volumes in place of the paths that it knows.
@@ -191,14 +180,12 @@ Awaitable<int> PodRunner::run_script(std::string script, std::string data, std::
   };
   replace("/var/lib/mysql", data);
   replace("/backup/", backups + "/");
-  replace("/tmp/client.cnf", directory_.file("client.cnf"));
+  replace("/tmp/client.cnf", path_of("client.cnf"));
   replace("chown -R mysql:mysql", "true");
-  const int log = open_log(directory_.file("scripts.log"));
-  Process::Options options;
-  options.error_fd = log;
+  ChildProcess::Options options;
+  options.log = path_of("scripts.log");
   options.environment = std::move(environment);
-  Process process{{"sh", "-c", script}, options};
-  ::close(log);
+  ChildProcess process{{"sh", "-c", script}, options};
   while (process.running()) co_await env_.clock.sleep_for(50ms);
   co_return process.wait();
 }
@@ -211,15 +198,15 @@ Awaitable<> PodRunner::run_job(kube::Object job) {
     const auto& of = variable.as_object();
     auto value = std::string{kube::string_at(of, {"value"})};
     if (const auto name = kube::string_at(of, {"valueFrom", "secretKeyRef", "name"}); !name.empty())
-      value =
-          co_await secret(std::string{name}, std::string{kube::string_at(of, {"valueFrom", "secretKeyRef", "key"})});
+      value = co_await secret(std::string{job.ns()}, std::string{name},
+                              std::string{kube::string_at(of, {"valueFrom", "secretKeyRef", "key"})});
     environment.push_back(std::string{kube::string_at(of, {"name"})} + "=" + value);
   }
   const auto& volumes = job.find({"spec", "template", "spec", "volumes"})->as_array();
   const auto claim_of = [&](std::size_t at) {
     return std::string{kube::string_at(volumes.at(at).as_object(), {"persistentVolumeClaim", "claimName"})};
   };
-  const auto data = directory_of(claim_of(0).substr(std::string_view{"data-"}.size())) + "/data";
+  const auto data = path_of(claim_of(0).substr(std::string_view{"data-"}.size())) + "/data";
   const int failure = co_await run_script(std::string{container.at("command").as_array().at(2).as_string()}, data,
                                           claim_of(1), std::move(environment));
   kube::Mutation mutate = [&](kube::json::object& object) {
@@ -232,14 +219,14 @@ Awaitable<> PodRunner::run_job(kube::Object job) {
   };
   kube::EditOptions how;
   how.subresource = "status";
-  co_await kube::edit(api_, kinds::jobs, job, std::move(mutate), how);
+  co_await kube::edit(api_, mysql::kinds::jobs, job, std::move(mutate), how);
 }
 
 /// When its server accepts connections.
 Awaitable<> PodRunner::report_ready(kube::Object pod, std::string address) {
   for (;;) {
     asio::ip::tcp::socket socket{co_await asio::this_coro::executor};
-    const auto [refused] = co_await socket.async_connect({asio::ip::make_address(address), mysql_port},
+    const auto [refused] = co_await socket.async_connect({asio::ip::make_address(address), mysql::mysql_port},
                                                          asio::as_tuple(asio::use_awaitable));
     if (!refused) break;
     co_await env_.clock.sleep_for(50ms);
@@ -255,7 +242,7 @@ Awaitable<> PodRunner::report_ready(kube::Object pod, std::string address) {
   };
   kube::EditOptions how;
   how.subresource = "status";
-  co_await kube::edit(api_, kinds::pods, pod, std::move(mutate), how);
+  co_await kube::edit(api_, mysql::kinds::pods, pod, std::move(mutate), how);
 }
 
 pid_t PodRunner::server_of(const std::string& pod) const {
@@ -268,13 +255,20 @@ void PodRunner::signal_server(const std::string& pod, int number) {
   if (const auto pid = server_of(pod); pid != 0) ::kill(pid, number);
 }
 
+void PodRunner::hold(const std::string& pod) {
+  held_.insert(pod);
+  kill_server(pod);
+}
+
 void PodRunner::signal_exporter(const std::string& pod, int number) {
-  if (const auto found = running_.find(pod); found != running_.end()) found->second.exporter->signal(number);
+  const auto found = running_.find(pod);
+  if (found != running_.end() && found->second.exporter) found->second.exporter->signal(number);
 }
 
 Awaitable<> PodRunner::restart_server(std::string pod) {
-  auto object = co_await api_.get(kinds::pods, {"db", pod});
-  if (object) co_await start_server(*object, running_.at(pod));
+  auto& running = running_.at(pod);
+  auto object = co_await api_.get(mysql::kinds::pods, running.key);
+  if (object) co_await start_server(*object, running);
 }
 
 std::string PodRunner::address_of(const std::string& pod) const {
@@ -283,11 +277,11 @@ std::string PodRunner::address_of(const std::string& pod) const {
 }
 
 std::string PodRunner::log_of(const std::string& pod) const {
-  std::ifstream file{pod == "scripts" ? directory_.file("scripts.log") : directory_of(pod) + "/log"};
+  std::ifstream file{pod == "scripts" ? path_of("scripts.log") : path_of(pod) + "/log"};
   std::stringstream text;
   text << file.rdbuf();
   const auto all = text.str();
   return all.size() > 3000 ? all.substr(all.size() - 3000) : all;
 }
 
-}  // namespace hubferry::mysql::test
+}  // namespace hubferry::app

@@ -1,0 +1,173 @@
+// Scenarios of tests/mysql/README.md that only real servers can show.
+#include "real_mysql_test.hpp"
+
+namespace hubferry::mysql::test {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::UnorderedElementsAre;
+
+class RealScenarioTest : public RealMysqlTest {
+ protected:
+  [[nodiscard]] double failed_probes() {
+    return metrics.counter_family("hubferry_mysql_probes_total", "Probes of MySQL servers, by verdict.", {"verdict"})
+        .with({"unreachable"})
+        .value();
+  }
+  void set_delay(const std::string& pod, int seconds) {
+    // The operator starts what it finds stopped.
+    ASSERT_TRUE(eventually([&] {
+      query(pod, "STOP SLAVE");
+      return loop.run(query_as(pod, "CHANGE MASTER TO MASTER_DELAY=" + std::to_string(seconds), root())).has_value();
+    }));
+    query(pod, "START SLAVE");
+  }
+  /// A row that the primary will write too: applying it fails.
+  void given_conflict(const std::string& pod, int row) {
+    query(pod, "SET STATEMENT sql_log_bin=0 FOR INSERT INTO app.t VALUES (" + std::to_string(row) + ")");
+  }
+};
+
+// Scenarios 20, 25, 46 and 26, on one cluster: starting servers is what takes the time.
+TEST_F(RealScenarioTest, ProbesThatFailForAWhileAndReplicasThatLagAreNoReasonForAFailover) {
+  given_running(R"({"replicas": 3, "failoverCoolDownSeconds": 0, "maxReplicaLagSeconds": 1})");
+  // Two that fail: with the third the condition would say so.
+  const auto before = failed_probes();
+  runner.signal_exporter("demo-0", SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return failed_probes() >= before + 2; }));
+  runner.signal_exporter("demo-0", SIGCONT);
+  EXPECT_EQ(condition("PrimaryHealthy"), "True HeartbeatOK") << status_text();
+  ASSERT_TRUE(eventually([&] { return is_settled(); }));
+
+  // Nothing answers: the operator cannot know on which side of the cut it is.
+  for (const auto* pod : {"demo-0", "demo-1", "demo-2"}) runner.signal_server(pod, SIGSTOP);
+  EXPECT_TRUE(eventually([&] { return condition("PrimaryHealthy") == "False ProbeUnknown"; })) << status_text();
+  for (const auto* pod : {"demo-0", "demo-1", "demo-2"}) runner.signal_server(pod, SIGCONT);
+  ASSERT_TRUE(eventually([&] { return is_settled(); })) << status_text();
+  EXPECT_EQ(primary(), "demo-0");
+
+  set_delay("demo-1", 100);
+  query("demo-0", "INSERT INTO app.t VALUES (1)");
+  EXPECT_TRUE(eventually([&] { return condition("ReplicasHealthy") == "False Lagging"; })) << status_text();
+  EXPECT_TRUE(eventually([&] { return readers() == std::vector<std::string>{"demo-2"}; })) << status_text();
+  set_delay("demo-1", 0);
+  EXPECT_TRUE(eventually([&] { return readers().size() == 2 && is_settled(); })) << status_text();
+  query("demo-2", "STOP SLAVE");
+  EXPECT_TRUE(eventually([&] { return readers() == std::vector<std::string>{"demo-1"}; })) << status_text();
+  EXPECT_TRUE(eventually([&] { return readers().size() == 2 && is_settled(); })) << "started again: " << status_text();
+
+  // Without the grant the series of replication are missing: the servers themselves are asked.
+  for (const auto* pod : {"demo-0", "demo-1", "demo-2"})
+    query(pod, "SET STATEMENT sql_log_bin=0 FOR REVOKE SLAVE MONITOR ON *.* FROM 'hubferry-exporter'@'%'");
+  run_for(2s);
+  EXPECT_EQ(primary(), "demo-0") << status_text();
+  runner.kill_server("demo-0");
+  EXPECT_TRUE(eventually([&] { return primary() != "demo-0" && writable() == std::vector<std::string>{primary()}; }))
+      << status_text();
+  EXPECT_THAT(writers(), ElementsAre(primary()));
+}
+
+// Scenarios 29, 41 and 42.
+TEST_F(RealScenarioTest, TheReplicaThatKeepsUpIsPromotedAndASecondFailureWaits) {
+  given_running(R"({"replicas": 3, "failoverCoolDownSeconds": 3600})");
+  set_delay("demo-1", 20);
+  for (int i = 1; i <= 5; ++i) query("demo-0", "INSERT INTO app.t VALUES (" + std::to_string(i) + ")");
+  ASSERT_TRUE(eventually([&] { return value("demo-2", "(SELECT COUNT(*) FROM app.t)") == "5"; }));
+  run_for(1s);  // a probe sees the lag
+  runner.kill_server("demo-0");
+  ASSERT_TRUE(eventually([&] { return primary() == "demo-2" && is_settled(); })) << status_text();
+  EXPECT_EQ(value("demo-2", "(SELECT COUNT(*) FROM app.t)"), "5");
+  runner.kill_server("demo-2");
+  EXPECT_TRUE(eventually([&] { return condition_message("PrimaryHealthy").find("cool-down") != std::string::npos; }))
+      << status_text();
+  EXPECT_EQ(primary(), "demo-2");
+  EXPECT_THAT(value("demo-0", "@@global.read_only") + value("demo-1", "@@global.read_only"), "11");
+  // It starts again, read-only as always, and stays the primary; but not before it has been up for a while.
+  loop.run(runner.restart_server("demo-2"));
+  ASSERT_TRUE(eventually([&] { return is_settled() && value("demo-2", "@@global.read_only") == "0"; }))
+      << status_text();
+  EXPECT_EQ(primary(), "demo-2");
+  EXPECT_EQ(events("FailoverSuccess"), 1U);
+}
+
+// Scenarios 33, 32 (drain timeout) and 19.
+TEST_F(RealScenarioTest, WithoutAReplicaThatCanApplyEverythingNothingIsPromoted) {
+  given_running(R"({"replicas": 3, "failoverCoolDownSeconds": 0, "drainTimeoutSeconds": 2})");
+  stop_operator();
+  ASSERT_TRUE(eventually([&] { return value("demo-2", "(SELECT COUNT(*) FROM app.t)") == "0"; }));
+  given_conflict("demo-1", 1);
+  // Nothing can be applied there while this connection is open.
+  auto lock =
+      loop.run(connector->connect({runner.address_of("demo-2"), mysql_port}, root(), async::later(clock.now(), 5s)));
+  ASSERT_TRUE(lock && loop.run((*lock)->query("LOCK TABLES app.t READ", async::later(clock.now(), 5s))));
+  for (int i = 1; i <= 5; ++i) query("demo-0", "INSERT INTO app.t VALUES (" + std::to_string(i) + ")");
+  runner.kill_server("demo-0");
+  start_operator();
+  ASSERT_TRUE(eventually([&] { return phase() == "Failed"; })) << status_text();
+  for (const auto* pod : {"demo-1", "demo-2"}) EXPECT_EQ(value(pod, "@@global.read_only"), "1") << pod;
+  EXPECT_EQ(events("FailoverFailed"), 1U);
+  EXPECT_EQ(value("demo-2", "(SELECT COUNT(*) FROM app.t)"), "0") << "what it received is still in its relay log";
+  // Repaired by a person.
+  lock->reset();
+  ASSERT_TRUE(eventually([&] { return value("demo-2", "(SELECT COUNT(*) FROM app.t)") == "5"; }));
+  patch(R"({"metadata": {"annotations": {"mysql.hubferry.io/reconcile": "now"}}})");
+  ASSERT_TRUE(eventually([&] { return phase() == "Running" && !writable().empty(); })) << status_text();
+  EXPECT_THAT(writable(), ElementsAre(primary()));
+  EXPECT_EQ(value(primary(), "(SELECT COUNT(*) FROM app.t)"), "5");
+  // A password that only the Secret has.
+  auto changed = loop.run(server.api().merge_patch(kube::resources::secrets, {"db", "demo-root"},
+                                                   json::parse(R"({"data": {"password": "b3RoZXI="}})").as_object()));
+  ASSERT_TRUE(changed);
+  EXPECT_TRUE(eventually([&] { return condition("ReplicasHealthy") == "False PasswordMismatch"; })) << status_text();
+}
+
+// Scenario 43, and two writable servers: after the status was lost.
+TEST_F(RealScenarioTest, WithoutAnUnambiguousPrimaryNothingIsWritable) {
+  given_running(R"({"replicas": 2, "failoverCoolDownSeconds": 0})");
+  const auto lose_status = [&] {
+    const auto text = R"({"status": {"primary": null, "phase": "Creating", "state": null}})";
+    auto written = loop.run(
+        server.api().merge_patch(mysql_clusters, {"db", "demo"}, json::parse(text).as_object(), std::string{"status"}));
+    EXPECT_TRUE(written);
+  };
+  stop_operator();
+  query("demo-1", "SET GLOBAL read_only=0");
+  lose_status();
+  start_operator();
+  ASSERT_TRUE(eventually([&] { return phase() == "Failed"; })) << status_text();
+  EXPECT_THAT(writable(), IsEmpty());
+  EXPECT_THAT(cluster().string_at({"status", "message"}), HasSubstr("more than one server was writable"));
+  stop_operator();
+  query("demo-0", "CHANGE MASTER TO MASTER_HOST='" + runner.address_of("demo-1") + "', MASTER_USE_GTID=slave_pos");
+  lose_status();
+  start_operator();
+  ASSERT_TRUE(eventually([&] {
+    return cluster().string_at({"status", "message"}).find("the replica of another") != std::string::npos;
+  })) << status_text();
+  EXPECT_EQ(phase(), "Failed");
+  EXPECT_THAT(writable(), IsEmpty());
+}
+
+// A lost replica is given up, and the cluster continues without it.
+TEST_F(RealScenarioTest, AClusterThatLostTwoServersContinuesWithTheLastOneWhenAPersonSaysSo) {
+  given_running(R"({"replicas": 3, "failoverCoolDownSeconds": 0})");
+  scope.spawn(writer.run());
+  ASSERT_TRUE(eventually([&] { return writer.acknowledged().size() > 20; }));
+  runner.hold("demo-0");
+  runner.hold("demo-2");
+  ASSERT_TRUE(eventually([&] {
+    return condition_message("FailoverInProgress").find("waiting for demo-2") != std::string::npos;
+  })) << status_text();
+  EXPECT_EQ(value("demo-1", "@@global.read_only"), "1");
+  patch(R"({"metadata": {"annotations": {"mysql.hubferry.io/give-up": "demo-2"}}})");
+  ASSERT_TRUE(eventually([&] { return primary() == "demo-1" && value("demo-1", "@@global.read_only") == "0"; }))
+      << status_text();
+  EXPECT_EQ(cluster().string_at({"status", "lastFailover", "without"}), "demo-2");
+}
+
+}  // namespace
+}  // namespace hubferry::mysql::test
