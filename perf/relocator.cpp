@@ -86,7 +86,10 @@ int main(int argc, char** argv) {
   network.add("https://destination.sim", destination);
   loop.run(sim::install_crds(source.api(), env));
   loop.run(sim::install_crds(destination.api(), env));
+  const double before_fill = perf::allocated_bytes();
   loop.run(fill(source.api()));
+  source.forget_requests();
+  const double on_server = perf::allocated_bytes() - before_fill;
   const auto kubeconfig = kube::encode_base64(kube::to_kubeconfig(network.config_for(destination, manager)));
   loop.run(put(source.api(), kube::resources::secrets,
                R"({"metadata": {"name": "destination", "namespace": "default"}, "data": {"kubeconfig": ")" +
@@ -101,6 +104,7 @@ int main(int argc, char** argv) {
     scope.spawn(controller.run());
     // Until each has its condition: that happens once, long before a move.
     co_await loop.clock().sleep_for(1min);
+    const double at_rest = perf::allocated_bytes() - before_fill - on_server;
     source.forget_requests();
     destination.forget_requests();
     for (auto* server : {&source, &destination}) server->faults().on({}).always().delay(sim::Latency::fixed(10ms));
@@ -110,7 +114,12 @@ int main(int argc, char** argv) {
     co_await put(source.api(), relocator::cluster_relocators,
                  R"({"metadata": {"name": "all"}, "spec": {"kubeconfigSecretRef": {"namespace": "default", "name":
                      "destination"}, "clusterDeploymentSelector": {"matchLabels": {"hive-instance": "hive2"}}}})");
-    while (source.count(ocm::cluster_deployments) > 0) co_await loop.clock().sleep_for(100ms);
+    double peak = 0;
+    while (source.count(ocm::cluster_deployments) > 0) {
+      co_await loop.clock().sleep_for(100ms);
+      const auto copied = static_cast<double>(destination.count(ocm::cluster_deployments)) / deployments;
+      peak = std::max(peak, perf::allocated_bytes() - memory - copied * on_server);
+    }
     const double virtual_seconds = std::chrono::duration<double>(loop.clock().now() - start).count();
     const auto there = requests_of_manager(destination);
     const auto here = requests_of_manager(source);
@@ -123,8 +132,12 @@ int main(int argc, char** argv) {
       for (const auto& [kind, count] : requests.by_kind)
         report.line("  " + kind, static_cast<double>(count) / deployments, "per ClusterDeployment");
     report.line("CPU, simulated servers included", watch.cpu() * 1000 / deployments, "ms per ClusterDeployment");
-    report.line("memory, copies on the simulated destination included",
-                (perf::allocated_bytes() - memory) / deployments / 1024, "KiB per ClusterDeployment");
+    report.line("memory of its objects on a simulated server", on_server / deployments / 1024,
+                "KiB per ClusterDeployment");
+    report.line("memory of the manager at rest", at_rest / deployments / 1024, "KiB per ClusterDeployment",
+                "objects that it shares with the server not included");
+    report.line("more while they move, at its peak", peak / deployments / 1024, "KiB per ClusterDeployment",
+                "the servers' records of requests included");
     scope.stop();
   };
   loop.run(async::with_scope(body));
