@@ -196,6 +196,12 @@ Awaitable<OrProblem<bool>> Copier::reconcile_existing(kube::Resource resource, j
                           "the destination has one that differs and was not copied from this hub: remove it if it is "
                           "not in use, or make them equal");
   if (present->is_being_deleted()) co_return copy_failed(resource, wanted, "it is being deleted on the destination");
+  auto other = co_await other_user(resource, *present);
+  if (!other) co_return copy_failed(resource, wanted, other.error().describe());
+  if (!other->empty())
+    co_return copy_failed(
+        resource, wanted,
+        "the destination has one that differs, which ClusterDeployment " + *other + " there may use: make them equal");
   json::object updated = wanted;
   auto& metadata = kube::object_in(updated, "metadata");
   metadata["resourceVersion"] = present->resource_version();
@@ -206,6 +212,19 @@ Awaitable<OrProblem<bool>> Copier::reconcile_existing(kube::Resource resource, j
   if (written.error().kind == kube::ErrorKind::invalid)
     co_return co_await replace(std::move(resource), std::move(wanted), *present);
   co_return copy_failed(resource, wanted, written.error().describe());
+}
+
+Awaitable<kube::Result<std::string>> Copier::other_user(kube::Resource resource, const Object& present) {
+  const bool ours_alone = present.label(ocm::names::hive_deployment_label) == deployment_.name() ||
+                          resource == ocm::machine_pools || resource == ocm::dns_zones;
+  if (ours_alone) co_return std::string{};
+  kube::ListOptions in_namespace;
+  in_namespace.ns = std::string{deployment_.ns()};
+  auto deployments = co_await destination_->api->list_all(ocm::cluster_deployments, in_namespace);
+  if (!deployments) co_return deployments.error();
+  for (const auto& one : *deployments)
+    if (one.name() != deployment_.name()) co_return std::string{one.name()};
+  co_return std::string{};
 }
 
 Awaitable<OrProblem<bool>> Copier::replace(kube::Resource resource, json::object wanted, Object present) {

@@ -44,7 +44,7 @@ class Copier {
   Awaitable<OrProblem<bool>> create_namespace();
   /// Creates it, labelled with the source; if it exists and differs, updates it in place, or replaces it where the
   /// server refuses that. An object that is equal is not touched. Refused: one that differs and was not copied from
-  /// this hub, or that belongs to another ClusterDeployment.
+  /// this hub, or that another ClusterDeployment of the destination may use.
   Awaitable<OrProblem<bool>> copy(InventoryItem item);
   /// With the annotation of an arriving zone, and with the name servers in its status: without them the destination
   /// would remove the delegation.
@@ -55,6 +55,9 @@ class Copier {
  private:
   Awaitable<OrProblem<bool>> put(kube::Resource resource, json::object wanted);
   Awaitable<OrProblem<bool>> reconcile_existing(kube::Resource resource, json::object wanted);
+  /// The name of another ClusterDeployment in that namespace of the destination, which may use a copy that is not
+  /// ours alone; empty: there is none.
+  Awaitable<kube::Result<std::string>> other_user(kube::Resource resource, const Object& present);
   Awaitable<OrProblem<bool>> replace(kube::Resource resource, json::object wanted, Object present);
 
   std::shared_ptr<Destination> destination_;

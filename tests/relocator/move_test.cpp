@@ -196,6 +196,23 @@ TEST_F(MoveTest, AnObjectOnTheDestinationThatDiffersAndIsNotACopyOfOursIsNotTouc
   EXPECT_EQ(on_destination(kube::resources::secrets, "pull")->label(names::relocated_from), identity(source.server));
 }
 
+// The pull secret of a namespace: the first ClusterDeployment has arrived, and an administrator there has changed it.
+TEST_F(MoveTest, ACopyThatAnotherClusterThereMayUseIsNotOverwritten) {
+  create(kube::resources::secrets, secret("pull", "prod", "bmV3"));
+  create(kube::resources::secrets, secret("c2-kubeconfig", "prod", "bmV3"));
+  given_move();
+  live_until([&] { return has_moved(); });
+  change(kube::resources::secrets, {"prod", "pull"}, R"({"data": {"a": "dGhlaXJz"}})", &destination.server);
+  given_deployment("", "", "c2");
+  live_for(1min);
+  EXPECT_EQ(on_destination(kube::resources::secrets, "pull")->string_at({"data", "a"}), "dGhlaXJz");
+  EXPECT_THAT(condition("c2"), HasSubstr("True MoveFailed: cannot copy Secret prod/pull: the destination has one that "
+                                         "differs, which ClusterDeployment c1 there may use"));
+  change(kube::resources::secrets, {"prod", "pull"}, R"({"data": {"a": "dGhlaXJz"}})");
+  live_until([&] { return has_moved("c2"); });
+  expect_moved("c2");
+}
+
 TEST_F(MoveTest, AnObjectOfAnotherClusterDeploymentOnTheDestinationIsNotOverwritten) {
   create(kube::resources::namespaces, R"({"metadata": {"name": "prod"}})", &destination.server);
   create(kube::resources::secrets, R"({"metadata": {"name": "pull", "namespace": "prod", "labels":
