@@ -43,7 +43,13 @@ class ThrowingApi final : public kube::Api {
     throw_fault();
     return inner_->watch(std::move(resource), std::move(options), decoder);
   }
-  Awaitable<kube::Result<json::value>> get_path(std::string path) override { return inner_->get_path(std::move(path)); }
+  Awaitable<kube::Result<json::value>> get_path(std::string path) override {
+    // Else the check whether the hub answers again would be a race between two jittered backoffs.
+    kube::Error silent;
+    silent.kind = kube::ErrorKind::unreachable;
+    if (faults_ > 0) co_return silent;
+    co_return co_await inner_->get_path(std::move(path));
+  }
   [[nodiscard]] std::string_view name() const override { return inner_->name(); }
 
  private:
