@@ -68,7 +68,7 @@ struct Connection::Parsing {
   /// Gives the buffer back if nothing is in it: there may be thousands of connections that wait.
   void release() {
     if (begin != end) return;
-    buffer = {};
+    std::vector<char>{}.swap(buffer);  // an assignment would keep it
     begin = end = 0;
   }
 
@@ -176,8 +176,8 @@ Awaitable<std::optional<Loss>> Connection::read_body(TimePoint deadline, std::st
   while (body.empty() && !parser.is_done()) {
     // A watch may be silent for an hour.
     parsing_->release();
-    body = {};
-    chunk = {};
+    std::string{}.swap(body);
+    std::string{}.swap(chunk);
     if (const auto failed = co_await transport_->wait_readable()) co_return lost(Stage::answering, failed);
     auto loss = co_await read_more();
     if (loss) co_return loss;
@@ -214,6 +214,7 @@ bool Connection::reusable() const {
 void Connection::park(TimePoint deadline, std::function<void()> on_expired) {
   parsing_->parser.reset();
   parsing_->release();
+  transport_->release_buffers();
   on_expired_ = std::move(on_expired);
   limit_time(deadline);
 }

@@ -25,6 +25,8 @@ class TlsTransport final : public Transport {
 
   Awaitable<IoResult> read_some(asio::mutable_buffer buffer) override;
   Awaitable<IoResult> write(asio::const_buffer bytes) override;
+  /// OpenSSL frees its buffers after use, but allocates both again for each session ticket that comes.
+  void release_buffers() override { SSL_free_buffers(ssl_.get()); }
   /// Decrypted, and received but not decrypted yet.
   [[nodiscard]] bool has_unread() override { return SSL_has_pending(ssl_.get()) == 1; }
 

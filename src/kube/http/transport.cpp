@@ -32,6 +32,7 @@ void Transport::close() noexcept {
 Awaitable<error_code> Transport::wait_readable() {
   if (has_unread()) co_return error_code{};
   if (!socket().is_open()) co_return asio::error::operation_aborted;
+  release_buffers();
   auto [failed] = co_await socket().async_wait(tcp::socket::wait_read, asio::as_tuple(asio::use_awaitable));
   co_return failed;
 }

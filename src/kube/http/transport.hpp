@@ -32,6 +32,8 @@ class Transport {
   virtual Awaitable<IoResult> read_some(asio::mutable_buffer buffer) = 0;
   /// Waits until a read would return something, or fail. Needs no buffer meanwhile.
   Awaitable<error_code> wait_readable();
+  /// Gives back what is not needed while the connection waits.
+  virtual void release_buffers() {}
   /// Writes all of it.
   virtual Awaitable<IoResult> write(asio::const_buffer bytes) = 0;
   /// Ends operations in flight with operation_aborted. Sends no close_notify: that would have to be waited for.
