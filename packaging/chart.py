@@ -28,6 +28,10 @@ monitoring:
   enabled: false
   runbookBase: ""         # put before the alerts' runbook_url, such as https://docs.example.com/hubferry/
 
+# The page that shows migrations live, on the pods' loopback interface: kubectl port-forward deployment/hubferry-manager 8082
+ui:
+  enabled: false
+
 # Kinds that are copied with each cluster beside the default ones: see docs/migrations.md.
 carriedResources: []
 
@@ -57,6 +61,11 @@ SCHEMA = """\
       "type": "object",
       "additionalProperties": false,
       "properties": {"enabled": {"type": "boolean"}, "runbookBase": {"type": "string"}}
+    },
+    "ui": {
+      "type": "object",
+      "additionalProperties": false,
+      "properties": {"enabled": {"type": "boolean"}}
     },
     "carriedResources": {"type": "array", "items": {"type": "object"}},
     "extraArgs": {"type": "array", "items": {"type": "string", "pattern": "^--"}}
@@ -110,6 +119,9 @@ def deployment(text, version):
                     "{{- end }}\n")
     text = replaced(text, "        - --log-format=json\n",
                     "        - --log-format=json\n"
+                    "{{- if .Values.ui.enabled }}\n"
+                    "        - --ui-bind-address=127.0.0.1:8082\n"
+                    "{{- end }}\n"
                     "{{- if .Values.carriedResources }}\n"
                     "        - --carried-resources=/etc/hubferry/carried-resources.yaml\n"
                     "{{- end }}\n"
