@@ -870,12 +870,13 @@ function flowDiagram(edges, down, width) {
     labels.push(svg("g", { class: "label" }, svg("rect", { x: middle[0] - wide / 2, y: y - 11, width: wide, height: 22, rx: 11 }), caption));
   });
   const nodes = [...at].map(([name, place]) => {
-    const leaving = edges.filter((edge) => edge.from === name).reduce((sum, edge) => sum + edge.total - edge.migrated, 0);
+    const leaving = edges.filter((edge) => edge.from === name).reduce((sum, edge) => sum + edge.total - edge.migrated - edge.rolledBack, 0);
+    const back = edges.filter((edge) => edge.from === name).reduce((sum, edge) => sum + edge.rolledBack, 0);
     const here = edges.filter((edge) => edge.to === name).reduce((sum, edge) => sum + edge.migrated, 0);
     const title = svg("text", { x: place.x, y: place.y - 2 });
     title.textContent = name.length > box.width / 8.5 ? name.slice(0, Math.floor(box.width / 8.5) - 1) + "…" : name;
     const small = svg("text", { class: "small", x: place.x, y: place.y + 15 });
-    small.textContent = (sources.has(name) ? count(leaving) + " to go" : "") + (sources.has(name) && targets.has(name) ? ", " : "") + (targets.has(name) ? count(here) + " arrived" : "");
+    small.textContent = (sources.has(name) ? (back && !leaving ? count(back) + " back" : count(leaving) + " to go") : "") + (sources.has(name) && targets.has(name) ? ", " : "") + (targets.has(name) ? count(here) + " arrived" : "");
     return svg("g", { class: down.has(name) ? "node down" : "node" }, svg("rect", { x: place.x - box.width / 2, y: place.y - box.height / 2, width: box.width, height: box.height, rx: 10 }), title, small, svg("title", {}, name));
   });
   const words = edges.map((edge) => count(edge.migrated) + " of " + plural(edge.total, "cluster") + " from " + edge.from + " to " + edge.to).join("; ");

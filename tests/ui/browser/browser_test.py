@@ -251,7 +251,11 @@ def a_token_is_asked_for_and_kept_in_memory_only(browser):
         world.kubectl("create", "clusterrole", "viewer", "--verb=list",
                       "--resource=managedclustermigrations.global-hub.open-cluster-management.io")
         world.kubectl("create", "clusterrolebinding", "viewer", "--clusterrole=viewer", "--serviceaccount=default:viewer")
-        token = world.kubectl("create", "token", "viewer", "-n", "default").strip()
+        # `kubectl create token` is not in every version.
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        answer = world.kubectl("create", "--raw", "/api/v1/namespaces/default/serviceaccounts/viewer/token", "-f", "-",
+                               input=json.dumps(request))
+        token = json.loads(answer)["status"]["token"]
         page = browser.page()
         page.open(url)
         page.wait_until("document.querySelector('#login').open")
