@@ -111,6 +111,7 @@ kube::Resource read_resource(const YamlSection& section) {
 }
 
 CarriedReference read_reference(const YamlSection& section) {
+  section.allow_only({"path", "group", "version", "resource", "kind", "scope"});
   CarriedReference reference{required(section, "path"), read_resource(section)};
   if (!reference.resource.namespaced)
     section.fail("scope", "only objects of the cluster's namespace can be referred to");
@@ -118,6 +119,8 @@ CarriedReference read_reference(const YamlSection& section) {
 }
 
 CarriedKind read_kind(const YamlSection& section) {
+  section.allow_only({"group", "version", "resource", "kind", "scope", "all", "names", "withLabels", "withAnnotations",
+                      "withStatus", "references"});
   CarriedKind kind;
   kind.resource = read_resource(section);
   kind.all = section.flag("all");
@@ -169,6 +172,7 @@ bool may_be_copied(const kube::Resource& resource) {
 CarriedResources parse_carried_resources(std::string_view text, const std::string& source) {
   CarriedResources table = default_carried_resources();
   const auto top = kube::parse_yaml(text, source);
+  top.allow_only({"carriedResources"});
   for (const auto& section : top.sections("carriedResources")) add(table, read_kind(section));
   return table;
 }

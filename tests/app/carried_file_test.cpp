@@ -59,5 +59,17 @@ TEST_F(CarriedFile, AMistakeIsNamedWithItsFileAndField) {
   EXPECT_THAT(complaint(garbage), HasSubstr("garbage.yaml"));
 }
 
+// It would mean the default: fewer objects are copied than its author believes.
+TEST_F(CarriedFile, AMisspelledKeyIsNamedNotIgnored) {
+  const std::string widget = "- version: v1\n  resource: widgets\n  kind: Widget\n  all: true\n";
+  EXPECT_THAT(complaint(write("a.yaml", "carriedResources:\n" + widget + "  withStatuses: true\n")),
+              AllOf(HasSubstr("a.yaml"), HasSubstr("withStatuses"), HasSubstr("withStatus,")));
+  EXPECT_THAT(complaint(write("b.yaml", "carriedResource:\n" + widget)), HasSubstr("carriedResource"));
+  EXPECT_THAT(complaint(write("c.yaml", "carriedResources:\n" + widget +
+                                            "  references:\n  - path: spec.x\n    version: v1\n    resource: secrets\n"
+                                            "    kind: Secret\n    optional: true\n")),
+              HasSubstr("optional"));
+}
+
 }  // namespace
 }  // namespace hubferry::app

@@ -2,6 +2,7 @@
 
 #include <yaml-cpp/node/node.h>
 
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ class YamlSection {
   [[nodiscard]] std::vector<YamlSection> sections(const std::string& field) const;
   /// A mapping; an absent one reads as empty.
   [[nodiscard]] YamlSection section(const std::string& field) const;
+
+  /// Fails if there is any other field: a misspelled one must not be ignored.
+  void allow_only(std::initializer_list<std::string_view> known) const;
 
   /// The same mapping, called by another name in messages from here on.
   [[nodiscard]] YamlSection renamed(std::string path) const;

@@ -1,5 +1,7 @@
 #include "hubferry/kube/yaml_section.hpp"
 
+#include <algorithm>
+
 #include <yaml-cpp/yaml.h>
 
 #include "hubferry/kube/base64.hpp"
@@ -108,6 +110,15 @@ YamlSection YamlSection::renamed(std::string path) const {
   YamlSection copy = *this;
   copy.path_ = std::move(path);
   return copy;
+}
+
+void YamlSection::allow_only(std::initializer_list<std::string_view> known) const {
+  for (const auto& [field, node] : fields_) {
+    if (std::find(known.begin(), known.end(), field) != known.end()) continue;
+    std::string names;
+    for (const auto& name : known) names += (names.empty() ? "" : ", ") + std::string{name};
+    fail(field, "is not a field here; known are " + names);
+  }
 }
 
 void YamlSection::fail(std::string_view field, std::string_view message) const {
