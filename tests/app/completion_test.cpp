@@ -102,6 +102,15 @@ TEST_F(CompletionTest, ZshSpecificationsEscapeWhatWouldEndThem) {
                             HasSubstr("'--map=[A map.]:FILE:_files'"), HasSubstr("'1:RIVER:(elbe)'")));
 }
 
+TEST_F(CompletionTest, FishOffersCommandsFlagsAndValues) {
+  const auto script = fish_completion(line_);
+  EXPECT_THAT(script, AllOf(HasSubstr("-n __fish_use_subcommand -a ferry -d 'carry something: quickly'\n"),
+                            HasSubstr("-l fast -d 'Hurry [or not]; it\\'s up to you.'\n"),
+                            HasSubstr("-l side -s s -x -a 'left right' -d 'Where to land.'\n"),
+                            HasSubstr("-l map -r -F -d 'A map.'\n"),
+                            HasSubstr("'__fish_seen_subcommand_from ferry' -a 'elbe'\n")));
+}
+
 TEST_F(CompletionTest, TheCommandIncludesCommandsAddedAfterIt) {
   std::ostringstream out;
   CommandLine line{"hubferry", ""};
@@ -111,7 +120,7 @@ TEST_F(CompletionTest, TheCommandIncludesCommandsAddedAfterIt) {
   EXPECT_EQ(line.run({"completion", "bash"}, context), 0);
   EXPECT_THAT(offers("hubferry manager --log-level d", out.str()), ElementsAre("debug"));
   EXPECT_THAT(offers("hubferry completion z", out.str()), ElementsAre("zsh"));
-  EXPECT_EQ(line.run({"completion", "fish"}, context), 2);
+  EXPECT_EQ(line.run({"completion", "powershell"}, context), 2);
   EXPECT_EQ(line.run({"completion"}, context), 2);
 }
 

@@ -38,7 +38,7 @@ TEST(DemoProgress, ReportsEachChangeOnce) {
   back.clusters.rolled_back = 1;
   back.conditions.push_back({"ResourceRolledBack", "True", "ResourceRolledBack", "all is back", {}});
   EXPECT_THAT(progress.observe(back, start + 65s), ElementsAre("65s    a: Failed (Registering took 61s): all is back",
-                                                               "65s    a: 1 clusters failed, 1 are back on hub1"));
+                                                               "65s    a: 1 cluster failed, 1 is back on hub1"));
 }
 
 TEST(DemoProgress, ALineShowsPhaseProgressRateErrorsAndTimes) {

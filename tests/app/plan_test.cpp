@@ -189,6 +189,39 @@ TEST(PlanSpecOf, ReadsAMigration) {
   EXPECT_THROW(plan_spec_of(odd), std::runtime_error);
 }
 
+std::string complaint_about(const kube::json::object& migration) {
+  try {
+    plan_spec_of(migration);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+// The API server would prune it, and the migration would use the default.
+TEST(PlanSpecOf, AFieldThatMigrationsDoNotHaveIsNamed) {
+  auto object = migration_object("m", "");
+  EXPECT_EQ(complaint_about(object), "none");
+  object["spec"].as_object()["supportedConfigs"] = kube::json::object{{"stageTimeuot", "5m"}};
+  EXPECT_EQ(complaint_about(object),
+            "unknown field \"spec.supportedConfigs.stageTimeuot\" (did you mean stageTimeout?)");
+  object = migration_object("m", "");
+  object["spec"].as_object()["form"] = "hub1";
+  EXPECT_EQ(complaint_about(object), "unknown field \"spec.form\" (did you mean from?)");
+  object = migration_object("m", "");
+  object["specs"] = kube::json::object{};
+  EXPECT_THAT(complaint_about(object), HasSubstr("\"specs\""));
+}
+
+TEST(PlanSpecOf, EscapeSequencesOfAFileDoNotReachTheTerminal) {
+  auto object = migration_object("m", "");
+  object["spec"].as_object()["to"] = "hub2\x1b[2J";
+  EXPECT_EQ(complaint_about(object), "spec.to contains a control character: \"hub2\\u001b[2J\"");
+  object = migration_object("m", "");
+  object["spec"].as_object()["includedManagedClusters"] = kube::json::array{"c1", "c2\x07"};
+  EXPECT_THAT(complaint_about(object), testing::StartsWith("spec.includedManagedClusters[1] contains"));
+}
+
 TEST_F(PlanTest, TheMigrationsOwnTimeoutIsUsed) {
   auto object = migration_object("m", "");
   auto& spec = object["spec"].as_object();

@@ -18,6 +18,32 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
+/// A client of a server that can stop answering.
+class DeafApi final : public kube::Api {
+ public:
+  explicit DeafApi(kube::Api& inner) : inner_(inner) {}
+
+  Awaitable<kube::Result<kube::Object>> call(kube::Request request) override { return inner_.call(std::move(request)); }
+  Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions options,
+                                               const kube::Decoder& decoder) override {
+    return inner_.list(std::move(resource), std::move(options), decoder);
+  }
+  Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource resource, kube::WatchOptions options,
+                                                                    const kube::Decoder& decoder) override {
+    return inner_.watch(std::move(resource), std::move(options), decoder);
+  }
+  Awaitable<kube::Result<kube::json::value>> get_path(std::string path) override {
+    if (is_deaf) co_return kube::Error{kube::ErrorKind::unreachable, 0, {}, "connection refused", std::nullopt};
+    co_return co_await inner_.get_path(std::move(path));
+  }
+  [[nodiscard]] std::string_view name() const override { return inner_.name(); }
+
+  bool is_deaf = false;
+
+ private:
+  kube::Api& inner_;
+};
+
 /// A server with migrations, on virtual time.
 class StatusWatchTest : public testing::Test {
  protected:
@@ -45,10 +71,11 @@ class StatusWatchTest : public testing::Test {
   }
 
   /// Watches while `script` runs; then the user presses Ctrl-C, unless the watch has ended by itself.
-  int watch(StatusWatchOptions options, Terminal terminal, std::function<Awaitable<>()> script) {
+  int watch(StatusWatchOptions options, Terminal terminal, std::function<Awaitable<>()> script,
+            kube::Api* other = nullptr) {
     int code = -1;
     auto everything = [&]() -> Awaitable<> {
-      StatusWatch shown{api_, options, env_, [terminal] { return terminal; }, out_};
+      StatusWatch shown{other != nullptr ? *other : api_, options, env_, [terminal] { return terminal; }, out_};
       auto body = [&](async::TaskScope& scope) -> Awaitable<> {
         auto run_script = [](std::function<Awaitable<>()> steps, async::Event& stop) -> Awaitable<> {
           co_await steps();
@@ -90,6 +117,33 @@ TEST_F(StatusWatchTest, WithoutATerminalEachChangeIsOneLine) {
             "2030-01-01T00:00:00Z default/m New 0/4\n"
             "2030-01-01T00:00:05Z default/m Registering 1/4, 1 failed: waiting for 2 clusters\n"
             "2030-01-01T00:00:10Z default/m was deleted\n");
+}
+
+// The informer retries in silence: without a word the last state would look like the present one.
+TEST_F(StatusWatchTest, AServerThatDoesNotAnswerIsReportedAndSoIsItsReturn) {
+  DeafApi deaf{api_};
+  const auto script = [&]() -> Awaitable<> {
+    co_await loop_.clock().sleep_for(7s);
+    deaf.is_deaf = true;
+    co_await loop_.clock().sleep_for(30s);
+    deaf.is_deaf = false;
+    co_await loop_.clock().sleep_for(10s);
+  };
+  EXPECT_EQ(watch({}, pipe_end, script, &deaf), 0);
+  EXPECT_EQ(out_.str(),
+            "2030-01-01T00:00:00Z default/m New 0/4\n"
+            "2030-01-01T00:00:10Z the API server does not answer: connection refused\n"
+            "2030-01-01T00:00:40Z the API server answers again\n");
+}
+
+TEST_F(StatusWatchTest, OnATerminalTheLastLineSaysSinceWhenTheServerDoesNotAnswer) {
+  DeafApi deaf{api_};
+  const auto script = [&]() -> Awaitable<> {
+    deaf.is_deaf = true;
+    co_await loop_.clock().sleep_for(30s);
+  };
+  EXPECT_EQ(watch({}, screen, script, &deaf), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("The API server does not answer since 20s: connection refused"));
 }
 
 TEST_F(StatusWatchTest, UnchangedOutputIsNotRepeated) {

@@ -169,5 +169,12 @@ TEST(YamlText, NestsObjectsAndLists) {
   EXPECT_EQ(to_yaml("only"), "only\n");
 }
 
+TEST(Output, NumbersHaveNoExponents) {
+  const kube::json::object object{{"seconds", 1200.0}, {"part", 0.25}, {"count", 3}};
+  EXPECT_EQ(to_json_line(object), "{\"seconds\":1200,\"part\":0.25,\"count\":3}\n");
+  EXPECT_EQ(to_indented_json(object), "{\n  \"seconds\": 1200,\n  \"part\": 0.25,\n  \"count\": 3\n}\n");
+  EXPECT_EQ(to_yaml(object), "seconds: 1200\npart: 0.25\ncount: 3\n");
+}
+
 }  // namespace
 }  // namespace hubferry::app

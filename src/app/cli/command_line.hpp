@@ -161,5 +161,6 @@ class CommandLine {
 // whose placeholder is FILE or DIRECTORY complete paths.
 std::string bash_completion(const CommandLine& line);
 std::string zsh_completion(const CommandLine& line);
+std::string fish_completion(const CommandLine& line);
 
 }  // namespace hubferry::app

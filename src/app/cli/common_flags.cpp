@@ -69,13 +69,17 @@ void ServingFlags::add_to(Command& command) {
 }
 
 void UiFlags::add_to(Command& command) {
-  command.add(address_flag(address, "ui-bind-address",
-                           "The address that serves the page, which shows migrations live: HOST:PORT, or 0 to disable "
-                           "it."));
+  add_address_to(command);
   command.add_choice(
       auth, "ui-auth", "", "METHOD", {"none", "token"},
       "Authentication of the page: none (all clients that reach the address) or token (users with a token of the "
       "global hub that may list migrations there).");
+}
+
+void UiFlags::add_address_to(Command& command) {
+  command.add(address_flag(address, "ui-bind-address",
+                           "The address that serves the page, which shows migrations live: HOST:PORT, or 0 to disable "
+                           "it."));
 }
 
 void add_kubeconfig_flag(Command& command, std::string& file) {

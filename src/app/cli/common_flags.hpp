@@ -35,6 +35,8 @@ struct UiFlags {
   std::string auth = "none";  // or "token"
 
   void add_to(Command& command);
+  /// Without --ui-auth, for commands that serve the page on loopback only.
+  void add_address_to(Command& command);
 };
 
 /// --kubeconfig of the global hub.

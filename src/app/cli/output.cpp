@@ -7,6 +7,7 @@
 #include <atomic>
 #include <boost/json/serialize.hpp>
 #include <boost/system/system_error.hpp>
+#include <charconv>
 #include <csignal>
 #include <initializer_list>
 #include <ostream>
@@ -20,6 +21,15 @@ namespace {
 // Global, as a signal handler is.
 std::atomic<bool> sigpipe_received{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set by a signal handler");
+
+/// As people write numbers: Boost would write 1.2E3.
+std::string scalar_json(const json::value& value) {
+  if (!value.is_double()) return json::serialize(value);
+  std::array<char, 400> text{};  // the largest double has 309 digits
+  const auto end =
+      std::to_chars(text.data(), text.data() + text.size(), value.get_double(), std::chars_format::fixed).ptr;
+  return {text.data(), end};
+}
 
 void write_json(const json::value& value, const std::string& margin, std::string& out) {
   const std::string deeper = margin + "  ";
@@ -41,7 +51,30 @@ void write_json(const json::value& value, const std::string& margin, std::string
     }
     out += "\n" + margin + "]";
   } else {
-    out += json::serialize(value);
+    out += scalar_json(value);
+  }
+}
+
+void write_json_line(const json::value& value, std::string& out) {
+  std::string separator;
+  if (value.is_object()) {
+    out += "{";
+    for (const auto& [key, field] : value.get_object()) {
+      out += separator + json::serialize(json::value(key)) + ":";
+      write_json_line(field, out);
+      separator = ",";
+    }
+    out += "}";
+  } else if (value.is_array()) {
+    out += "[";
+    for (const auto& item : value.get_array()) {
+      out += separator;
+      write_json_line(item, out);
+      separator = ",";
+    }
+    out += "]";
+  } else {
+    out += scalar_json(value);
   }
 }
 
@@ -81,7 +114,7 @@ std::string scalar(const json::value& value) {
   if (value.is_string() && is_plain(std::string_view{value.get_string()})) return std::string{value.get_string()};
   if (value.is_object()) return "{}";
   if (value.is_array()) return "[]";
-  return json::serialize(value);  // a JSON string is a YAML string in double quotes
+  return scalar_json(value);  // a JSON string is a YAML string in double quotes
 }
 
 std::string key_text(std::string_view key) {
@@ -126,6 +159,12 @@ void write_yaml(const json::value& value, std::size_t indent, bool inline_first,
 }
 
 }  // namespace
+
+std::string to_json_line(const json::value& value) {
+  std::string out;
+  write_json_line(value, out);
+  return out + "\n";
+}
 
 std::string to_indented_json(const json::value& value) {
   std::string out;

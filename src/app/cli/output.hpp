@@ -12,6 +12,9 @@ namespace hubferry::app {
 /// Indented JSON, one field per line.
 std::string to_indented_json(const kube::json::value& value);
 
+/// JSON in one line.
+std::string to_json_line(const kube::json::value& value);
+
 /// `value` as YAML in block style; fields keep their order. Strings that YAML would read as something else (a number, a
 /// Boolean, null, an indicator character) are quoted.
 std::string to_yaml(const kube::json::value& value);

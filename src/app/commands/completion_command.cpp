@@ -133,19 +133,64 @@ std::string zsh_completion(const CommandLine& line) {
          program + " " + program + "; fi\n";
 }
 
+namespace {
+
+/// Quotes text for fish.
+std::string fish_text(const std::string& text) {
+  std::string safe = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') safe += '\\';
+    safe += c;
+  }
+  return safe + "'";
+}
+
+std::string fish_flag(const std::string& program, const Command& command, const Flag& flag) {
+  std::string text =
+      "complete -c " + program + " -n '__fish_seen_subcommand_from " + command.name() + "' -l " + flag.name;
+  if (!flag.short_name.empty()) text += " -s " + flag.short_name;
+  // -x: takes a value that is no file; -r -F: a file.
+  if (!flag.is_switch()) text += names_a_path(flag) ? " -r -F" : " -x";
+  if (!flag.choices.empty()) text += " -a " + fish_text(spaced(flag.choices));
+  return text + " -d " + fish_text(flag.help) + "\n";
+}
+
+}  // namespace
+
+std::string fish_completion(const CommandLine& line) {
+  const auto& program = line.program();
+  std::string script = "# fish completion: " + program + " completion fish | source\ncomplete -c " + program + " -f\n";
+  const std::string first = "complete -c " + program + " -n __fish_use_subcommand ";
+  for (const auto& command : line.commands())
+    script += first + "-a " + command.name() + " -d " + fish_text(command.summary()) + "\n";
+  script += first + "-a help -d 'show the usage of a command'\n" + first + "-l version -d 'show the version'\n";
+  script += "complete -c " + program + " -l help -d 'show the usage'\n";
+  script +=
+      "complete -c " + program + " -n '__fish_seen_subcommand_from help' -a '" + spaced(command_names(line)) + "'\n";
+  for (const auto& command : line.commands()) {
+    for (const auto& flag : command.flags()) script += fish_flag(program, command, flag);
+    for (const auto& argument : command.arguments())
+      if (!argument.choices.empty())
+        script += "complete -c " + program + " -n '__fish_seen_subcommand_from " + command.name() + "' -a " +
+                  fish_text(spaced(argument.choices)) + "\n";
+  }
+  return script;
+}
+
 void add_completion_command(CommandLine& line, std::ostream& out) {
   auto& command = line.add("completion", "print a shell completion script");
   const auto shell = std::make_shared<std::string>();
-  const std::vector<std::string> shells{"bash", "zsh"};
+  const std::vector<std::string> shells{"bash", "zsh", "fish"};
   command.add_argument({.name = "SHELL",
-                        .help = "bash or zsh.",
+                        .help = "bash, zsh or fish.",
                         .required = true,
                         .apply = [shell, shells](const std::string& text) { *shell = parse_choice(text, shells); },
                         .choices = shells});
   command.example("source <(hubferry completion bash)", "for this shell; add the line to ~/.bashrc for all shells");
   command.example("hubferry completion zsh > ~/.zfunc/_hubferry", "for zsh, in a directory of $fpath");
+  command.example("hubferry completion fish > ~/.config/fish/completions/hubferry.fish", "for fish");
   command.on_run([shell, &line, &out] {
-    out << (*shell == "bash" ? bash_completion : zsh_completion)(line);
+    out << (*shell == "bash" ? bash_completion : *shell == "zsh" ? zsh_completion : fish_completion)(line);
     return 0;
   });
 }

@@ -54,7 +54,7 @@ class LogFile {
 
 ui::ConsoleOptions demo_console_options(const DemoOptions& options, const kube::Env& env) {
   ui::ConsoleOptions console;
-  console.address = options.ui_address;
+  console.address = options.ui.address;
   console.log = env.log.named("ui");
   console.describe = migration_json;
   console.version = obs::build_info().version;
@@ -84,7 +84,7 @@ class Demo {
   async::Awaitable<int> run(async::Event& stop) {
     auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
       scope.spawn(observability_.serve());
-      scope.spawn(console_.run());
+      if (console_.enabled()) scope.spawn(console_.run());
       scope.spawn(run_demo_steps(scope));
       scope.spawn(watch_for_closed_output(env_.clock, STDOUT_FILENO));
       co_await stop.wait();
@@ -96,8 +96,8 @@ class Demo {
 
  private:
   async::Awaitable<> run_demo_steps(async::TaskScope& scope) {
-    say({"Starting a simulated global hub, two hubs and " + std::to_string(options_.clusters) +
-         " clusters on local sockets …"});
+    say({"Starting a simulated global hub, two hubs and " +
+         plural(static_cast<std::size_t>(options_.clusters), "cluster") + " on local sockets …"});
     co_await world_.build();
     scope.spawn(world_.world_run());
     write_kubeconfigs();
@@ -198,11 +198,11 @@ class Demo {
   }
 
   [[nodiscard]] std::vector<std::string> introduction() const {
-    std::string text = "Moving " + std::to_string(world_.clusters()) + " clusters from " + DemoWorld::source + " to " +
-                       DemoWorld::target + " in " + std::to_string(options_.migrations) +
-                       (options_.migrations == 1 ? " migration." : " migrations.");
+    std::string text = "Moving " + plural(world_.clusters(), "cluster") + " from " + DemoWorld::source + " to " +
+                       DemoWorld::target + " in " + plural(static_cast<std::size_t>(options_.migrations), "migration") +
+                       ".";
     if (!options_.fail.empty()) text += "\nAs requested, they fail in " + options_.fail + " and are rolled back.";
-    text += "\nWatch it in a browser:\n" + console_.url();
+    if (console_.enabled()) text += "\nWatch it in a browser:\n" + console_.url();
     text += "\nKubeconfigs and the manager's log, while the demo runs:\n" + directory_.path().string() + "\n\n";
     return wrapped(text, terminal_.width);
   }
@@ -213,16 +213,19 @@ class Demo {
       return (directory_.path() / (std::string{server} + ".kubeconfig")).string();
     };
     const std::string address = "http://127.0.0.1:";
-    return {"Everything stays running until Ctrl-C. Try in another terminal:",
-            "  export KUBECONFIG=" + config(sim::global_hub),
-            "  xdg-open " + console_.url(),
-            "  hubferry status",
-            "  kubectl get mcm -A",
-            "  kubectl describe mcm move-1",
-            "  kubectl --kubeconfig " + config(DemoWorld::target) + " get mcl",
-            "  curl " + address + std::to_string(observability_.metrics_port()) + "/metrics",
-            "  curl '" + address + std::to_string(observability_.health_port()) + "/readyz?verbose'",
-            "  less " + (directory_.path() / log_name).string()};
+    std::vector<std::string> lines{"Everything stays running until Ctrl-C. Try in another terminal:"};
+    if (console_.enabled()) lines.push_back("  xdg-open " + console_.url());
+    const std::vector<std::string> commands{
+        "  export KUBECONFIG=" + config(sim::global_hub),
+        "  hubferry status",
+        "  kubectl get mcm -A",
+        "  kubectl describe mcm move-1",
+        "  kubectl --kubeconfig " + config(DemoWorld::target) + " get mcl",
+        "  curl " + address + std::to_string(observability_.metrics_port()) + "/metrics",
+        "  curl '" + address + std::to_string(observability_.health_port()) + "/readyz?verbose'",
+        "  less " + (directory_.path() / log_name).string()};
+    lines.insert(lines.end(), commands.begin(), commands.end());
+    return lines;
   }
 
   void say(const std::vector<std::string>& lines) {
@@ -315,12 +318,14 @@ void add_demo_command(CommandLine& line, std::ostream& out) {
                .choices = demo_failures()});
   command.add_switch(options->keep, "keep", "Keep everything running at the end, until Ctrl-C.");
   command.add_integer(options->seed, "seed", 0, 1'000'000, "Random seed of the simulated clusters.");
+  options->ui.add_address_to(command);
   command.add_switch(options->relocate, "relocate",
                      "Move ClusterDeployments of Hive by a ClusterRelocator instead, 20 unless --clusters is given.");
   command.add_switch(options->mysql, "mysql",
                      "Run three real MariaDB servers by the MySQL operator instead, and kill the primary under a "
                      "client that writes. Needs mariadb-server and prometheus-mysqld-exporter.");
-  command.not_from_environment({"clusters", "migrations", "fail", "keep", "seed", "relocate", "mysql"});
+  command.not_from_environment(
+      {"clusters", "migrations", "fail", "keep", "seed", "relocate", "mysql", "ui-bind-address"});
   command.example("hubferry demo", "50 clusters in three migrations");
   command.example("hubferry demo --fail registering", "the target rejects the clusters, and they are rolled back");
   command.example("hubferry demo --clusters 500 --migrations 10 --keep", "a larger one, kept running to explore it");

@@ -14,12 +14,15 @@
 #include "app/cli/output.hpp"
 #include "app/cli/terminal.hpp"
 #include "app/commands/commands.hpp"
+#include "app/status/migration_json.hpp"
 #include "hubferry/async/shutdown.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/http_api.hpp"
 #include "hubferry/obs/bind_address.hpp"
 #include "hubferry/obs/build_info.hpp"
 #include "hubferry/sim/world.hpp"
+#include "hubferry/ui/console.hpp"
+#include "hubferry/ui/feed.hpp"
 
 namespace hubferry::app {
 
@@ -40,6 +43,7 @@ struct SimOptions {
   std::string faults;                 // a file
   std::vector<std::string> attached;  // kubeconfig files
   std::string output = "text";
+  UiFlags ui{.address = "127.0.0.1:0"};
   LogFlags log;
 
   /// Lifetime: this object outlives the command.
@@ -143,6 +147,7 @@ void SimOptions::add_to(Command& command) {
   command.add_text(faults, "faults", "FILE", "Faults to inject: a list of rules in YAML or JSON, as described above.");
   command.add(attach_flag(attached));
   add_output_flag(command, output, {"text", "json"}, "Output format: text or json.");
+  ui.add_address_to(command);
   log.add_to(command);
 }
 
@@ -250,25 +255,61 @@ std::vector<ServerInfo> describe(sim::World& world, const SimOptions& options) {
   return all;
 }
 
-void print_table(std::ostream& out, const std::vector<ServerInfo>& servers) {
+/// The page, fed by the simulated global hub: it shows migrations as a manager that does not lead would.
+class SimPage {
+ public:
+  SimPage(const SimOptions& options, const async::Executor& loop, kube::Api& global, const kube::Env& env)
+      : console_(loop, env.clock, env.metrics, console_options(options, env)), feed_(global, console_, {}, env) {
+    console_.listen();
+  }
+
+  /// Empty: it is off.
+  [[nodiscard]] std::string url() const { return console_.enabled() ? console_.url() : std::string{}; }
+
+  async::Awaitable<> run() {
+    if (!console_.enabled()) co_return;
+    auto both = [this](async::TaskScope& scope) -> async::Awaitable<> {
+      scope.spawn(feed_.run());
+      co_await console_.run();
+    };
+    co_await async::with_scope(both);
+  }
+
+ private:
+  static ui::ConsoleOptions console_options(const SimOptions& options, const kube::Env& env) {
+    ui::ConsoleOptions console;
+    console.address = options.ui.address;
+    console.log = env.log.named("ui");
+    console.describe = migration_json;
+    console.version = obs::build_info().version;
+    return console;
+  }
+
+  ui::Console console_;
+  ui::Feed feed_;
+};
+
+void print_table(std::ostream& out, const std::vector<ServerInfo>& servers, const std::string& page) {
   TextTable table{{"NAME", "SERVER", "URL", "CLUSTERS", "KUBECONFIG"}};
   for (const auto& one : servers)
     table.add(
         {one.name, one.simulated ? "simulated" : "attached", one.url, std::to_string(one.clusters), one.kubeconfig});
   // Not truncated to the terminal: the path is there to be copied.
   for (const auto& line : table.lines(Terminal{})) out << line << "\n";
+  if (!page.empty()) out << "\nMigrations in a browser: " << page << "\n";
 }
 
-void print_json(std::ostream& out, const std::vector<ServerInfo>& servers, const SimOptions& options, double seconds) {
+void print_json(std::ostream& out, const std::vector<ServerInfo>& servers, const SimOptions& options, double seconds,
+                const std::string& page) {
   json::array list;
   for (const auto& one : servers) {
     json::object shown{{"name", one.name}, {"simulated", one.simulated}, {"url", one.url}, {"clusters", one.clusters}};
     if (!one.kubeconfig.empty()) shown["kubeconfig"] = one.kubeconfig;
     list.push_back(std::move(shown));
   }
-  out << json::serialize(
-             json::object{{"seed", options.seed}, {"readyAfterSeconds", seconds}, {"servers", std::move(list)}})
-      << "\n";
+  json::object all{{"seed", options.seed}, {"readyAfterSeconds", seconds}, {"servers", std::move(list)}};
+  if (!page.empty()) all["ui"] = page;
+  out << to_json_line(all);
 }
 
 /// Builds the servers, prints them, and runs them until `stop` is set.
@@ -277,6 +318,7 @@ async::Awaitable<int> simulate(const SimOptions& options, kube::Env env, std::os
   const auto begun = env.clock.now();
   std::optional<sim::World> world;
   std::optional<Attached> attached;
+  std::optional<SimPage> page;
   if (options.simulates()) world.emplace(world_options(options), loop, env);
   if (!options.attached.empty()) attached.emplace(options, loop, env);
   auto run = [&](async::TaskScope& scope) -> async::Awaitable<> {
@@ -290,14 +332,19 @@ async::Awaitable<int> simulate(const SimOptions& options, kube::Env env, std::os
       scope.spawn(attached->hubs().run());
       co_await attached->hubs().wait_settled();
     }
+    if (world) {
+      page.emplace(options, loop, world->api(sim::global_hub), env);
+      scope.spawn(page->run());
+    }
+    const auto url = page ? page->url() : std::string{};
     std::vector<ServerInfo> servers;
     if (world) servers = describe(*world, options);
     if (attached) servers.insert(servers.end(), attached->servers().begin(), attached->servers().end());
     const double seconds = std::chrono::duration<double>(env.clock.now() - begun).count();
     if (options.output == "json")
-      print_json(out, servers, options, seconds);
+      print_json(out, servers, options, seconds, url);
     else
-      print_table(out, servers);
+      print_table(out, servers, url);
     flush(out);
     env.log.info("ready", {{"servers", servers.size()}, {"clusters", options.clusters}, {"seconds", seconds}});
     co_await stop.wait();

@@ -102,8 +102,9 @@ std::vector<std::string> DemoProgress::observe(const MigrationView& migration, a
     changes.push_back(when + std::to_string(migration.clusters.migrated) + " of " +
                       std::to_string(migration.clusters.total) + " clusters are on " + migration.to);
   if (errors_of(migration) > errors_of(before))
-    changes.push_back(when + std::to_string(migration.clusters.failed) + " clusters failed, " +
-                      std::to_string(migration.clusters.rolled_back) + " are back on " + migration.from);
+    changes.push_back(when + plural(static_cast<std::size_t>(migration.clusters.failed), "cluster") + " failed, " +
+                      std::to_string(migration.clusters.rolled_back) +
+                      (migration.clusters.rolled_back == 1 ? " is" : " are") + " back on " + migration.from);
   known->view = migration;
   return changes;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "app/cli/common_flags.hpp"
 #include "hubferry/async/loops.hpp"
 #include "hubferry/hubs/hub_directory.hpp"
 #include "hubferry/kube/cache.hpp"
@@ -23,7 +24,7 @@ struct DemoOptions {
   bool mysql = false;     // real MariaDB servers, by the MySQL operator
   std::string fail;       // the phase to fail in; empty: no failure
   int seed = 1;
-  std::string ui_address = "127.0.0.1:0";  // of the page
+  UiFlags ui{.address = "127.0.0.1:0"};
 };
 
 /// The values of --fail: the phases in which a failure can be injected.

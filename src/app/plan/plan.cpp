@@ -5,7 +5,9 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "app/cli/flag_values.hpp"
 #include "app/cli/terminal.hpp"
+#include "hubferry/sim/crds.hpp"
 
 namespace hubferry::app {
 
@@ -169,6 +171,63 @@ class Planner {
 
 }  // namespace
 
+namespace {
+
+/// The schema of migrations, from the CRD that is part of the binary.
+const json::object* migration_schema() {
+  const auto& kind = migration::managed_cluster_migrations;
+  for (const auto& crd : sim::crds()) {
+    if (kube::string_at(crd, {"spec", "names", "kind"}) != kind.kind) continue;
+    const auto* versions = kube::find(crd, {"spec", "versions"});
+    if (versions == nullptr || !versions->is_array()) return nullptr;
+    for (const auto& version : versions->get_array())
+      if (const auto* schema = kube::find(version, {"schema", "openAPIV3Schema"});
+          schema != nullptr && schema->is_object())
+        return &schema->get_object();
+  }
+  return nullptr;
+}
+
+/// The API server prunes what the CRD does not have: a misspelled field would silently mean its default. A name with
+/// control characters is never valid, and must not reach a terminal.
+void check_value(const json::value& value, const json::object& schema, const std::string& path) {
+  if (value.is_string() &&
+      std::ranges::any_of(value.get_string(), [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+    throw std::runtime_error(path + " contains a control character: " + json::serialize(value));
+  if (const auto* items = schema.if_contains("items"); items != nullptr && items->is_object() && value.is_array())
+    for (std::size_t at = 0; at < value.get_array().size(); ++at)
+      check_value(value.get_array()[at], items->get_object(), path + "[" + std::to_string(at) + "]");
+  const auto* properties = schema.if_contains("properties");
+  if (properties == nullptr || !properties->is_object() || !value.is_object()) return;
+  std::vector<std::string> known;
+  for (const auto& property : properties->get_object()) known.emplace_back(property.key());
+  for (const auto& [name, field] : value.get_object()) {
+    const auto* property = properties->get_object().if_contains(name);
+    const std::string where = path.empty() ? std::string{name} : path + "." + std::string{name};
+    if (property == nullptr || !property->is_object()) {
+      const auto meant = nearest(name, known);
+      throw std::runtime_error("unknown field " + json::serialize(json::value(where)) +
+                               (meant ? " (did you mean " + *meant + "?)" : ""));
+    }
+    check_value(field, property->get_object(), where);
+  }
+}
+
+/// Throws std::runtime_error that names the first field which migrations do not have.
+void check_fields(const json::object& migration) {
+  const auto* schema = migration_schema();
+  const auto* spec = migration.if_contains("spec");
+  const auto* spec_schema = schema == nullptr ? nullptr : kube::find(*schema, {"properties", "spec"});
+  if (spec != nullptr && spec_schema != nullptr && spec_schema->is_object())
+    check_value(*spec, spec_schema->get_object(), "spec");
+  for (const auto& field : migration)
+    if (const std::string_view name = field.key();
+        name != "apiVersion" && name != "kind" && name != "metadata" && name != "spec" && name != "status")
+      throw std::runtime_error("unknown field " + json::serialize(json::value(field.key())));
+}
+
+}  // namespace
+
 migration::MigrationSpec plan_spec_of(const json::object& object) {
   const auto& kind = migration::managed_cluster_migrations;
   if (kube::string_at(object, {"kind"}) != kind.kind || kube::string_at(object, {"apiVersion"}) != kind.api_version())
@@ -178,6 +237,7 @@ migration::MigrationSpec plan_spec_of(const json::object& object) {
     if (!std::ranges::all_of(listed->get_array(), [](const json::value& name) { return name.is_string(); }))
       throw std::runtime_error("spec.includedManagedClusters contains an item that is not a string");
   }
+  check_fields(object);
   return migration::read_spec(object);
 }
 

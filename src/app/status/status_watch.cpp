@@ -5,6 +5,7 @@
 
 #include "app/cli/output.hpp"
 #include "app/status/migration_view.hpp"
+#include "hubferry/async/deadline.hpp"
 #include "hubferry/migration/resource.hpp"
 
 namespace hubferry::app {
@@ -21,6 +22,9 @@ kube::CacheOptions cache_options(const StatusWatchOptions& options) {
 }
 
 constexpr int exit_code_when_stopped = 130;
+
+/// How often it is asked whether the server answers, and how long an answer may take.
+constexpr auto probe_interval = 5s;
 
 /// A burst of events is drawn once.
 constexpr auto min_draw_interval = 50ms;
@@ -42,6 +46,7 @@ async::Awaitable<int> StatusWatch::run(async::Event& stop) {
   auto body = [this, &stop](async::TaskScope& scope) -> async::Awaitable<> {
     scope.spawn(migrations_.run());
     scope.spawn(follow(scope));
+    scope.spawn(probe());
     if (in_place_) scope.spawn(tick());
     co_await stop.wait();
     scope.stop();
@@ -76,6 +81,32 @@ async::Awaitable<> StatusWatch::tick() {
     co_await env_.clock.sleep_for(1s);
     changed_.notify();
   }
+}
+
+async::Awaitable<> StatusWatch::probe() {
+  for (;;) {
+    co_await env_.clock.sleep_for(probe_interval);
+    const auto deadline = async::later(env_.clock.now(), probe_interval);
+    const auto answer = co_await async::before_deadline(env_.clock, deadline, api_.get_path("/version"));
+    if (!answer)
+      set_server_problem("no answer within " + async::format_duration(probe_interval));
+    else if (!*answer && answer->error().kind != kube::ErrorKind::forbidden)
+      set_server_problem(answer->error().message);
+    else
+      set_server_problem("");
+  }
+}
+
+void StatusWatch::set_server_problem(const std::string& problem) {
+  if (problem.empty() == server_problem_.empty()) return;
+  server_problem_ = problem;
+  silent_since_ = problem.empty() ? std::nullopt : std::optional{env_.clock.now()};
+  // json and yaml are for programs: they get objects only.
+  if (!in_place_ && (options_.output == "table" || options_.output == "wide"))
+    out_ << async::format_time(env_.clock.wall_now()) << " "
+         << (problem.empty() ? "the API server answers again" : "the API server does not answer: " + fitted(problem, 0))
+         << "\n";
+  changed_.notify();
 }
 
 void StatusWatch::on_change(const kube::Key& key, const std::shared_ptr<const kube::Object>& now) {
@@ -122,7 +153,14 @@ async::Awaitable<> StatusWatch::read_ledger() {
 void StatusWatch::draw() {
   const auto screen = terminal_();
   area_.resize(screen);
-  area_.draw(render(screen, false));
+  auto lines = render(screen, false);
+  // Last, where it is seen also if the lines above do not fit.
+  if (silent_since_) {
+    const auto silence = short_duration(env_.clock.now() - *silent_since_);
+    const auto text = fitted("The API server does not answer since " + silence + ": " + server_problem_, screen.width);
+    lines.push_back(painted(text, Colour::red, screen.colour));
+  }
+  area_.draw(lines, silent_since_ ? 1 : 0);
   is_drawn_ = true;
 }
 

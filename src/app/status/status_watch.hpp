@@ -22,7 +22,8 @@ struct StatusWatchOptions {
 
 /// Prints migrations as they change. On a terminal the output is redrawn in place, on every event and every second (for
 /// durations); at the end it is printed once more, not truncated. Otherwise each change is one line; json and yaml
-/// print the changed object. Output that equals the previous one is not repeated. Lifetime: the constructor's
+/// print the changed object. A server that does not answer is reported, also between changes: the informer retries in
+/// silence. Output that equals the previous one is not repeated. Lifetime: the constructor's
 /// references outlive run(). Executor: one loop.
 class StatusWatch {
  public:
@@ -40,6 +41,8 @@ class StatusWatch {
   [[nodiscard]] std::string change_text(const kube::Key& key, const kube::Object* now) const;
   async::Awaitable<> follow(async::TaskScope& scope);
   async::Awaitable<> tick();
+  async::Awaitable<> probe();
+  void set_server_problem(const std::string& problem);
   void draw();
   /// `is_final`: nothing is omitted.
   [[nodiscard]] std::vector<std::string> render(const Terminal& screen, bool is_final) const;
@@ -58,6 +61,8 @@ class StatusWatch {
   std::map<kube::Key, std::string> printed_;  // the last output for each
   kube::Object ledger_;                       // the ConfigMap of the one migration
   std::int64_t failed_known_ = -1;            // the number of failed clusters when it was read
+  std::string server_problem_;                // why the server does not answer; empty: it does
+  std::optional<async::TimePoint> silent_since_;
   bool is_drawn_ = false;
   bool over_ = false;
   int code_ = 0;
