@@ -28,7 +28,7 @@ std::string name_of(int number) {
   return "cluster-" + std::to_string(10000 + number);
 }
 
-kube::Object migration(int arrived) {
+kube::Object migration_with(int arrived) {
   json::array names;
   for (int number = 0; number < clusters; ++number) names.emplace_back(name_of(number));
   json::object counts{{"total", clusters}, {"migrated", arrived}, {"migrating", clusters - arrived}};
@@ -70,14 +70,15 @@ int main(int argc, char** argv) {
   async::asio::co_spawn(
       loop, console.run(),
       async::asio::bind_cancellation_slot(cancel.slot(), [&](std::exception_ptr) { ended.set_value(); }));
-  console.put(std::make_shared<const kube::Object>(migration(0)));
+  console.put(std::make_shared<const kube::Object>(migration_with(0)));
   auto viewer = std::async(std::launch::async, view, console.port());
 
   const perf::Stopwatch watch;
   for (int arrived = 0; arrived < arrivals_per_second * seconds; ++arrived) {
     console.arrive({"default", "move"}, name_of(arrived));
     // As the controller writes it: every three seconds.
-    if (arrived % (3 * arrivals_per_second) == 0) console.put(std::make_shared<const kube::Object>(migration(arrived)));
+    if (arrived % (3 * arrivals_per_second) == 0)
+      console.put(std::make_shared<const kube::Object>(migration_with(arrived)));
     std::this_thread::sleep_for(1s / static_cast<double>(arrivals_per_second));
   }
   report.line("CPU of one core", 100 * watch.cpu() / watch.seconds(), "%", "under 10 %");
