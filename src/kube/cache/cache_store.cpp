@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <stdexcept>
 
 #include "kube/cache/cache_detail.hpp"
@@ -79,9 +80,14 @@ void CacheCore::add_index(std::string name, IndexFunction values) {
 std::vector<CacheCore::Pointer> CacheCore::lookup(std::string_view index, const std::string& value) const {
   const auto known = indexes_.find(index);
   if (known == indexes_.end()) throw std::logic_error("no index '" + std::string{index} + "'");
+  const auto filed = known->second.objects.find(value);
+  if (filed == known->second.objects.end()) return {};
+  // By key: the order of addresses would differ from run to run, and a simulated world could not be replayed.
+  std::vector<const Objects::value_type*> entries{filed->second.begin(), filed->second.end()};
+  std::ranges::sort(entries, {}, [](const auto* entry) -> const Key& { return entry->first; });
   std::vector<Pointer> found;
-  if (const auto filed = known->second.objects.find(value); filed != known->second.objects.end())
-    for (const auto* entry : filed->second) found.push_back(entry->second.object);
+  found.reserve(entries.size());
+  for (const auto* entry : entries) found.push_back(entry->second.object);
   return found;
 }
 

@@ -383,6 +383,24 @@ TEST_F(CacheTest, IndexesFollowEveryChange) {
   with_cache(body);
 }
 
+// A simulated world can only be replayed if nothing in it follows the addresses of objects.
+TEST_F(CacheTest, ALookupIsOrderedByKey) {
+  std::vector<kube::Decoded> widgets;
+  std::vector<std::string> names;
+  for (int index = 10; index < 60; ++index) names.push_back("w" + std::to_string(index));
+  for (int index = 0; index < 50; ++index) widgets.push_back(widget(names[index * 7 % 50], index + 1, "red"));
+  api_.will_list("60", widgets);
+  api_.will_watch();
+  cache_.add_index("all", [](const Object&) { return std::vector<std::string>{"all"}; });
+  auto body = [&]() -> Awaitable<> {
+    co_await cache_.wait_synced();
+    std::vector<std::string> found;
+    for (const auto& object : cache_.lookup("all", "all")) found.emplace_back(object->name());
+    EXPECT_EQ(found, names);
+  };
+  with_cache(body);
+}
+
 TEST_F(CacheTest, FailuresAreLoggedBySeverityAndCounted) {
   api_.will_list(error_of(ErrorKind::forbidden, 403));
   api_.will_list("10", {widget("a", 1)});
