@@ -107,6 +107,7 @@ class Faults {
   /// While down, the server is unreachable and open watches are broken.
   void outage(bool down);
   void clear();
+  void reseed(async::Random random) { random_ = random; }
 
   /// True if all rules with a number of times are used up.
   [[nodiscard]] bool script_exhausted() const { return unused().empty(); }

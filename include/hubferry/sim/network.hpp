@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,6 +27,10 @@ class Network {
 
   [[nodiscard]] std::shared_ptr<kube::Api> connect(const kube::ClientConfig& config) const;
 
+  /// What stands between the clients and a server, such as faults of the network: applied to each new connection.
+  using Intercept = std::function<std::shared_ptr<kube::Api>(std::shared_ptr<kube::Api> connection)>;
+  void intercept(Intercept intercept) { intercept_ = std::move(intercept); }
+
   /// A client configuration for `user`; kube::to_kubeconfig() makes a file of it.
   /// Throws std::invalid_argument if the server was not added.
   [[nodiscard]] kube::ClientConfig config_for(const Server& server, const User& user,
@@ -36,6 +41,7 @@ class Network {
  private:
   std::map<std::string, std::shared_ptr<Core>, std::less<>> servers_;  // by normalized URL
   std::map<const Core*, std::string> urls_;
+  Intercept intercept_;
 };
 
 }  // namespace hubferry::sim

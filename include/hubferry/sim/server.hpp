@@ -68,6 +68,15 @@ struct AdmissionReview {
 /// Nothing: the write is allowed. Otherwise why it is forbidden.
 using Admission = std::function<std::optional<std::string>(const AdmissionReview&)>;
 
+/// A change of an object, after it was stored.
+struct ObservedWrite {
+  const std::string& user;  // empty: the server itself, as when it collects garbage
+  const kube::Resource& resource;
+  const kube::Object* before = nullptr;  // null: created
+  const kube::Object* after = nullptr;   // null: erased
+};
+using WriteObserver = std::function<void(const ObservedWrite&)>;
+
 /// A simulated Kubernetes API server: an in-memory store with the behaviour that controllers rely on, served as a
 /// kube::Api in the same thread (here), or over HTTP (http_frontend.hpp).
 ///
@@ -107,6 +116,12 @@ class Server {
 
   /// Called before each write of this kind, other than to subresources.
   void add_admission(const kube::Resource& resource, Admission admission);
+
+  /// Called after every write, before its sender has the answer: for invariants. It must not write. Replaces the last.
+  void observe_writes(WriteObserver observer);
+
+  /// Generated names, latencies and faults follow this seed from now on.
+  void reseed(std::uint64_t seed);
 
   /// A bearer token for the HTTP frontend that does not expire.
   std::string add_token(User user);

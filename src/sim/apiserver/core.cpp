@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <boost/asio/post.hpp>
+#include <utility>
 
 #include "sim/apiserver/object_validation.hpp"
 
@@ -124,8 +125,22 @@ void Core::execute_late_requests() {
   }
 }
 
+void Core::observe_writes(WriteObserver observer) {
+  store_.on_change = [this, observer = std::move(observer)](const Collection& collection, const kube::Object* before,
+                                                            const kube::Object* after) {
+    static const std::string nobody;
+    observer({writer_ != nullptr ? writer_->name : nobody, kind_of(collection).resource, before, after});
+  };
+}
+
 Outcome<kube::Object> Core::execute(const User& user, kube::Request request) {
   execute_late_requests();
+  struct Writer {
+    Writer(const User*& writer, const User& now) : writer_(writer), before_(std::exchange(writer, &now)) {}
+    ~Writer() { writer_ = before_; }
+    const User*& writer_;
+    const User* before_;
+  } writer{writer_, user};
   const auto authorized = authorize(user, rbac_verb(request.verb), request.resource, request.key, request.subresource);
   if (!authorized) return authorized.error();
   const Kind& kind = **authorized;

@@ -67,6 +67,7 @@ class Core : public std::enable_shared_from_this<Core> {
   [[nodiscard]] const obs::Logger& log() const { return log_; }
   [[nodiscard]] const Kinds& kinds() const { return kinds_; }
   [[nodiscard]] Store& store() { return store_; }
+  void observe_writes(WriteObserver observer);
   void add_admission(const kube::Resource& resource, Admission admission) {
     admissions_.emplace(resource.display_name(), std::move(admission));
   }
@@ -142,6 +143,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::unordered_map<std::string, Token> tokens_;
   std::unique_ptr<CertificateAuthority> authority_;
   std::multimap<std::string, Admission> admissions_;  // by plural.group
+  const User* writer_ = nullptr;                      // whose request is being executed
 
   struct LateRequest {
     User user;

@@ -61,6 +61,15 @@ void Server::add_admission(const kube::Resource& resource, Admission admission) 
   core_->add_admission(resource, std::move(admission));
 }
 
+void Server::observe_writes(WriteObserver observer) {
+  core_->observe_writes(std::move(observer));
+}
+
+void Server::reseed(std::uint64_t seed) {
+  core_->random = async::Random{seed};
+  core_->faults.reseed(core_->random.fork());
+}
+
 std::string Server::add_token(User user) {
   return core_->add_token(std::move(user), std::nullopt, {});
 }

@@ -140,7 +140,8 @@ kube::Object Store::put(Collection& collection, const kube::Key& key, json::obje
   entry.object = stored;
   entry.managed = std::move(managed);
   if (is_new) entry.creator = creator;
-  collection.record(std::move(event));
+  collection.record(event);
+  if (on_change) on_change(collection, is_new ? nullptr : &event->previous, &stored);
   return stored;
 }
 
@@ -154,7 +155,9 @@ kube::Object Store::erase(Collection& collection, const kube::Key& key) {
   json::object last = previous.json();
   last["metadata"].as_object()["resourceVersion"] = std::to_string(version);
   auto object = compact_object(last);
-  collection.record(std::make_shared<Event>(Event{Event::Type::deleted, version, object, std::move(previous)}));
+  const auto event = std::make_shared<Event>(Event{Event::Type::deleted, version, object, std::move(previous)});
+  collection.record(event);
+  if (on_change) on_change(collection, &event->previous, nullptr);
   return object;
 }
 

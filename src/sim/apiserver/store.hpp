@@ -120,6 +120,8 @@ class Store {
   kube::Object erase(Collection& collection, const kube::Key& key);
   /// Drops the history of all collections.
   void compact();
+  /// Called after every change, whoever made it. Null `before`: created; null `after`: erased.
+  std::function<void(const Collection& collection, const kube::Object* before, const kube::Object* after)> on_change;
 
   struct Reference {
     std::size_t collection;

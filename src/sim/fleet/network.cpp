@@ -72,7 +72,8 @@ std::shared_ptr<kube::Api> Network::connect(const kube::ClientConfig& config) co
   const auto& core = found->second;
   if (!is_trusted(*core, url, config))
     return std::make_shared<UnreachableApi>(name, url + ": certificate signed by unknown authority");
-  return make_direct_api(core, identify_by(core, config));
+  std::shared_ptr<kube::Api> connection = make_direct_api(core, identify_by(core, config));
+  return intercept_ ? intercept_(std::move(connection)) : connection;
 }
 
 kube::ClientConfig Network::address_of(const Server& server) const {
