@@ -36,9 +36,14 @@ async::Awaitable<std::vector<Resource>> find_kinds(kube::Api& api, Kinds which) 
   auto groups = co_await api.get_path("/apis");
   for (const auto& group : groups.value().at("groups").as_array()) {
     const std::string name{group.at("name").as_string()};
-    const std::string version{group.at("preferredVersion").at("version").as_string()};
-    auto list = co_await api.get_path("/apis/" + name + "/" + version);
-    for (auto& kind : kinds_in(list.value(), name, version, which)) kinds.push_back(std::move(kind));
+    // Not every kind is served in the preferred version of its group.
+    std::set<std::string> seen;
+    for (const auto& entry : group.at("versions").as_array()) {
+      const std::string version{entry.at("version").as_string()};
+      auto list = co_await api.get_path("/apis/" + name + "/" + version);
+      for (auto& kind : kinds_in(list.value(), name, version, which))
+        if (seen.insert(kind.plural).second) kinds.push_back(std::move(kind));
+    }
   }
   co_return kinds;
 }
