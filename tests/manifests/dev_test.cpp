@@ -27,6 +27,7 @@ TEST(DevScript, AUsageErrorIsReportedBeforeAnythingRuns) {
       {{"fuzz", "soon"}, "fuzz takes a number of seconds, not 'soon'"},
       {{"fuzz", "0"}, "fuzz takes a number of seconds, not '0'"},
       {{"fuzz", "1", "2"}, "fuzz: unknown argument '2'"},
+      {{"worlds", "--seed", "1"}, "worlds: unknown argument '--seed'"},
       {{"fmt", "src/app"}, "fmt: unknown argument 'src/app'"},
       {{"package", "--fast"}, "package: unknown argument '--fast'"},
       {{"lint", "--fix"}, "lint: unknown argument '--fix'"},

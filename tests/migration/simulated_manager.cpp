@@ -19,21 +19,27 @@ class Gate {
     closed_ = false;
     waiters_.wake_all();
   }
-  [[nodiscard]] bool closed() const { return closed_; }
+  /// For good: what passes from now on is not sent.
+  void kill() {
+    closed_ = true;
+    dead_ = true;
+  }
+  [[nodiscard]] bool dead() const { return dead_; }
   Awaitable<> pass() {
     while (closed_) co_await waiters_.wait();
   }
 
  private:
   bool closed_ = false;
+  bool dead_ = false;
   async::WaitList waiters_;
 };
 
 class GatedClock final : public async::Clock {
  public:
-  GatedClock(async::Clock& inner, Gate& gate) : inner_(inner), gate_(gate) {}
+  GatedClock(async::Clock& inner, Gate& gate, async::Duration skew) : inner_(inner), gate_(gate), skew_(skew) {}
   [[nodiscard]] async::TimePoint now() const override { return inner_.now(); }
-  [[nodiscard]] async::WallTime wall_now() const override { return inner_.wall_now(); }
+  [[nodiscard]] async::WallTime wall_now() const override { return inner_.wall_now() + skew_; }
   Awaitable<> sleep_until(async::TimePoint when) override {
     co_await inner_.sleep_until(when);
     co_await gate_.pass();
@@ -42,13 +48,19 @@ class GatedClock final : public async::Clock {
  private:
   async::Clock& inner_;
   Gate& gate_;
+  async::Duration skew_;
 };
+
+kube::Error not_sent() {
+  return {kube::ErrorKind::unreachable, 0, {}, "the process is dead", std::nullopt};
+}
 
 class GatedStream final : public kube::WatchStream {
  public:
   GatedStream(std::unique_ptr<kube::WatchStream> inner, Gate& gate) : inner_(std::move(inner)), gate_(gate) {}
   Awaitable<Result<std::vector<kube::WatchEvent>>> next() override {
     co_await gate_.pass();
+    if (gate_.dead()) co_return not_sent();
     auto events = co_await inner_->next();
     co_await gate_.pass();
     co_return events;
@@ -86,6 +98,7 @@ class GatedApi final : public kube::Api {
 
   Awaitable<Result<kube::Object>> call(kube::Request request) override {
     co_await gate_.pass();
+    if (gate_.dead()) co_return not_sent();
     if (request.deadline != async::TimePoint{} && clock_.now() >= request.deadline)
       co_return kube::Error{kube::ErrorKind::unreachable, 0, {}, "no time was left to send it", std::nullopt};
     const bool counts =
@@ -100,6 +113,7 @@ class GatedApi final : public kube::Api {
   Awaitable<Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions options,
                                          const kube::Decoder& decoder) override {
     co_await gate_.pass();
+    if (gate_.dead()) co_return not_sent();
     auto page = co_await inner_->list(std::move(resource), std::move(options), decoder);
     co_await gate_.pass();
     co_return page;
@@ -107,6 +121,7 @@ class GatedApi final : public kube::Api {
   Awaitable<Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource resource, kube::WatchOptions options,
                                                               const kube::Decoder& decoder) override {
     co_await gate_.pass();
+    if (gate_.dead()) co_return not_sent();
     auto stream = co_await inner_->watch(std::move(resource), std::move(options), decoder);
     co_await gate_.pass();
     if (!stream) co_return stream.error();
@@ -114,6 +129,7 @@ class GatedApi final : public kube::Api {
   }
   Awaitable<Result<kube::json::value>> get_path(std::string path) override {
     co_await gate_.pass();
+    if (gate_.dead()) co_return not_sent();
     auto answer = co_await inner_->get_path(std::move(path));
     co_await gate_.pass();
     co_return answer;
@@ -144,16 +160,29 @@ struct SimulatedManager::State {
   State(sim::VirtualWorld& of, SimulatedManagerOptions given)
       : world(of),
         options(std::move(given)),
-        clock(of.clock(), gate),
+        clock(of.clock(), gate, options.skew),
         random(std::hash<std::string>{}(options.identity)),
         env{clock, random, metrics, obs::Logger{}},
-        global(gated({std::shared_ptr<void>{}, &of.api("global")})),
+        global(gated(options.user.empty() ? std::shared_ptr<kube::Api>{std::shared_ptr<void>{}, &of.api("global")}
+                                          : as_user("global"))),
         elector(*global, election(options), env),
         scope(of.loop().executor()) {
     scope.spawn(run());
   }
 
+  std::shared_ptr<kube::Api> as_user(const std::string& server) {
+    return world.server(server).api_as({options.user, {"system:masters", "system:authenticated"}, {}});
+  }
+
+  std::shared_ptr<kube::Api> connect_to(const kube::ClientConfig& config) {
+    if (!options.user.empty())
+      for (const auto& server : world.world().servers())
+        if (config.server.starts_with("https://" + server + ".sim")) return as_user(server);
+    return world.network().connect(config);
+  }
+
   std::shared_ptr<kube::Api> gated(std::shared_ptr<kube::Api> api) {
+    if (options.wire) api = options.wire(std::move(api));
     return std::make_shared<GatedApi>(std::move(api), gate, world.clock(), writes);
   }
 
@@ -170,7 +199,7 @@ struct SimulatedManager::State {
   Awaitable<> lead() {
     const auto fenced = kube::make_fenced_api(global, elector, env, hubs::is_destructive);
     auto connect = [this](const std::string&, const kube::ClientConfig& config) {
-      return kube::make_fenced_api(gated(world.network().connect(config)), elector, env, hubs::is_destructive);
+      return kube::make_fenced_api(gated(connect_to(config)), elector, env, hubs::is_destructive);
     };
     hubs::HubDirectory hubs{*fenced, connect, {}, env};
     auto controller_options = options.controller;
@@ -215,6 +244,10 @@ void SimulatedManager::pause() {
 
 void SimulatedManager::resume() {
   state_->gate.open();
+}
+
+void SimulatedManager::kill() {
+  state_->gate.kill();
 }
 
 void SimulatedManager::stop() {

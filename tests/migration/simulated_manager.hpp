@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,13 @@ struct SimulatedManagerOptions {
   /// False: as without --leader-elect.
   bool leader_elect = true;
   ControllerOptions controller = {};
+  /// The user as whom it writes, on all servers: tells its writes from those of others. Empty: as the hubs' kubeconfigs
+  /// say.
+  std::string user = {};
+  /// What is between it and each server. Empty: nothing.
+  std::function<std::shared_ptr<kube::Api>(std::shared_ptr<kube::Api>)> wire = {};
+  /// How far its wall clock is wrong.
+  async::Duration skew{0};
 };
 
 /// One manager. pause() and resume() are SIGSTOP and SIGCONT: meanwhile nothing of it runs, while servers, clocks and
@@ -42,6 +50,8 @@ class SimulatedManager {
 
   void pause();
   void resume();
+  /// SIGKILL: nothing of it runs any more, and nothing that it had not sent is sent. stop() only frees its memory then.
+  void kill();
   /// SIGTERM, and its end. One that is paused continues for that.
   void stop();
 

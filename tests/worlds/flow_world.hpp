@@ -1,0 +1,107 @@
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "../migration/simulated_manager.hpp"
+#include "forked.hpp"
+#include "hubferry/sim/fleet_agents.hpp"
+#include "invariants.hpp"
+
+namespace hubferry::worlds {
+
+using async::Awaitable;
+using namespace std::chrono_literals;
+
+/// What happens to a process at one of its writes.
+enum class Fate {
+  lives,
+  killed_before,     // the write is not sent
+  killed_after,      // it took effect
+  killed_in_flight,  // it takes effect seconds later, when a successor may have begun
+  answer_lost,       // it took effect, and its sender does not know
+};
+
+/// One point of the matrix.
+struct Point {
+  Fate fate = Fate::lives;
+  async::Duration successor{0};  // starts so long after the death
+};
+std::string to_string(const Point& point);
+/// All points of one write.
+const std::vector<Point>& points_of_a_write();
+
+/// Decides the fate of each write of a process. Runs each chosen point in a clone of the whole world, which continues
+/// from this very write to the end of its flow; the original lives on to its next write.
+class CrashMatrix {
+ public:
+  /// Every `stride`-th point, from another one on for each `offset`; stride 1: all.
+  CrashMatrix(std::size_t stride, std::size_t offset) : stride_(stride), candidates_(offset) {}
+
+  Point decide(const std::string& write);
+  /// The end of a flow: a clone reports and exits here; the original returns.
+  void finish(const std::string& violations);
+
+  [[nodiscard]] std::size_t writes() const { return writes_; }
+  [[nodiscard]] std::size_t points() const { return points_; }
+  [[nodiscard]] const std::string& failures() const { return failures_; }
+
+ private:
+  std::size_t stride_;
+  std::size_t candidates_;
+  std::size_t writes_ = 0;
+  std::size_t points_ = 0;
+  bool is_clone_ = false;
+  std::string failures_;
+};
+
+/// Two hubs, three clusters on the first, a migration m1 of two of them, and a manager whose writes are points of the
+/// matrix; or the agents' writes are, while the clusters are on their way.
+class FlowWorld {
+ public:
+  enum class Victim { manager, agents };
+
+  FlowWorld(CrashMatrix& matrix, Victim victim);
+
+  /// Runs the flow to its end and checks it.
+  void run();
+
+  // For flows. on_phase() calls `act` once, when m1 first enters the phase.
+  void on_phase(const std::string& phase, std::function<void()> act) { acts_[phase] = std::move(act); }
+  void spawn(Awaitable<> task);
+  void switch_off(const std::string& cluster);
+  void switch_on(const std::string& cluster);
+  Awaitable<> delete_migration();
+  Awaitable<> annotate(std::string annotation, std::string value);
+  Awaitable<> phase_reached(std::string phase);
+  Awaitable<> sleep(async::Duration span) { return world.clock().sleep_for(span); }
+
+  sim::VirtualWorld world;
+  std::vector<std::string> names;
+  Invariants invariants;
+  migration::ControllerOptions controller;
+
+ private:
+  class Wire;
+  class AgentWire;
+
+  void start_manager();
+  Awaitable<> succeed_after(async::Duration delay);
+  Awaitable<> restart_after(std::string cluster, async::Duration delay);
+  Awaitable<> migrate();
+  /// The person's API.
+  kube::Api& person() { return *person_; }
+
+  CrashMatrix& matrix_;
+  Victim victim_;
+  std::unique_ptr<kube::Api> person_;
+  std::map<std::string, std::function<void()>> acts_;
+  std::list<std::unique_ptr<migration::test::SimulatedManager>> managers_;
+  std::map<std::string, sim::FleetMember> off_;
+  int busy_ = 0;      // tasks and successors that are to come
+  bool hot_ = false;  // agents: clusters are on their way
+};
+
+}  // namespace hubferry::worlds

@@ -1,0 +1,309 @@
+#include "hubferry/migration/phases.hpp"
+#include "hubferry/migration/resource.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "seeded_world.hpp"
+
+/// What the steps of a plan do.
+namespace hubferry::worlds {
+
+namespace json = boost::json;
+using namespace std::chrono_literals;
+using migration::managed_cluster_migrations;
+
+namespace {
+
+/// By Step::detail.
+sim::FaultRule& how_often(sim::FaultRule& rule, std::size_t detail) {
+  switch (detail % 4) {
+    case 0:
+      return rule.times(1);
+    case 1:
+      return rule.rate(0.15);
+    case 2:
+      return rule.rate(0.5);
+    default:
+      return rule.rate(0.9);
+  }
+}
+
+}  // namespace
+
+void SeededWorld::add_rules(sim::Faults& faults, const Step& step) {
+  const auto rule = [&](const char* verb) -> sim::FaultRule& { return how_often(faults.on({verb}), step.detail); };
+  switch (step.act) {
+    case Act::errors:
+      rule(step.detail < 4 ? "write" : "").fail(500);
+      break;
+    case Act::conflicts:
+      rule("update").fail(409);
+      rule("patch").fail(409);
+      break;
+    case Act::throttling:
+      rule("").fail(429, 3);
+      break;
+    case Act::resets_before:
+      rule("").reset_before();
+      break;
+    case Act::resets_after:
+      rule("write").reset_after();
+      break;
+    case Act::slow:
+      rule("").delay(sim::Latency::uniform(0s, step.detail < 4 ? 2s : 12s));
+      break;
+    case Act::hanging:
+      // Longer than most deadlines, shorter than the minute for which an unanswered write counts as possible.
+      rule("").delay(sim::Latency::uniform(5s, 55s));
+      break;
+    case Act::late_events:
+      rule("").delay_event(sim::Latency::uniform(0s, 10s));
+      break;
+    case Act::stale_lists:
+      rule("list").stale(1 + static_cast<std::int64_t>(step.detail) * 5);
+      break;
+    default:
+      break;
+  }
+}
+
+void SeededWorld::apply_faults(std::size_t hub) {
+  auto& server = world_.server(hub_name(hub));
+  server.faults().clear();
+  bool down = false;
+  for (const auto side : {Side::manager, Side::agents}) {
+    auto& wire = wire_of(side, hub);
+    wire.faults.clear();
+    wire.down = wire.repeats = wire.stalled = false;
+  }
+  for (const auto& step : active_) {
+    if (step.hub != hub) continue;
+    if (step.act == Act::refusals)
+      for (const auto* verb : {"create", "update", "patch"})
+        server.faults().on({.verb = verb, .resource = refused_kind(step.detail)}).always().fail(403);
+    if (step.act == Act::stale_lists) add_rules(server.faults(), step);
+    if (step.act > Act::repeated_events) continue;
+    // The controllers of a hub are next to its API server: only an outage of everybody is one of theirs.
+    if (step.act == Act::outage && step.side == Side::everybody) down = true;
+    for (const auto side : {Side::manager, Side::agents}) {
+      if (step.side != side && step.side != Side::everybody) continue;
+      auto& wire = wire_of(side, hub);
+      wire.down = wire.down || step.act == Act::outage;
+      wire.repeats = wire.repeats || step.act == Act::repeated_events;
+      wire.stalled = wire.stalled || step.act == Act::stalled_watches;
+      add_rules(wire.faults, step);
+    }
+  }
+  server.outage(down);
+}
+
+void SeededWorld::set_fault(const Step& step, bool begins) {
+  if (begins) {
+    active_.push_back(step);
+  } else {
+    const auto same = [&](const Step& other) {
+      return other.act == step.act && other.at == step.at && other.lasts == step.lasts && other.hub == step.hub;
+    };
+    if (const auto found = std::ranges::find_if(active_, same); found != active_.end()) active_.erase(found);
+    if (step.act == Act::stalled_watches)
+      for (const auto side : {Side::manager, Side::agents})
+        if (step.side == side || step.side == Side::everybody) ++wire_of(side, step.hub).generation;
+  }
+  apply_faults(step.hub);
+}
+
+void SeededWorld::switch_agent(std::size_t cluster, bool on) {
+  auto& agents = world_.world().agents();
+  if (!on) {
+    if (switched_off_[cluster]++ > 0) return;
+    const auto* store = agents.store_of(clusters_[cluster]);
+    off_[cluster] = {clusters_[cluster], store->bootstraps(), store->secret()};
+    agents.remove(clusters_[cluster]);
+    return;
+  }
+  if (--switched_off_[cluster] > 0) return;
+  agents.add(std::move(off_.at(cluster)));
+  off_.erase(cluster);
+}
+
+Awaitable<> SeededWorld::restart_agent(std::size_t cluster) {
+  switch_agent(cluster, false);
+  co_await world_.clock().sleep_for(1s);
+  switch_agent(cluster, true);
+}
+
+void SeededWorld::kill(std::size_t index, bool begins) {
+  auto& manager = *managers_[index];
+  if (begins) {
+    if (manager.killed++ > 0) return;
+    manager.process->kill();
+    manager.dead.push_back(std::move(manager.process));
+  } else if (--manager.killed == 0) {
+    manager.paused = 0;
+    start_manager(index);
+  }
+}
+
+void SeededWorld::pause(std::size_t index, bool begins) {
+  auto& manager = *managers_[index];
+  if (manager.killed > 0) return;
+  if (begins) {
+    ++manager.paused;
+    manager.process->pause();
+  } else if (manager.paused > 0 && --manager.paused == 0) {
+    manager.process->resume();
+  }
+}
+
+Awaitable<> SeededWorld::change_lease(bool steal) {
+  const kube::Key key{"default", "hubferry-manager"};
+  auto& api = person(sim::global_hub);
+  if (!steal) {
+    (void)co_await api.remove(kube::resources::leases, key);
+    co_return;
+  }
+  json::object patch{{"spec", json::object{{"holderIdentity", "somebody-else"}}}};
+  (void)co_await api.merge_patch(kube::resources::leases, key, std::move(patch));
+}
+
+Awaitable<> SeededWorld::annotate_migration(std::size_t migration) {
+  json::object annotations{{migration::names::request_annotation, migration::names::rollback_request}};
+  json::object patch{{"metadata", json::object{{"annotations", std::move(annotations)}}}};
+  (void)co_await person(sim::global_hub)
+      .merge_patch(managed_cluster_migrations, {"default", "m" + std::to_string(migration)}, std::move(patch));
+}
+
+Awaitable<> SeededWorld::label_cluster(Step step) {
+  // On both hubs: where it is not, nothing happens.
+  const auto& migration = plan_.migrations[step.migration];
+  for (const auto hub : {migration.from, migration.to}) {
+    json::object patch{{"metadata", json::object{{"labels", json::object{{"owner", "a-person"}}}}}};
+    (void)co_await person(hub_name(hub)).merge_patch(ocm::managed_clusters, {"", clusters_[step.cluster]}, patch);
+  }
+}
+
+Awaitable<> SeededWorld::deny(Step step, bool begins) {
+  const auto& name = clusters_[step.cluster];
+  const auto accepts = [&](std::size_t hub) {
+    const auto object = world_.server(hub_name(hub)).object(ocm::managed_clusters, {"", name});
+    const auto* value = object ? object->find({"spec", "hubAcceptsClient"}) : nullptr;
+    return value != nullptr && *value == true;
+  };
+  json::object patch{{"spec", json::object{{"hubAcceptsClient", !begins}}}};
+  if (begins) {
+    invariants_->excuse(name);
+    for (std::size_t hub = 1; hub <= plan_.hubs; ++hub)
+      if (accepts(hub) && denied_on_.try_emplace(step.cluster, hub_name(hub)).second)
+        (void)co_await person(hub_name(hub)).merge_patch(ocm::managed_clusters, {"", name}, patch);
+    co_return;
+  }
+  const auto found = denied_on_.find(step.cluster);
+  if (found == denied_on_.end()) co_return;
+  const auto hub = found->second;
+  denied_on_.erase(found);
+  for (std::size_t other = 1; other <= plan_.hubs; ++other)
+    if (accepts(other)) co_return;
+  (void)co_await person(hub).merge_patch(ocm::managed_clusters, {"", name}, patch);
+}
+
+Awaitable<> SeededWorld::delete_copy(Step step) {
+  const auto& migration = plan_.migrations[step.migration];
+  const auto phase = invariants_->phase_of("m" + std::to_string(step.migration));
+  if (phase != migration::phases::deploying && phase != migration::phases::registering) co_return;
+  const auto& name = clusters_[step.cluster];
+  if (!world_.server(hub_name(migration.from)).object(ocm::managed_clusters, {"", name})) co_return;
+  invariants_->excuse(name);
+  (void)co_await person(hub_name(migration.to)).remove(ocm::managed_clusters, {"", name});
+}
+
+/// What a manager with a bug would do.
+Awaitable<> SeededWorld::sabotage(Step step) {
+  const auto hub = hub_name(plan_.homes[step.cluster]);
+  const auto other = hub_name(plan_.homes[step.cluster] == 1 ? 2 : 1);
+  const auto& name = clusters_[step.cluster];
+  const auto as_manager = [&](const std::string& server) {
+    return world_.server(server).api_as({std::string{manager_user} + "sabotage", {"system:masters"}, {}});
+  };
+  const auto api = as_manager(hub);
+  const kube::Key key{"", name};
+  json::object denied{{"spec", json::object{{"hubAcceptsClient", false}}}};
+  switch (step.detail) {
+    case 0:
+      (void)co_await api->merge_patch(ocm::managed_clusters, key, denied);
+      break;
+    case 1: {
+      json::object copy{{"metadata", json::object{{"name", name}}}, {"spec", json::object{{"hubAcceptsClient", true}}}};
+      (void)co_await as_manager(other)->create(ocm::managed_clusters, std::move(copy));
+      break;
+    }
+    case 2:
+      (void)co_await api->remove(kube::resources::config_maps, {name, name + "-settings"});
+      break;
+    case 3: {
+      const auto secret = world_.global().object(kube::resources::secrets, {hub, "hub-kubeconfig"});
+      json::object map{{"metadata", json::object{{"name", "notes"}, {"namespace", "default"}}},
+                       {"data", json::object{{"text", secret->string_at({"data", "kubeconfig"})}}}};
+      (void)co_await as_manager(sim::global_hub)->create(kube::resources::config_maps, std::move(map));
+      break;
+    }
+    default: {
+      json::object labels{{"hubferry.io/migration", "whose"}};
+      json::object patch{{"metadata", json::object{{"labels", std::move(labels)}}}};
+      (void)co_await person(hub).merge_patch(ocm::managed_clusters, key, std::move(patch));
+    }
+  }
+}
+
+Awaitable<> SeededWorld::happen(Step step) {
+  auto& clock = world_.clock();
+  co_await clock.sleep_for(step.at);
+  for (const bool begins : {true, false}) {
+    switch (step.act) {
+      case Act::kill:
+        kill(step.manager, begins);
+        break;
+      case Act::pause:
+        pause(step.manager, begins);
+        break;
+      case Act::agent_off:
+        switch_agent(step.cluster, !begins);
+        break;
+      case Act::denial:
+        co_await deny(step, begins);
+        break;
+      case Act::cut_watches:
+        if (begins) world_.server(hub_name(step.hub)).cut_watches();
+        break;
+      case Act::compaction:
+        if (begins) world_.server(hub_name(step.hub)).compact();
+        break;
+      case Act::lease_deletion:
+      case Act::lease_theft:
+        if (begins) co_await change_lease(step.act == Act::lease_theft);
+        break;
+      case Act::agent_restart:
+        if (begins) co_await restart_agent(step.cluster);
+        break;
+      case Act::migration_deletion:
+        if (begins)
+          (void)co_await person(sim::global_hub)
+              .remove(managed_cluster_migrations, {"default", "m" + std::to_string(step.migration)});
+        break;
+      case Act::rollback_request:
+        if (begins) co_await annotate_migration(step.migration);
+        break;
+      case Act::cluster_edit:
+        if (begins) co_await label_cluster(step);
+        break;
+      case Act::copy_deletion:
+        if (begins) co_await delete_copy(step);
+        break;
+      case Act::sabotage:
+        if (begins) co_await sabotage(step);
+        break;
+      default:
+        set_fault(step, begins);
+    }
+    if (begins) co_await clock.sleep_for(step.lasts);
+  }
+}
+
+}  // namespace hubferry::worlds

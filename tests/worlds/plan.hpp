@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hubferry/async/types.hpp"
+
+namespace hubferry::worlds {
+
+using async::Duration;
+
+/// Between whom and a hub something is wrong.
+enum class Side { manager, agents, everybody };
+
+/// What happens in a world. Most begin and end; the others happen once.
+enum class Act {
+  // To a hub, for one side.
+  outage,
+  errors,           // 500
+  conflicts,        // 409
+  throttling,       // 429 with Retry-After
+  resets_before,    // the request does not reach the server
+  resets_after,     // the answer does not reach the client
+  slow,             // answers take seconds
+  hanging,          // some requests are never answered; writes take effect nevertheless
+  late_events,      // watch events are late
+  stalled_watches,  // nothing arrives, until the watch breaks
+  repeated_events,  // watch events arrive twice
+  // To a hub, for everybody.
+  stale_lists,
+  refusals,     // a webhook or a quota refuses one kind of object
+  cut_watches,  // once
+  compaction,   // once
+  // To managers.
+  kill,            // it starts again at the end
+  pause,           // it wakes up at the end and believes that it leads
+  lease_deletion,  // once
+  lease_theft,     // once: the Lease names somebody else
+  // To agents.
+  agent_off,      // and on again at the end
+  agent_restart,  // once
+  // People.
+  migration_deletion,
+  rollback_request,
+  cluster_edit,   // a label of theirs on a ManagedCluster, which must stay
+  denial,         // hubAcceptsClient: false where the cluster is, and true again at the end
+  copy_deletion,  // the ManagedCluster on the target, while the source has it
+  // Never drawn: bugs of a manager, for the tests of the invariants themselves.
+  sabotage,
+};
+
+struct Step {
+  Act act = Act::outage;
+  Duration at{0};
+  Duration lasts{0};
+  Side side = Side::manager;
+  std::size_t hub = 0;  // 0: the global hub
+  std::size_t cluster = 0;
+  std::size_t migration = 0;
+  std::size_t manager = 0;
+  std::size_t detail = 0;  // how often, or which kind of object
+};
+
+struct MigrationPlan {
+  std::size_t from = 1;
+  std::size_t to = 2;
+  std::vector<std::size_t> clusters;
+  Duration at{0};
+  std::optional<Duration> stage_timeout = {};
+};
+
+/// A world, and what happens in it: drawn from one seed, without I/O, so that it can be printed, shortened and run
+/// again.
+struct Plan {
+  std::uint64_t seed = 0;
+  std::size_t hubs = 2;
+  bool accounts = true;            // the global hub serves ManagedServiceAccounts
+  bool newest_import = false;      // the import controller of MCE 5.x
+  std::vector<std::size_t> homes;  // by cluster: its hub
+  std::vector<MigrationPlan> migrations;
+  std::size_t managers = 1;
+  Duration skew{0};  // of the second manager's wall clock
+  std::vector<Step> steps;
+};
+
+Plan make_plan(std::uint64_t seed);
+
+std::string to_string(const Step& step);
+std::string to_string(const Plan& plan);
+
+/// When the last step is over.
+Duration end_of(const Plan& plan);
+
+/// Which kind of object Act::refusals refuses.
+inline constexpr std::size_t refused_kinds = 8;
+const char* refused_kind(std::size_t detail);
+
+}  // namespace hubferry::worlds

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "hubferry/kube/api.hpp"
+#include "hubferry/sim/faults.hpp"
+
+namespace hubferry::worlds {
+
+/// What is wrong between a group of clients and one server.
+struct Wire {
+  explicit Wire(async::Random random) : faults(random) {}
+
+  sim::Faults faults;
+  bool down = false;
+  bool stalled = false;  // no event arrives; the watches break when it is over
+  bool repeats = false;  // events arrive twice
+  int generation = 0;    // of breaks: watches of an older one are broken
+};
+
+/// A connection with the faults of `wire`. `spawn` runs what is still on its way to the server when its sender has
+/// given up. Lifetime: `wire` and `clock` outlive it.
+std::shared_ptr<kube::Api> make_faulty_api(std::shared_ptr<kube::Api> inner, Wire& wire, async::Clock& clock,
+                                           std::function<void(async::Awaitable<>)> spawn);
+
+}  // namespace hubferry::worlds

@@ -1,0 +1,117 @@
+// Seeded worlds of hubs, clusters, migrations and everything that can go wrong: `./dev worlds`.
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "runner.hpp"
+
+namespace {
+
+using namespace hubferry::worlds;
+
+constexpr const char* usage =
+    "usage: worlds [--seeds A..B] [--minutes M] [--replay S] [--hashes]\n"
+    "  --seeds A..B  these worlds (default 1..1000)\n"
+    "  --minutes M   no world begins later than that\n"
+    "  --replay S    one world: its plan, what became of it, and its timeline\n"
+    "  --hashes      print what became of each world: two processes must agree, byte for byte\n";
+
+struct Arguments {
+  std::uint64_t first = 1;
+  std::uint64_t last = 1000;
+  std::optional<double> minutes;
+  std::optional<std::uint64_t> replay;
+  bool hashes = false;
+};
+
+[[noreturn]] void refuse(const std::string& why) {
+  std::cerr << "worlds: " << why << "\n" << usage;
+  std::exit(2);
+}
+
+std::uint64_t number(const std::string& text) {
+  std::size_t end = 0;
+  std::uint64_t value = 0;
+  try {
+    value = std::stoull(text, &end);
+  } catch (const std::exception&) {
+    refuse("'" + text + "' is not a number");
+  }
+  if (end != text.size()) refuse("'" + text + "' is not a number");
+  return value;
+}
+
+Arguments parse(int count, char** values) {
+  Arguments arguments;
+  for (int index = 1; index < count; ++index) {
+    std::string name = values[index];
+    std::string value;
+    if (const auto at = name.find('='); at != std::string::npos) {
+      value = name.substr(at + 1);
+      name.resize(at);
+    } else if (name != "--hashes" && index + 1 < count) {
+      value = values[++index];
+    }
+    if (name == "--hashes") {
+      arguments.hashes = true;
+    } else if (name == "--minutes") {
+      arguments.minutes = static_cast<double>(number(value));
+    } else if (name == "--replay") {
+      arguments.replay = number(value);
+    } else if (name == "--seeds") {
+      const auto dots = value.find("..");
+      if (dots == std::string::npos) refuse("--seeds takes A..B, not '" + value + "'");
+      arguments.first = number(value.substr(0, dots));
+      arguments.last = number(value.substr(dots + 2));
+    } else {
+      refuse("unknown argument '" + name + "'");
+    }
+  }
+  return arguments;
+}
+
+int replay(std::uint64_t seed) {
+  Runner runner;
+  const auto plan = make_plan(seed);
+  const auto result = runner.run(plan, true);
+  std::cout << result.timeline << to_string(plan) << "  " << result.summary << "\n" << result.violations;
+  return result.violations.empty() ? 0 : 1;
+}
+
+int run_all(const Arguments& arguments) {
+  using Clock = std::chrono::steady_clock;
+  Runner runner;
+  const auto began = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - began).count(); };
+  std::size_t worlds = 0;
+  std::size_t violated = 0;
+  std::map<std::string, std::size_t> endings;
+  for (auto seed = arguments.first; seed <= arguments.last; ++seed) {
+    if (arguments.minutes && seconds() > *arguments.minutes * 60) break;
+    const auto plan = make_plan(seed);
+    const auto result = runner.run(plan);
+    ++worlds;
+    for (const auto* ending : {" Completed", " Failed", " gone"})
+      for (auto at = result.summary.find(ending); at != std::string::npos; at = result.summary.find(ending, at + 1))
+        ++endings[ending + 1];
+    if (arguments.hashes) std::cout << "seed " << seed << " " << result.summary << "\n";
+    if (result.violations.empty()) continue;
+    ++violated;
+    std::cout << "VIOLATION\n" << explain(runner, plan, result) << std::endl;
+  }
+  std::cerr << worlds << " worlds from seed " << arguments.first << ", " << violated << " with violations, "
+            << static_cast<double>(worlds) / seconds() << " worlds/s; migrations:";
+  for (const auto& [ending, count] : endings) std::cerr << " " << count << " " << ending;
+  std::cerr << "\n";
+  return violated == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  const auto arguments = parse(count, values);
+  return arguments.replay ? replay(*arguments.replay) : run_all(arguments);
+}
