@@ -120,7 +120,7 @@ class Store {
   kube::Object erase(Collection& collection, const kube::Key& key);
   /// Drops the history of all collections.
   void compact();
-  /// Called after every change, whoever made it. Null `before`: created; null `after`: erased.
+  /// Called after every change, also those of the server itself. Null `before`: created; null `after`: erased.
   std::function<void(const Collection& collection, const kube::Object* before, const kube::Object* after)> on_change;
 
   struct Reference {
