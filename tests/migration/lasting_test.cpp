@@ -80,12 +80,15 @@ TEST_F(LastingTest, ALostLedgerIsRebuiltFromTheHubsIfTheSpecHasChanged) {
   live([&]() -> Awaitable<> {
     co_await reaches("m1", "Registering");
     co_await sleep(1min);
+    hubs.faults["source.accept"].error = FakeHubs::forbidden();
+    co_await reaches("m1", "Rollbacking");
+    co_await sleep(10min);
     json::object spec{{"includedManagedClusters", json::array{"c"}}};
     json::object patch{{"spec", std::move(spec)}};
     auto patched = co_await global.api().merge_patch(managed_cluster_migrations, Key{"default", "m1"}, patch);
     EXPECT_TRUE(patched) << patched.error();
     co_await delete_ledger("m1");
-    co_await reaches("m1", "Rollbacking");
+    hubs.faults.clear();
     co_await reaches("m1", "Failed");
   });
   EXPECT_THAT(listed("m1", "all-clusters"), testing::ElementsAre("a", "b"));
