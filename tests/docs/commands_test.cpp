@@ -75,10 +75,18 @@ void await(Process& shell, const std::string& mark) {
     }
 }
 
+/// docs/install.md asks for kubectl 1.24. Debian 12's is older, and ./dev setup installs that where there is none.
+bool kubectl_creates_tokens() {
+  Process kubectl{{"kubectl", "create", "token", "--help"}};
+  return kubectl.wait() == 0 && kubectl.out().find("service account token") != std::string::npos;
+}
+
 class Commands : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(Commands, OfAReaderWhoFollowsThePagesWork) {
   const auto& journey = journeys()[GetParam()];
+  // The first one needs no manifests.
+  if (GetParam() > 0 && !kubectl_creates_tokens()) GTEST_SKIP() << "needs kubectl 1.24";
   TemporaryDirectory directory;
   std::string script = "cd '" + directory.path().string() + "'\n" + journey.preparation + "\necho '-- prepared'\n";
   std::vector<std::string> done;
