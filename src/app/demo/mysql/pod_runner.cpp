@@ -48,6 +48,7 @@ void make_data_template(const std::string& directory) {
   if (::geteuid() == 0) command.emplace_back("--user=root");
   ChildProcess::Options options;
   options.log = directory + ".log";
+  options.environment = {"TMPDIR=" + fs::path{directory}.parent_path().string()};
   ChildProcess install{command, options};
   if (install.wait() != 0) throw std::runtime_error("mariadb-install-db failed: " + read_file(options.log));
 }
@@ -158,6 +159,9 @@ Awaitable<> PodRunner::start_server(kube::Object object, Pod& pod) {
   }
   ChildProcess::Options options;
   options.log = home + "/log";
+  // Of its own: a server that starts deletes the temporary tables of others there.
+  fs::create_directories(home + "/tmp");
+  options.environment = {"TMPDIR=" + home + "/tmp"};
   pod.server = std::make_unique<ChildProcess>(command, options);
 }
 
