@@ -21,6 +21,8 @@ inline constexpr const char* preserve_on_delete_before = "hubferry.io/preserve-o
 inline constexpr const char* returning = "hubferry.io/returning";
 /// On a Namespace that was created for objects of migrations: deleted when no migration uses it any more.
 inline constexpr const char* created_for_migrations = "hubferry.io/created-for-helpers";
+/// On a ManifestWork of a user, "true": it is not copied, and what it deployed may be evicted.
+inline constexpr const char* stays = "hubferry.io/stays";
 /// Prefix of an annotation on such a Namespace, one for each migration that uses it; then the uid.
 inline constexpr const char* used_by_prefix = "use.hubferry.io/";
 

@@ -80,10 +80,16 @@ CarriedResources make_default() {
   for (const char* path : deployment_secrets) deployments.references.push_back({path, secrets});
   deployments.references.push_back({"spec.provisioning.manifestsConfigMapRef.name", config_maps});
 
+  // Those of users only: see works.hpp.
+  CarriedKind works;
+  works.resource = ocm::manifest_works;
+  works.all = true;
+
   return {kept_secrets,
           kept_config_maps,
           named_like_the_cluster(ocm::managed_clusters),
           named_like_the_cluster(ocm::klusterlet_addon_configs),
+          works,
           hosts,
           all_with_status(ocm::host_firmware_settings),
           all_with_status(ocm::firmware_schemas),

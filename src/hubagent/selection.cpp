@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "hubagent/works.hpp"
+#include "hubferry/ocm/resources.hpp"
+
 namespace hubferry::hubagent {
 
 namespace {
@@ -56,6 +59,7 @@ std::string expand_cluster(std::string name, const std::string& cluster) {
 }
 
 bool is_selected(const CarriedKind& kind, const std::string& cluster, const Object& object) {
+  if (kind.resource == ocm::manifest_works && why_work_stays(cluster, object)) return false;
   const auto has = [&](const char* map) {
     return [&object, map](const std::string& key) { return object.find({"metadata", map, key}) != nullptr; };
   };
@@ -100,6 +104,8 @@ Result<Resource> allowed_kind(const CarriedResources& table, const std::string& 
   if (key.name.empty()) return refused("it has no name");
   if (!found->namespaced && (key.name != cluster || !key.ns.empty())) return refused("it is not the cluster's own");
   if (found->namespaced && key.ns != cluster) return refused("it is not in the cluster's namespace");
+  if (*found == ocm::manifest_works)
+    if (const auto why = why_work_stays(cluster, Object{object})) return refused(*why);
   const auto* entry = table_entry(table, *found);
   if (entry != nullptr && is_only_by_name(*entry) && !is_referred_to(table, *found) && key.name != cluster)
     return refused("only the object of the cluster's name is copied");

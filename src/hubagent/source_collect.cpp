@@ -5,6 +5,7 @@
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/object_copy.hpp"
 #include "hubagent/selection.hpp"
+#include "hubagent/works.hpp"
 #include "hubferry/async/semaphore.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -62,8 +63,9 @@ class BundlePacker {
   std::size_t size_ = 0;
 };
 
-/// The objects of one kind that are copied with the cluster; one request.
-Awaitable<Result<std::vector<Object>>> find_selected(const Hub& hub, const CarriedKind& kind, std::string cluster) {
+/// The objects of one kind that are copied with the cluster; one request. Works of others are added to `staying`.
+Awaitable<Result<std::vector<Object>>> find_selected(const Hub& hub, const CarriedKind& kind, std::string cluster,
+                                                     std::vector<StayingObject>& staying) {
   std::vector<Object> selected;
   if (selects_one_name(kind)) {
     const Key key{kind.resource.namespaced ? cluster : "", expand_cluster(kind.names.front(), cluster)};
@@ -73,8 +75,12 @@ Awaitable<Result<std::vector<Object>>> find_selected(const Hub& hub, const Carri
   } else {
     auto found = co_await list(hub, kind.resource, cluster);
     if (!found) co_return found.error();
-    for (const auto& object : *found)
-      if (is_selected(kind, cluster, object)) selected.push_back(object);
+    for (const auto& object : *found) {
+      if (is_selected(kind, cluster, object))
+        selected.push_back(object);
+      else if (kind.resource == ocm::manifest_works && !is_klusterlet_work(cluster, object))
+        staying.push_back({kind.resource.kind, std::string{object.name()}, *why_work_stays(cluster, object)});
+    }
   }
   // An object that is being deleted is not copied.
   std::erase_if(selected, [](const Object& object) { return object.is_being_deleted(); });
@@ -85,6 +91,7 @@ Awaitable<Result<std::vector<Object>>> find_selected(const Hub& hub, const Carri
 struct Collection {
   std::vector<CarriedObject> referenced;
   std::vector<CarriedObject> objects;
+  std::vector<StayingObject> staying;
   std::set<std::pair<std::string, Key>> taken;  // kind and key
 
   bool take(const Resource& resource, const Key& key) { return taken.emplace(resource.display_name(), key).second; }
@@ -109,7 +116,7 @@ Awaitable<Result<ClusterResources>> collect_cluster(const Hub& hub, const Carrie
   Collection collection;
   std::vector<std::pair<const CarriedKind*, Object>> found;
   for (const auto& kind : kinds) {
-    auto selected = co_await find_selected(hub, kind, cluster);
+    auto selected = co_await find_selected(hub, kind, cluster, collection.staying);
     if (!selected) {
       // The permissions in a cluster's namespace go with it.
       auto there = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
@@ -128,7 +135,7 @@ Awaitable<Result<ClusterResources>> collect_cluster(const Hub& hub, const Carrie
     if (collection.take(kind->resource, object.key()))
       collection.objects.push_back(clean_object(object, kind->resource, kind->with_status));
 
-  ClusterResources resources{cluster, std::move(collection.referenced)};
+  ClusterResources resources{cluster, std::move(collection.referenced), std::move(collection.staying)};
   std::ranges::move(collection.objects, std::back_inserter(resources.objects));
   co_return resources;
 }

@@ -58,10 +58,20 @@ Error being_deleted(const Hub& hub, const Resource& resource, const Key& key) {
                                                ": wait until it is gone, then try again"};
 }
 
-/// The server's message about an invalid Secret may quote its content.
+/// The server's message about an invalid Secret, or about a work with one, may quote its content.
 Error without_secrets(const Hub& hub, const Resource& resource, const Key& key, const Error& error) {
-  if (!error.is(ErrorKind::invalid) || resource != kube::resources::secrets) return error;
+  const bool may_hold_secrets = resource == kube::resources::secrets || resource == ocm::manifest_works;
+  if (!error.is(ErrorKind::invalid) || !may_hold_secrets) return error;
   return {FailureReason::resource_invalid, "hub " + hub.name() + " rejects " + described(resource, key) + " (422)"};
+}
+
+/// The cluster stays on the source, where its workloads are safe: without their works they would be evicted.
+Error may_not_deploy_works(const Hub& hub, const Key& key) {
+  return {FailureReason::resource_not_allowed,
+          "we may not create " + described(ocm::manifest_works, key) + " on hub " + hub.name() +
+              ", which keeps the workloads on the cluster: apply manifests/hub-rbac/workloads there, or set the "
+              "annotation " +
+              annotations::stays + "=true on the works that may be lost"};
 }
 
 /// Creates the copy, or updates one of ours. Never changes another's object.
@@ -73,6 +83,9 @@ Awaitable<Result<Object>> put_copy(const Hub& hub, MigrationRef migration, Resou
   if (created.error().kind == ErrorKind::invalid)
     co_return without_secrets(hub, resource, key, created.error())
         .in_context("hub " + hub.name() + " rejects " + described(resource, key));
+  if (resource == ocm::manifest_works && created.error().kind == ErrorKind::forbidden &&
+      !created.error().denied_by_admission)
+    co_return may_not_deploy_works(hub, key);
   auto fill = [&](json::object& object) {
     const bool deleted = !kube::string_at(object, {"metadata", "deletionTimestamp"}).empty();
     if (exists(object) && (deleted || !is_ours(migration, object))) return false;

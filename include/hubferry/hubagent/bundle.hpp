@@ -18,10 +18,18 @@ struct CarriedObject {
   bool with_status = false;   // its status is copied too
 };
 
+/// An object of a user that is not copied, and why.
+struct StayingObject {
+  std::string kind;
+  std::string name;
+  std::string why;
+};
+
 /// All that is copied of one cluster, in the order in which it is applied: referenced objects come first.
 struct ClusterResources {
   std::string cluster;
   std::vector<CarriedObject> objects;
+  std::vector<StayingObject> staying{};  // for people: a target ignores it
 };
 
 /// Whole clusters, together at most `bundle_limit` bytes of JSON, or one cluster that is larger by itself.

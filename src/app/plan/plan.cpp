@@ -132,6 +132,7 @@ class Planner {
     const auto is_it = [&](const PlannedCluster& cluster) { return cluster.name == resources.cluster; };
     const auto cluster = std::find_if(plan_.clusters.begin(), plan_.clusters.end(), is_it);
     if (cluster == plan_.clusters.end()) return;
+    cluster->staying = resources.staying;
     for (const auto& carried : resources.objects) {
       const auto text = [&](std::initializer_list<std::string_view> path) {
         return std::string{kube::string_at(carried.object, path)};

@@ -8,6 +8,7 @@
 
 #include "app/cli/terminal.hpp"
 #include "hubferry/async/clock.hpp"
+#include "hubferry/hubagent/bundle.hpp"
 #include "hubferry/hubagent/carried_resources.hpp"
 #include "hubferry/migration/validation.hpp"
 
@@ -30,6 +31,7 @@ struct PlannedObject {
 struct PlannedCluster {
   std::string name;
   std::vector<PlannedObject> objects;
+  std::vector<hubagent::StayingObject> staying{};  // the user's objects that would not be copied
 };
 
 /// The effect of a migration.
@@ -60,7 +62,8 @@ async::Awaitable<Plan> make_plan(hubs::Hubs& hubs, migration::MigrationSpec spec
 /// The plan as text. `list_objects`: list each object, not only the counts.
 std::vector<std::string> plan_text(const Plan& plan, bool list_objects, const Terminal& terminal);
 
-/// {"possible", "from", "to", "problems", "clusters": [{"name", "objects": […], "problems": […]}], "estimate"}.
+/// {"possible", "from", "to", "problems", "clusters": [{"name", "objects": […], "staying": […], "problems": […]}],
+/// "estimate"}.
 /// The top-level `problems` include those of the clusters.
 kube::json::object plan_json(const Plan& plan);
 

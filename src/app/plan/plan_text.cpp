@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <map>
 
 #include "app/cli/terminal.hpp"
 #include "app/status/migration_view.hpp"
@@ -101,6 +102,25 @@ void add_kinds(std::vector<std::string>& lines, const Plan& plan) {
   for (const auto& [kind, count] : plan.kinds()) lines.push_back("  " + std::to_string(count) + " " + kind);
 }
 
+/// What users have on the source and would not find on the target.
+void add_staying(std::vector<std::string>& lines, const Plan& plan, bool list_objects, const Terminal& terminal) {
+  std::map<std::string, std::size_t> reasons;
+  TextTable table{{"CLUSTER", "NOT COPIED", "NAME", "REASON"}};
+  for (const auto& cluster : plan.clusters)
+    for (const auto& object : cluster.staying) {
+      ++reasons[object.kind + ": " + object.why];
+      table.add({cluster.name, object.kind, object.name, object.why});
+    }
+  if (reasons.empty()) return;
+  lines.emplace_back();
+  if (list_objects) {
+    for (auto& line : table.lines(terminal)) lines.push_back(std::move(line));
+    return;
+  }
+  lines.emplace_back("Not copied:");
+  for (const auto& [reason, count] : reasons) lines.push_back("  " + std::to_string(count) + " " + reason);
+}
+
 void add_objects(std::vector<std::string>& lines, const Plan& plan, const Terminal& terminal) {
   TextTable table{{"CLUSTER", "KIND", "NAME", "SIZE"}};
   for (const auto& cluster : plan.clusters)
@@ -139,6 +159,7 @@ std::vector<std::string> plan_text(const Plan& plan, bool list_objects, const Te
   if (plan.objects() > 0) {
     add_kinds(lines, plan);
     if (list_objects) add_objects(lines, plan, terminal);
+    add_staying(lines, plan, list_objects, terminal);
     add_times(lines, plan, terminal);
   }
   add_problems(lines, plan, terminal);
@@ -159,8 +180,13 @@ json::object plan_json(const Plan& plan) {
     for (const auto& object : cluster.objects) objects.push_back(to_json(object));
     json::array problems;
     for (const auto* problem : plan.problems_of(cluster.name)) problems.push_back(to_json(*problem));
-    clusters.push_back(
-        json::object{{"name", cluster.name}, {"objects", std::move(objects)}, {"problems", std::move(problems)}});
+    json::array staying;
+    for (const auto& object : cluster.staying)
+      staying.push_back(json::object{{"kind", object.kind}, {"name", object.name}, {"why", object.why}});
+    clusters.push_back(json::object{{"name", cluster.name},
+                                    {"objects", std::move(objects)},
+                                    {"staying", std::move(staying)},
+                                    {"problems", std::move(problems)}});
   }
   json::array problems;
   for (const auto& problem : plan.problems) problems.push_back(to_json(problem));
