@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/async/vanished_peer.hpp"
 #include "obs/http_message.hpp"
 
 namespace hubferry::obs {
@@ -201,11 +202,12 @@ Awaitable<> HttpConnection::send_stream(HttpReply reply) {
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
     auto until_client_leaves = [](Stream& stream, async::TaskScope& all) -> Awaitable<> {
       char waste[512];
-      // A client has nothing more to say: what it sends all the same ends its stream, too.
-      co_await stream.tcp.async_read_some(asio::buffer(waste), with_error);
+      // A client has nothing more to say: what it sends all the same ends its stream, too. Beside Beast's timer, which
+      // the first write would set for this read as well.
+      co_await stream.tcp.socket().async_read_some(asio::buffer(waste), with_error);
       all.stop();
     };
-    stream_->tcp.expires_never();
+    async::notice_vanished_peer(stream_->tcp.socket());
     scope.spawn(until_client_leaves(*stream_, scope));
     co_await send_parts(*reply.stream, std::move(first));
     scope.stop();
@@ -217,7 +219,6 @@ Awaitable<> HttpConnection::send_parts(HttpBodyStream& stream, std::string first
   auto& tcp = stream_->tcp;
   std::optional<std::string> part = std::move(first);
   while (part && !dropped_) {
-    // Only this write: the read that waits for the client's end was started without a limit.
     tcp.expires_after(options_.write_time);
     const auto [ec, bytes] = co_await asio::async_write(tcp, asio::buffer(*part), with_error);
     if (ec) co_return;

@@ -33,10 +33,10 @@ void Model::put(const kube::Object& migration, async::WallTime now) {
   const std::string phase{migration.string_at({"status", "phase"})};
   auto& entry = entries_[key];
   if (entry.uid != migration.uid()) {
-    const auto version = entry.version;
     entry = Entry{};
     entry.uid = migration.uid();
-    entry.version = version + 1;
+    // Above those of an earlier one of this name, of which a page may still have the clusters.
+    entry.version = ++lives_ << 32U;
     entry.replaced = true;
   }
   if (const auto created = migration::read_creation_time(migration)) entry.created = milliseconds(*created);

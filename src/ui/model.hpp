@@ -66,7 +66,7 @@ class Model {
     json::object shown;
     std::vector<Cluster> clusters;  // by name
     std::unordered_map<std::string, std::size_t> places;
-    std::uint64_t version = 1;
+    std::uint64_t version = 0;
     std::set<std::size_t> changed;  // their states, since the last event
     bool replaced = false;          // the whole list, since the last event
     bool shown_changed = false;
@@ -81,6 +81,7 @@ class Model {
   Describe describe_;
   json::object about_;
   std::map<std::string, Entry> entries_;  // by "namespace/name"
+  std::uint64_t lives_ = 0;               // of migrations, counted
   std::set<std::string> dirty_;
   std::set<std::string> removed_;
   json::array hubs_;

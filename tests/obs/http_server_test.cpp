@@ -232,6 +232,37 @@ TEST(HttpServer, AClientThatDripsBytesIsCutOffAndDisturbsNobody) {
   EXPECT_LT(sent, request.size());
 }
 
+/// Two parts, with a silence between them.
+class SlowStream final : public HttpBodyStream {
+ public:
+  SlowStream(async::Clock& clock, async::Duration silence) : clock_(clock), silence_(silence) {}
+  async::Awaitable<std::optional<std::string>> next() override {
+    if (++part_ > 1) co_return std::nullopt;
+    co_await clock_.sleep_for(silence_);
+    co_return "second";
+  }
+
+ private:
+  async::Clock& clock_;
+  async::Duration silence_;
+  int part_ = 0;
+};
+
+TEST(HttpServer, AStreamMayBeSilentForLongerThanAWriteMayTake) {
+  auto options = short_timeouts();
+  options.write_time = 100ms;
+  async::RealClock clock;
+  const HttpExchangeHandler slow = [&](const HttpExchange&) -> async::Awaitable<HttpReply> {
+    HttpReply reply{.response = {.body = "first "}, .headers = {}, .stream = nullptr};
+    reply.stream = std::make_unique<SlowStream>(clock, 400ms);
+    co_return reply;
+  };
+  ServerOnThread server{options, slow};
+  TcpClient client{server.port()};
+  client.send(get_page);
+  EXPECT_THAT(client.receive_all(), EndsWith("first second"));
+}
+
 TEST(HttpServer, AClientThatDoesNotReadItsAnswerIsCutOff) {
   ServerOnThread server{short_timeouts(), echo};
   TcpClient client{server.port()};

@@ -47,11 +47,11 @@ class ServerOnThread {
 
   ServerOnThread(HttpServer::Options options, HttpHandler handler)
       : loop_(loops_.next()), server_(loop_, clock_, std::move(options), std::move(handler)) {
-    server_.listen();
-    port_ = server_.port();
-    async::asio::co_spawn(loop_, server_.run(),
-                          async::asio::bind_cancellation_slot(
-                              cancel_.slot(), [this](std::exception_ptr error) { ended_.set_value(error); }));
+    start();
+  }
+  ServerOnThread(HttpServer::Options options, HttpExchangeHandler handler)
+      : loop_(loops_.next()), server_(loop_, clock_, std::move(options), std::move(handler)) {
+    start();
   }
   ~ServerOnThread() { stop(); }
 
@@ -84,6 +84,14 @@ class ServerOnThread {
   }
 
  private:
+  void start() {
+    server_.listen();
+    port_ = server_.port();
+    async::asio::co_spawn(loop_, server_.run(),
+                          async::asio::bind_cancellation_slot(
+                              cancel_.slot(), [this](std::exception_ptr error) { ended_.set_value(error); }));
+  }
+
   async::RealClock clock_;
   async::asio::cancellation_signal cancel_;
   std::promise<std::exception_ptr> ended_;

@@ -56,6 +56,20 @@ TEST_F(ModelTest, AViewerThatAppliesTheEventsHasWhatASnapshotWouldSay) {
   EXPECT_FALSE(model_.changed());
 }
 
+// As `kubectl replace --force` does, between two events: a page that has the clusters of the first must take the
+// second's.
+TEST_F(ModelTest, AMigrationMadeAgainUnderTheSameNameHasAHigherVersion) {
+  const auto version = [this] { return model_.clusters(move_name)->at("version").to_number<std::uint64_t>(); };
+  model_.put(migration_object("Registering", {"a", "b"}), now_);
+  model_.arrive(move_key, "a", now_);
+  model_.take_events(now_);
+  const auto before = version();
+  model_.remove(move_key);
+  model_.put(migration_object("", {"c"}), now_);
+  model_.take_events(now_);
+  EXPECT_GT(version(), before);
+}
+
 TEST_F(ModelTest, ClustersAreNotPartOfTheSnapshot) {
   std::vector<std::string> names;
   for (int number = 0; number < 5000; ++number) names.push_back("cluster-" + std::to_string(10000 + number));

@@ -1,10 +1,8 @@
 #include "kube/http/transport.hpp"
 
-#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "hubferry/async/deadline.hpp"
+#include "hubferry/async/vanished_peer.hpp"
 #include "kube/http/connect_any.hpp"
 #include "kube/http/name_lookup.hpp"
 #include "kube/http/tls_transport.hpp"
@@ -58,24 +57,6 @@ bool is_certificate_alert(const error_code& error) {
     default:
       return false;
   }
-}
-
-void notice_vanished_peer(tcp::socket& socket) {
-  // Three probes, ten seconds apart, after half a minute of silence; the same limit holds for unacknowledged data, for
-  // which the kernel would retry for a quarter of an hour.
-  constexpr int idle_seconds = 30;
-  constexpr int probe_seconds = 10;
-  constexpr int probes = 3;
-  constexpr int most_milliseconds = (idle_seconds + probes * probe_seconds) * 1000;
-  // Failures are no reason to go without a connection: the watch's own limit is still there.
-  const auto set = [&](int level, int option, int value) {
-    static_cast<void>(::setsockopt(socket.native_handle(), level, option, &value, sizeof value));
-  };
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, idle_seconds);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, probe_seconds);
-  set(IPPROTO_TCP, TCP_KEEPCNT, probes);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, most_milliseconds);
 }
 
 namespace {
@@ -163,7 +144,7 @@ class Connecting {
     doing_ = "connecting to";
     auto socket = co_await connect_any(std::move(endpoints), clock_);
     socket.set_option(tcp::no_delay{true});
-    notice_vanished_peer(socket);
+    async::notice_vanished_peer(socket);
     address_ = socket.remote_endpoint().address();
     if (route_.proxy) {
       auto refusal = co_await connect_through(socket, route_.server, *route_.proxy);

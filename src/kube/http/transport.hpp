@@ -49,10 +49,6 @@ class Transport {
   virtual asio::ip::tcp::socket& socket() = 0;
 };
 
-/// Lets the kernel detect within a minute that the peer has vanished: a watch may be silent for an hour, and neither
-/// side would ever send anything that fails.
-void notice_vanished_peer(asio::ip::tcp::socket& socket);
-
 /// True if the server ended the handshake by an alert about our certificate. With TLS 1.3 the first read reports it.
 [[nodiscard]] bool is_certificate_alert(const error_code& error);
 

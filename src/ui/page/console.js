@@ -305,7 +305,8 @@ async function loadClusters() {
     if (key === model.selected) model.clusters = clusters;
     gridChanged = true;
   } catch (error) {
-    /* the stream tells when the connection is lost, and loads them again */
+    // A lost connection loads them again when it is back; an answer that was refused, only this.
+    setTimeout(() => key === model.selected && !model.clusters && loadClusters(), 2000);
   }
   const late = missed;
   missed = null;
@@ -320,9 +321,17 @@ const age = (migration) => migration.created || 0;
 const sorted = () =>
   [...model.migrations.values()].sort((a, b) => a.ended - b.ended || (a.ended ? age(b) - age(a) : 0) || collator.compare(a.key, b.key));
 
+function linked() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch (error) {
+    return ""; // no link of ours
+  }
+}
+
 /** What was linked to, else the first one. */
 function choose() {
-  const wanted = decodeURIComponent(location.hash.slice(1));
+  const wanted = linked();
   if (model.selected && model.migrations.has(model.selected)) return;
   if (model.migrations.has(wanted)) select(wanted);
   else select(sorted()[0]?.key || null);
@@ -340,7 +349,7 @@ function select(key) {
 }
 
 window.addEventListener("hashchange", () => {
-  const wanted = decodeURIComponent(location.hash.slice(1));
+  const wanted = linked();
   if (model.migrations.has(wanted)) select(wanted);
 });
 

@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "hubferry/async/vanished_peer.hpp"
 #include "kube/http/http_fixture.hpp"
-#include "kube/http/transport.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -211,7 +211,7 @@ TEST_F(HttpConnections, AWatchIsCancellableBeforeAndAfterItsHead) {
 TEST_F(HttpConnections, TheKernelProbesForAPeerThatHasVanished) {
   asio::io_context loop;
   asio::ip::tcp::socket socket{loop, asio::ip::tcp::v4()};
-  kube::http::notice_vanished_peer(socket);
+  async::notice_vanished_peer(socket);
   const auto option = [&](int level, int name) {
     int value = 0;
     socklen_t size = sizeof value;
