@@ -24,7 +24,7 @@ struct Journey {
 /// for a test to repeat: of ./dev only `demo` is run, of its other commands it is checked that they exist.
 constexpr const char* checkout = R"(
 set -euo pipefail
-trap 'jobs -p | xargs -r kill 2>/dev/null; wait' EXIT
+trap 'for job in $(jobs -p); do kill "$job" 2>/dev/null || true; done; wait' EXIT
 mkdir bin && ln -s "$BINARY" bin/hubferry
 export PATH=$PWD/bin:$PATH
 unset KUBECONFIG

@@ -58,9 +58,11 @@ Awaitable<Result<>> FakeHubs::begin(FakeHub& hub, std::string order) {
   const auto found = faults.find(order);
   if (found == faults.end() || found->second.times <= 0) co_return Result<>{};
   --found->second.times;
-  if (found->second.hang) co_await clock.sleep_until(async::never);
-  co_await clock.sleep_for(found->second.delay);
-  if (found->second.error) co_return *found->second.error;
+  // A copy: a test may take the fault back meanwhile.
+  const auto fault = found->second;
+  if (fault.hang) co_await clock.sleep_until(async::never);
+  co_await clock.sleep_for(fault.delay);
+  if (fault.error) co_return *fault.error;
   co_return Result<>{};
 }
 
