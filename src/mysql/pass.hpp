@@ -123,8 +123,10 @@ class Pass {
   // pass_choice.cpp: which replica becomes the primary.
   Awaitable<Choice> choose(const FailoverRecord& record, const std::string& position);
   Awaitable<bool> is_old_primary_back(const FailoverRecord& record);
-  [[nodiscard]] std::string missing_of(const std::vector<Reached>& reached, const ServerView& primary) const;
-  [[nodiscard]] double seconds_read_only(const ServerView& primary) const;
+  Awaitable<bool> may_open_new(const Reached& primary);
+  [[nodiscard]] static bool is_behind(const Reached& primary, const std::vector<Reached>& replicas);
+  [[nodiscard]] std::string reason_to_wait(const std::vector<Reached>& reached, const Reached& primary) const;
+  [[nodiscard]] bool has_run_since_writable(const Reached& server) const;
   [[nodiscard]] bool was_down_before(const ServerView& server, const ServerView* primary) const;
 
   ClusterContext& context_;

@@ -5,30 +5,53 @@
 
 namespace hubferry::mysql {
 
-/// True: it got no answer for some time when the primary still gave one. What was acknowledged since then, another
-/// replica has, and with it all that came before.
+/// True: it got no answer for some time when the primary was still seen writable. What was acknowledged since then,
+/// another replica has, and with it all that came before.
 bool Pass::was_down_before(const ServerView& server, const ServerView* primary) const {
-  if (server.health.unreachable == 0 || primary == nullptr || primary->health.strikes == 0) return false;
-  return server.health.unreachable_since + 2 * services_.prober.options().interval < primary->health.first_strike_at;
+  if (server.health.unreachable == 0 || primary == nullptr || !primary->health.last_writable_at) return false;
+  return server.health.unreachable_since + 2 * services_.prober.options().interval < *primary->health.last_writable_at;
 }
 
-/// Replicas that do not answer, and may have what the others lack. The primary too may lack it: when a server of a
-/// semi-synchronous replication recovers from a crash, it rolls back what it had not committed to the disk, also if a
-/// replica has it and the client an answer.
-std::string Pass::missing_of(const std::vector<Reached>& reached, const ServerView& primary) const {
+/// True: this process saw it writable, and it has not started since then. Nothing else proves that: an uptime alone
+/// does not tell when it became read-only. The margin is for its wall clock, which its uptime follows.
+bool Pass::has_run_since_writable(const Reached& server) const {
+  const auto& seen = server.server->health.last_writable_at;
+  if (!seen) return false;
+  const auto ago = services_.env.clock.now() - *seen + 2 * services_.prober.options().interval;
+  return server.facts.uptime > std::chrono::duration<double>(ago).count();
+}
+
+/// A message if replicas do not answer that may have what the primary lacks: when a server of a semi-synchronous
+/// replication recovers from a crash, it rolls back what it had not committed to the disk, also if a replica has it and
+/// the client an answer.
+std::string Pass::reason_to_wait(const std::vector<Reached>& reached, const Reached& primary) const {
   std::string missing;
-  for (const auto* server : others(primary.name)) {
+  if (has_run_since_writable(primary)) return missing;
+  for (const auto* server : others(primary.server->name)) {
     const bool has_answered = std::ranges::find(reached, server, &Reached::server) != reached.end();
-    if (!has_answered && !was_down_before(*server, &primary) && !is_given_up(server->name))
+    if (!has_answered && !was_down_before(*server, primary.server) && !is_given_up(server->name))
       missing += (missing.empty() ? "" : ", ") + server->name;
   }
-  return missing;
+  if (missing.empty()) return missing;
+  return "it may have been restarted, and may lack what " + missing + " received: waiting for an answer, or for the " +
+         "annotation " + names::give_up_annotation + " with what is to be given up";
 }
 
-/// At most: since when the probes of a primary show that it is read-only. Without a restart it is up for longer.
-double Pass::seconds_read_only(const ServerView& primary) const {
-  const auto since = services_.env.clock.now() - primary.health.first_strike_at;
-  return std::chrono::duration<double>(since + 2 * services_.prober.options().interval).count();
+bool Pass::is_behind(const Reached& primary, const std::vector<Reached>& replicas) {
+  return std::ranges::any_of(
+      replicas, [&](const Reached& replica) { return has_more(replica.facts.has(), primary.facts.applied); });
+}
+
+/// While a cluster is created nothing fails over. Its primary may have accepted writes already, and have crashed.
+Awaitable<bool> Pass::may_open_new(const Reached& primary) {
+  const auto replicas = co_await reach_all(others(primary.server->name));
+  const bool lacks = is_behind(primary, replicas);
+  const auto why =
+      lacks ? primary.server->name + " lacks transactions that a replica has" : reason_to_wait(replicas, primary);
+  if (why.empty()) co_return true;
+  set(conditions::primary_healthy, ConditionStatus::no, reasons::primary_read_only, why);
+  if (lacks) throw PassError(PassError::Kind::fatal, why);
+  co_return false;
 }
 
 /// True: its pod was made again, and it has all that the replicas have which answer.
@@ -42,8 +65,7 @@ Awaitable<bool> Pass::is_old_primary_back(const FailoverRecord& record) {
   unhealthy_.clear();
   // An empty volume has all of nothing.
   if (replicas.empty()) co_return false;
-  co_return std::ranges::none_of(replicas,
-                                 [&](const Reached& one) { return has_more(one.facts.has(), itself->facts.applied); });
+  co_return !is_behind(*itself, replicas);
 }
 
 /// The replica with everything that was received, applied.

@@ -78,20 +78,18 @@ Awaitable<bool> Pass::wants_failover() {
   // The exporter may lack a grant, or be down alone: the servers themselves are asked.
   auto reached = co_await reach_all(others(cluster_.primary()));
   unhealthy_.clear();
-  if (reached.empty())
+  std::optional<Reached> itself;
+  if (health.verdict == Verdict::read_only)
+    if (auto answer = co_await reach(*primary)) itself.emplace(std::move(*answer));
+  if (reached.empty() && !itself)
     co_return unhealthy(reasons::probe_unknown, "no server can be reached: the operator may be cut off");
   std::size_t connected = 0;
   for (const auto& replica : reached)
     if (replica.facts.replication && replica.facts.replication->io_running == "Yes") ++connected;
   if (health.verdict == Verdict::read_only) {
     // Making it writable again is cheaper, unless a replica has what it lost.
-    auto itself = co_await reach(*primary);
-    const bool is_behind = itself && std::ranges::any_of(reached, [&](const Reached& replica) {
-                             return has_more(replica.facts.has(), itself->facts.applied);
-                           });
-    if (itself && !is_behind) {
-      const auto away = itself->facts.uptime < seconds_read_only(*primary) ? missing_of(reached, *primary) : "";
-      if (!away.empty()) co_return unhealthy(reason, "it was restarted, and may lack what " + away + " has received");
+    if (itself && !is_behind(*itself, reached)) {
+      if (const auto why = reason_to_wait(reached, *itself); !why.empty()) co_return unhealthy(reason, why);
       may_heal_ = true;
       co_return unhealthy(reason, "making the primary writable again");
     }
@@ -273,7 +271,9 @@ Awaitable<ReconcileState> Pass::abort(FailoverRecord record, std::string why) {
     const auto* server = find(record.from);
     if (server != nullptr && !spec_.read_only) {
       auto reached = co_await reach(*server);
-      auto restored = reached ? co_await reached->session->make_writable(semi_sync()) : sql::Result<>{reached.error()};
+      sql::Result<> restored = sql::Error{sql::ErrorKind::refused, 0, "it may have been restarted"};
+      if (!reached) restored = reached.error();
+      if (reached && has_run_since_writable(*reached)) restored = co_await reached->session->make_writable(semi_sync());
       // Then it is noticed as any primary that is read-only.
       if (!restored)
         context_.log().warn("the primary is still read-only",

@@ -169,6 +169,7 @@ Awaitable<bool> Pass::maintain_primary(const ServerView& primary) {
   if (reached->facts.read_only == spec_.read_only) co_return true;
   const auto young = std::chrono::duration<double>(services_.options.young).count();
   if (phase_ != phases::creating && reached->facts.uptime < young) co_return false;
+  if (phase_ == phases::creating && !spec_.read_only && !co_await may_open_new(*reached)) co_return false;
   auto changed = spec_.read_only ? co_await reached->session->set_read_only(true)
                                  : co_await reached->session->make_writable(semi_sync());
   take(std::move(changed), "changing read_only of " + primary.name);

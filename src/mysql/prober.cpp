@@ -128,6 +128,7 @@ async::Awaitable<> Prober::probe_all(kube::Key cluster, Pointer watched) {
 async::Awaitable<> Prober::probe(ProbeTarget target, Pointer watched, async::TimePoint deadline, bool& changed) {
   std::optional<Sample> sample;
   const auto begun_for = watched->primary;
+  const auto begun_at = env_.clock.now();
   if (!target.address.empty()) {
     const auto page = co_await exporter_.scrape(target.address, exporter_port, deadline);
     if (page) sample = parse_metrics(*page);
@@ -155,9 +156,12 @@ async::Awaitable<> Prober::probe(ProbeTarget target, Pointer watched, async::Tim
   } else if (health.verdict != Verdict::unknown) {
     health.unreachable = 0;
   }
-  if (health.verdict == Verdict::writable) health.strikes = 0;
+  if (health.verdict == Verdict::writable) {
+    health.strikes = 0;
+    health.last_writable_at = begun_at;
+  }
   if (counts && (health.verdict == Verdict::unreachable || health.verdict == Verdict::read_only)) {
-    if (health.strikes++ == 0) health.first_strike_at = now;
+    ++health.strikes;
     health.last_strike_at = now;
   }
   changed = changed || level_of(health, watched->lag_limit, options_.strikes) != before;

@@ -30,8 +30,9 @@ struct Health {
   /// The last lag that the server reported, and when: it is missing exactly when the primary is gone.
   std::optional<double> last_lag;
   async::TimePoint last_lag_at{};
-  async::TimePoint first_strike_at{};
   async::TimePoint last_strike_at{};
+  /// When the last probe began that found it writable; nothing: none did, since this process started.
+  std::optional<async::TimePoint> last_writable_at;
 };
 
 struct ProbeTarget {

@@ -257,6 +257,7 @@ Awaitable<std::optional<std::string>> FakeMysql::scrape(std::string host, std::u
   }
   if (!server->runs || !server->has_users) co_return "mysql_up 0\n";
   replicate(*server);
+  if (!server->exporter_may_see_variables) co_return "mysql_up 1\n";
   std::string text = "# TYPE mysql_up gauge\nmysql_up 1\nmysql_global_variables_read_only ";
   text += server->read_only ? "1\n" : "0\n";
   text += std::string{"mysql_global_variables_rpl_semi_sync_master_enabled "} + (server->semi_sync ? "1\n" : "0\n");

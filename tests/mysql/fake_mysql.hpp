@@ -41,6 +41,7 @@ struct FakeServer {
   bool away = false;  // its node is lost: a new pod does not help
   bool exporter_runs = true;
   bool exporter_may_see_replication = true;  // has SLAVE MONITOR
+  bool exporter_may_see_variables = true;    // false: it cannot tell whether the server is read-only
   bool read_only = true;
   bool semi_sync = false;
   double semi_sync_timeout = 10000;  // in milliseconds
