@@ -23,6 +23,9 @@ inline constexpr const char* returning = "hubferry.io/returning";
 inline constexpr const char* created_for_migrations = "hubferry.io/created-for-helpers";
 /// On a ManifestWork of a user, "true": it is not copied, and what it deployed may be evicted.
 inline constexpr const char* stays = "hubferry.io/stays";
+/// On the copy of a ManifestWork, "true" or "false": whether the agent had applied it on the source. One that it could
+/// not apply there does not keep the cluster from arriving. Stays with our label.
+inline constexpr const char* applied_on_source = "hubferry.io/applied-on-source";
 /// Prefix of an annotation on such a Namespace, one for each migration that uses it; then the uid.
 inline constexpr const char* used_by_prefix = "use.hubferry.io/";
 

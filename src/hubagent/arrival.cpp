@@ -4,7 +4,7 @@
 
 #include "hubagent/annotations.hpp"
 #include "hubagent/clusters.hpp"
-#include "hubferry/kube/conditions.hpp"
+#include "hubagent/works.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {
@@ -122,10 +122,7 @@ Awaitable<Result<WorkRule>> work_rule(const Hub& hub) {
 bool satisfies(WorkRule rule, const Object* work) {
   if (rule == WorkRule::none) return true;
   if (work == nullptr) return rule == WorkRule::applied_if_exists;
-  const auto* applied = kube::find_condition(*work, "Applied");
-  if (applied == nullptr || kube::string_at(*applied, {"status"}) != "True" || is_read_only(*work)) return false;
-  const auto* generation = applied->if_contains("observedGeneration");
-  return generation == nullptr || *generation == work->generation();
+  return is_applied(*work) && !is_read_only(*work);
 }
 
 Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::string cluster) {
@@ -141,6 +138,22 @@ Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::s
 Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, std::string cluster,
                                              kube::ObjectPredicate predicate) {
   return wait_for(hub, migration.uid, ocm::manifest_works, work_key(cluster), std::move(predicate));
+}
+
+Awaitable<Result<>> wait_for_copied_works(Hub& hub, MigrationRef migration, std::string cluster) {
+  auto is_applied_or_gone = [&](const Object* work) { return work == nullptr || !awaits_agent(migration, *work); };
+  std::vector<Key> pending;
+  {
+    auto slot = co_await hub.slot();
+    auto works = co_await list(hub, ocm::manifest_works, cluster, ours_selector(migration));
+    if (!works) co_return works.error();
+    for (const auto& work : *works)
+      if (!is_applied_or_gone(&work)) pending.push_back(work.key());
+  }
+  for (const auto& key : pending)
+    while (!co_await watch_for_a_turn(hub, migration.uid, ocm::manifest_works, key, is_applied_or_gone)) {
+    }
+  co_return Result<>{};
 }
 
 Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster,
@@ -167,11 +180,19 @@ Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::s
   if (!lease) co_return lease.error();
   if (const auto why = why_not_alive(*lease ? &**lease : nullptr, since, hub.env().clock.wall_now()))
     co_return not_arrived(hub, cluster, *why);
-  if (rule == WorkRule::none) co_return Result<>{};
-  auto work = co_await get_if_exists(hub, ocm::manifest_works, work_key(cluster));
-  if (!work) co_return work.error();
-  if (satisfies(rule, *work ? &**work : nullptr)) co_return Result<>{};
-  co_return not_arrived(hub, cluster, "has not applied its klusterlet's ManifestWork");
+  // One request for all of them; without a rule only the copied ones matter.
+  const auto selector = rule == WorkRule::none ? ours_selector(migration) : std::string{};
+  auto works = co_await list(hub, ocm::manifest_works, cluster, selector);
+  if (!works) co_return works.error();
+  const auto klusterlet = std::ranges::find(*works, work_key(cluster), &Object::key);
+  if (!satisfies(rule, klusterlet == works->end() ? nullptr : &*klusterlet))
+    co_return not_arrived(hub, cluster, "has not applied its klusterlet's ManifestWork");
+  for (const auto& work : *works)
+    if (awaits_agent(migration, work))
+      co_return not_arrived(hub, cluster,
+                            "has not applied " + described(ocm::manifest_works, work.key()) +
+                                ", which keeps workloads of the source on it");
+  co_return Result<>{};
 }
 
 Heartbeats::Heartbeats(Hub& hub)

@@ -11,7 +11,9 @@
 /// ACM, which creates one for every cluster, the agent must also have applied the
 /// klusterlet's ManifestWork, which gives it this hub's own bootstrap kubeconfig; elsewhere only if there is one. A
 /// work whose manifests are ReadOnly is reported as Applied although nothing was applied: it proves nothing. What is
-/// applied restarts the agent, so its lease must have been renewed after that.
+/// applied restarts the agent, so its lease must have been renewed after that. Everywhere it must have applied the
+/// copied works that it had applied on the source: until then it may still process the source's, and would delete what
+/// they deployed when the source is cleaned.
 namespace hubferry::hubagent {
 
 /// As far as the ManagedCluster shows.
@@ -35,6 +37,10 @@ Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::s
 /// Waits until `predicate` holds for the klusterlet's ManifestWork; null: there is none. Takes slots of its own.
 Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, std::string cluster,
                                              kube::ObjectPredicate predicate);
+
+/// Waits until the agent has applied the copied works that it had applied on the source; one that is deleted meanwhile
+/// is not waited for. One list, then a watch for each that is missing. Takes slots of its own.
+Awaitable<Result<>> wait_for_copied_works(Hub& hub, MigrationRef migration, std::string cluster);
 
 /// Waits until the cluster's lease proves that its agent is here. Takes slots of its own.
 Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since);

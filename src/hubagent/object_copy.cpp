@@ -2,6 +2,7 @@
 
 #include "hubagent/annotations.hpp"
 #include "hubagent/pause.hpp"
+#include "hubagent/works.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -146,6 +147,7 @@ CarriedObject clean_object(const Object& object, const Resource& resource, bool 
   auto& cleaned = carried.object["metadata"].get_object();
   drop_entries(cleaned, "annotations", [](std::string_view key) { return key == last_applied || is_own(key); });
   drop_entries(cleaned, "labels", is_own);
+  if (resource == ocm::manifest_works) record_applied(carried.object, object);
   return carried;
 }
 

@@ -48,6 +48,8 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
       if (!applied) co_return applied.error();
       // It was applied just now: the agent restarts with it, and must come back.
       if (!at_once) co_await wait.heartbeats.wait_for_renewal(cluster);
+      auto adopted = co_await wait_for_copied_works(wait.hub, wait.migration, cluster);
+      if (!adopted) co_return adopted.error();
     }
     wait.on_arrival(cluster);
     co_return Result<>{};

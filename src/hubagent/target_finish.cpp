@@ -2,6 +2,7 @@
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/pause.hpp"
 #include "hubagent/selection.hpp"
+#include "hubagent/works.hpp"
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/cache.hpp"
@@ -60,11 +61,13 @@ Awaitable<Result<Object>> deny(const Hub& hub, MigrationRef migration, Object cl
 }
 
 /// True for objects that somebody else may have put into the cluster's namespace since it was deployed, and that must
-/// not go with it: machines, and what users mark as theirs. (Hub controllers create objects there as well.)
+/// not go with it: machines, users' works, and what users mark as theirs. (Hub controllers create objects there as
+/// well.)
 bool is_foreign(const TargetRollback& rollback, const Resource& resource, const std::string& cluster,
                 const Object& object) {
   if (is_ours(rollback.migration, object)) return false;
   if (resource == ocm::cluster_deployments || resource == ocm::bare_metal_hosts) return true;
+  if (resource == ocm::manifest_works) return !is_generated_work(cluster, object);
   if (resource != kube::resources::secrets && resource != kube::resources::config_maps) return false;
   return std::ranges::any_of(rollback.hub.carried(), [&](CarriedKind kind) {
     kind.names.clear();
@@ -83,6 +86,11 @@ Awaitable<Result<std::string>> delete_own_copies(const TargetRollback& rollback,
   for (const auto& object : *objects) {
     if (foreign.empty() && is_foreign(rollback, resource, ns, object)) foreign = described(resource, object.key());
     if (!is_ours(migration, object)) continue;
+    if (resource == ocm::manifest_works) {
+      auto deleted = co_await delete_copied_work(hub, migration, object);
+      if (!deleted) co_return deleted.error();
+      continue;
+    }
     if (pausing != nullptr) {
       auto prevented = co_await prevent_deprovisioning_of(hub, *pausing, migration, object);
       if (!prevented) co_return prevented.error();

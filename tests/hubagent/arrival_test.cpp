@@ -58,6 +58,27 @@ class ArrivalTest : public HubTest {
         json::object{{"conditions", json::array{condition("Applied", applied, async::format_time(clock_.wall_now()))}}};
     co_await put(*hub2_, ocm::manifest_works, work);
   }
+  /// The report of an agent on a work: applied or not, in this version.
+  Awaitable<> report_work(TestHub& hub, Key key, std::string applied, int version) {
+    auto reported = condition("Applied", applied, async::format_time(clock_.wall_now()));
+    reported["observedGeneration"] = version;
+    json::object body{{"status", json::object{{"conditions", json::array{std::move(reported)}}}}};
+    co_await patch(hub, ocm::manifest_works, std::move(key), json::serialize(body), "status");
+  }
+  /// A cluster on hub1 with a work that its agent has applied, one that it cannot apply, and their copies on hub2.
+  Awaitable<> deploy_with_works(std::string name) {
+    co_await put_cluster(*hub1_, name);
+    for (const char* work : {"app", "broken"}) {
+      auto object = parsed(R"({"spec": {"workload": {"manifests": []}}})");
+      object["metadata"] = json::object{{"name", work}, {"namespace", name}};
+      co_await put(*hub1_, ocm::manifest_works, std::move(object));
+    }
+    co_await report_work(*hub1_, {name, "app"}, "True", 1);
+    co_await report_work(*hub1_, {name, "broken"}, "False", 1);
+    auto bundle = co_await collected(*hub1_, {name});
+    auto outcome = co_await hub2_->target->deploy(migration_, std::move(bundle));
+    EXPECT_TRUE(outcome && outcome->failed.empty());
+  }
   Awaitable<> await_all(ClusterNames names) {
     auto result = co_await hub2_->target->await_arrivals(migration_, names, since_, [&](const std::string& name) {
       arrivals_.push_back(name + " after " + async::format_duration(clock_.now() - begin_));
@@ -232,6 +253,59 @@ TEST_F(ArrivalTest, AnExistingKlusterletWorkMustBeApplied) {
     };
     co_await async::with_scope(both);
     EXPECT_THAT(arrivals_, ElementsAre("c1 after 1m45s"));
+  });
+}
+
+// The work agent may still serve the source, and would delete the workloads with the source's works.
+TEST_F(ArrivalTest, AClusterArrivesWhenItsAgentHasAppliedTheWorksThatItHadAppliedOnTheSource) {
+  run([&]() -> Awaitable<> {
+    co_await deploy_with_works("c1");
+    co_await join("c1");
+    auto not_yet = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
+    CO_ASSERT_TRUE(not_yet);
+    EXPECT_THAT(reasons_of(*not_yet), ElementsAre("c1: ClusterNotAvailable"));
+    auto not_proven = co_await hub2_->target->confirm(migration_, "c1", since_);
+    CO_ASSERT_TRUE(!not_proven);
+    EXPECT_THAT(not_proven.error().describe(), HasSubstr("has not applied ManifestWork c1/app"));
+    auto apply = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(100s);
+      co_await report_work(*hub2_, {"c1", "app"}, "True", 1);
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(apply());
+      co_await await_all({"c1"});
+    };
+    co_await async::with_scope(both);
+    EXPECT_THAT(arrivals_, ElementsAre("c1 after 1m40s"));
+    auto here = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
+    CO_ASSERT_TRUE(here);
+    EXPECT_THAT(here->done, ElementsAre("c1")) << "the broken work does not keep it from arriving";
+    auto proven = co_await hub2_->target->confirm(migration_, "c1", since_);
+    EXPECT_TRUE(proven) << proven.error();
+    // Copied again, since it was changed on the source: what is applied is the older version.
+    co_await patch(*hub2_, ocm::manifest_works, {"c1", "app"}, R"({"spec": {"workload": {"manifests": [{}]}}})");
+    auto outdated = co_await hub2_->target->confirm(migration_, "c1", since_);
+    EXPECT_FALSE(outdated);
+  });
+}
+
+// A work that the agent applies on the source only after it was collected must be waited for too.
+TEST_F(ArrivalTest, WhatTheAgentAppliedOnTheSourceIsComparedToo) {
+  run([&]() -> Awaitable<> {
+    co_await deploy_with_works("c1");
+    co_await join("c1");
+    co_await report_work(*hub2_, {"c1", "app"}, "True", 1);
+    co_await report_work(*hub1_, {"c1", "broken"}, "True", 1);
+    auto bundle = co_await collected(*hub1_, {"c1"});
+    auto differs = co_await hub2_->target->verify(migration_, bundle);
+    CO_ASSERT_TRUE(differs);
+    EXPECT_THAT(reasons_of(*differs), ElementsAre("c1: ResourceDiffers"));
+    co_await hub2_->target->deploy(migration_, bundle);
+    auto same = co_await hub2_->target->verify(migration_, bundle);
+    EXPECT_TRUE(same && same->failed.empty());
+    auto not_proven = co_await hub2_->target->confirm(migration_, "c1", since_);
+    CO_ASSERT_TRUE(!not_proven);
+    EXPECT_THAT(not_proven.error().describe(), HasSubstr("ManifestWork c1/broken"));
   });
 }
 

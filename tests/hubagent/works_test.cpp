@@ -7,12 +7,15 @@ namespace {
 class WorksTest : public HubTest {
  protected:
   Awaitable<> put_work(std::string name, std::string metadata) {
+    return put_work(*hub1_, std::move(name), std::move(metadata));
+  }
+  Awaitable<> put_work(TestHub& hub, std::string name, std::string metadata) {
     auto work = parsed(R"({"metadata": )" + metadata + R"(, "spec": {"workload": {"manifests": [
       {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "default"}}]}}})");
     auto& fields = work["metadata"].as_object();
     fields["name"] = name;
     fields["namespace"] = "c1";
-    co_await put(*hub1_, ocm::manifest_works, std::move(work));
+    co_await put(hub, ocm::manifest_works, std::move(work));
   }
   Awaitable<> put_works() {
     co_await put_cluster(*hub1_, "c1");
@@ -80,6 +83,70 @@ TEST_F(WorksTest, AClusterWhoseWorksMayNotBeCreatedIsNotDeployed) {
     CO_ASSERT_EQ(outcome->failed.size(), 1U);
     EXPECT_EQ(outcome->failed[0].reason, FailureReason::resource_not_allowed);
     EXPECT_THAT(outcome->failed[0].message, HasSubstr("manifests/hub-rbac/workloads"));
+  });
+}
+
+// An agent that still serves the target would delete the workloads with the copies.
+TEST_F(WorksTest, ARollbackOrphansTheWorkloadsBeforeItDeletesTheCopies) {
+  run([&]() -> Awaitable<> {
+    co_await put_works();
+    auto bundle = co_await collected(*hub1_, {"c1"});
+    co_await hub2_->target->deploy(migration_, bundle);
+    hub2_->server.faults().on({"delete", "manifestworks"}).times(1).fail(403);
+    auto refused = co_await hub2_->target->roll_back(migration_, Stage::registering, {"c1"});
+    EXPECT_FALSE(refused && refused->failed.empty());
+    const auto copy = object(*hub2_, ocm::manifest_works, {"c1", "app"});
+    EXPECT_EQ(copy.string_at({"spec", "deleteOption", "propagationPolicy"}), "Orphan");
+    EXPECT_FALSE(copy.is_being_deleted());
+    auto undone = co_await hub2_->target->roll_back(migration_, Stage::registering, {"c1"});
+    EXPECT_TRUE(undone && undone->failed.empty());
+    EXPECT_FALSE(exists(*hub2_, kube::resources::namespaces, {{}, "c1"}));
+  });
+}
+
+// Its agent is back on the source, and a hub without an import controller leaves the finalizer to the agent.
+TEST_F(WorksTest, ARollbackRemovesTheAgentsFinalizerFromTheCopiesAndNoOther) {
+  run([&]() -> Awaitable<> {
+    co_await put_works();
+    auto bundle = co_await collected(*hub1_, {"c1"});
+    co_await hub2_->target->deploy(migration_, bundle);
+    co_await patch(*hub2_, ocm::manifest_works, {"c1", "app"},
+                   R"({"metadata": {"finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup",
+                                                   "example.com/audit"]}})");
+    auto held = co_await hub2_->target->roll_back(migration_, Stage::registering, {"c1"});
+    CO_ASSERT_TRUE(held);
+    EXPECT_EQ(held->failed.size(), 1U);
+    const auto rest = object(*hub2_, ocm::manifest_works, {"c1", "app"});
+    EXPECT_EQ(*rest.find({"metadata", "finalizers"}), json::array{"example.com/audit"});
+    co_await patch(*hub2_, ocm::manifest_works, {"c1", "app"}, R"({"metadata": {"finalizers": null}})");
+    auto undone = co_await hub2_->target->roll_back(migration_, Stage::registering, {"c1"});
+    EXPECT_TRUE(undone && undone->failed.empty());
+    EXPECT_FALSE(exists(*hub2_, kube::resources::namespaces, {{}, "c1"}));
+  });
+}
+
+TEST_F(WorksTest, AWorkOfSomebodyElseOnTheTargetIsKeptByARollbackAndNamed) {
+  run([&]() -> Awaitable<> {
+    co_await put_works();
+    auto bundle = co_await collected(*hub1_, {"c1"});
+    co_await hub2_->target->deploy(migration_, bundle);
+    co_await put_work(*hub2_, "c1-klusterlet", "{}");
+    co_await put_work(*hub2_, "addon-search-deploy-0",
+                      R"({"labels": {"open-cluster-management.io/addon-name": "search"}})");
+    co_await put_work(*hub2_, "fleet",
+                      R"({"labels": {"work.open-cluster-management.io/manifestworkreplicaset": "ns.fleet"}})");
+    co_await put_work(*hub2_, "mine", "{}");
+    auto kept = co_await hub2_->target->roll_back(migration_, Stage::deploying, {"c1"});
+    CO_ASSERT_TRUE(kept);
+    EXPECT_THAT(reasons_of(*kept), ElementsAre("c1: ClusterConflict"));
+    EXPECT_TRUE(exists(*hub2_, ocm::manifest_works, {"c1", "mine"}));
+    EXPECT_TRUE(exists(*hub2_, ocm::managed_clusters, {{}, "c1"})) << "the hub would delete the namespace with it";
+    CO_ASSERT_EQ(kept->failed.size(), 1U);
+    EXPECT_THAT(kept->failed[0].message, HasSubstr("ManifestWork c1/mine on hub hub2 does not belong"));
+    co_await hub2_->server.api().remove(ocm::manifest_works, {"c1", "mine"});
+    auto undone = co_await hub2_->target->roll_back(migration_, Stage::deploying, {"c1"});
+    EXPECT_TRUE(undone && undone->failed.empty());
+    EXPECT_FALSE(exists(*hub2_, kube::resources::namespaces, {{}, "c1"}));
   });
 }
 

@@ -63,7 +63,7 @@ class TargetHub {
   virtual async::Awaitable<Result<Outcome>> arrived(MigrationRef migration, ClusterNames clusters,
                                                     async::WallTime since) = 0;
 
-  /// The same for one cluster, immediately before it is deleted from the source: two requests, nothing from a cache.
+  /// The same for one cluster, immediately before it is deleted from the source: three requests, none from a cache.
   virtual async::Awaitable<Result<>> confirm(MigrationRef migration, std::string cluster, async::WallTime since) = 0;
 
   /// Every object of the bundle is here with the content that was sent.
