@@ -48,9 +48,6 @@ async::Awaitable<std::vector<Resource>> find_kinds(kube::Api& api, Kinds which) 
   co_return kinds;
 }
 
-namespace {
-
-/// What is the same on every server and at every time.
 std::string essence(const kube::Object& object) {
   json::object copy = object.json();
   auto& metadata = copy["metadata"].as_object();
@@ -59,8 +56,6 @@ std::string essence(const kube::Object& object) {
   copy.erase("status");
   return json::serialize(copy);
 }
-
-}  // namespace
 
 async::Awaitable<Snapshot> take_snapshot(kube::Api& api) {
   Snapshot snapshot;

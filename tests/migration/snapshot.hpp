@@ -14,6 +14,9 @@ using Snapshot = std::map<std::string, std::string>;
 enum class Kinds { all, lasting };
 async::Awaitable<std::vector<kube::Resource>> find_kinds(kube::Api& api, Kinds which);
 
+/// What of an object is the same on every server and at every time.
+std::string essence(const kube::Object& object);
+
 /// Lists all lasting kinds of a server.
 async::Awaitable<Snapshot> take_snapshot(kube::Api& api);
 

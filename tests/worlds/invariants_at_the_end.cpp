@@ -16,16 +16,6 @@ using migration::test::Snapshot;
 
 namespace {
 
-/// What is the same on every server and at every time.
-std::string essence_of(const kube::Object& object) {
-  json::object copy = object.json();
-  auto& metadata = copy["metadata"].as_object();
-  for (const auto* field : {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"})
-    metadata.erase(field);
-  copy.erase("status");
-  return json::serialize(copy);
-}
-
 bool is_ours(const std::string& name) {
   // Secrets with this label are made by people.
   if (name == "hubferry.io/hub-kubeconfig") return false;
@@ -61,7 +51,7 @@ Snapshot Invariants::snapshot(const std::string& server) {
   Snapshot taken;
   for (const auto& kind : kinds_[server])
     for (const auto& object : world_.server(server).objects(kind))
-      taken[kind.display_name() + " " + kube::to_string(object.key())] = essence_of(object);
+      taken[kind.display_name() + " " + kube::to_string(object.key())] = migration::test::essence(object);
   return taken;
 }
 
