@@ -102,7 +102,10 @@ class ObjectDecoder final : public Decoder {
   [[nodiscard]] Result<Decoded> from_bytes(std::string_view bytes) const override {
     boost::system::error_code ec;
     json::value parsed = detail::parse_json(bytes, ec);
+    // One such object must not stop a list or a watch: its name is still known.
     if (ec == json::error::too_deep) return Error{ErrorKind::unsupported, 0, {}, "nested too deep", std::nullopt};
+    if (ec == json::error::exponent_overflow)
+      return Error{ErrorKind::unsupported, 0, {}, "a number is out of range", std::nullopt};
     if (ec) return bad_response("not valid JSON: " + ec.message());
     if (!parsed.is_object()) return bad_response("expected a JSON object");
     return from_object(Object{std::move(parsed.get_object())});

@@ -1,7 +1,9 @@
 #include "kube/cache/json_cursor.hpp"
 
+#include <algorithm>
 #include <boost/json/parse.hpp>
 #include <charconv>
+#include <cmath>
 
 namespace hubferry::kube::detail {
 
@@ -23,12 +25,24 @@ bool is_plain(std::string_view raw) {
   return plain;
 }
 
+bool is_finite(const json::value& value) {
+  if (const auto* number = value.if_double()) return std::isfinite(*number);
+  if (const auto* list = value.if_array()) return std::ranges::all_of(*list, is_finite);
+  if (const auto* object = value.if_object())
+    return std::ranges::all_of(*object, [](const auto& field) { return is_finite(field.value()); });
+  return true;
+}
+
 }  // namespace
 
 json::value parse_json(std::string_view text, boost::system::error_code& error) {
   json::parse_options options;
   options.max_depth = 1000;
-  return json::parse(text, error, {}, options);
+  auto parsed = json::parse(text, error, {}, options);
+  // Boost reads 1e309 as infinity and 0e999999 as not a number. Neither can be written as JSON again, and no API server
+  // stores them.
+  if (!error && !is_finite(parsed)) error = json::error::exponent_overflow;
+  return parsed;
 }
 
 Error bad_response_at(std::string_view what, std::size_t position) {

@@ -283,5 +283,27 @@ TEST_F(HttpHostile, DeepObjectsAreReadAndOfThoseTooDeepOnlyTheName) {
   EXPECT_EQ(events->at(1).decoded.key.name, "deep");
 }
 
+TEST_F(HttpHostile, OfAnObjectWithANumberThatCannotBeWrittenAgainOnlyTheNameIsRead) {
+  for (const auto* number : {"1e309", "-1e309", "0e999999", "1e99999999999"}) {
+    const std::string hopeless =
+        R"({"kind":"ConfigMap","metadata":{"name":"hopeless","namespace":"ns"},"data":[)" + std::string{number} + "]}";
+    ScriptedServer server{[&](Session& session) {
+      const auto request = session.read_request();
+      if (request.find("configmaps?") != std::string::npos)
+        session.reply(200, R"({"metadata":{"resourceVersion":"12"},"items":[)" + hopeless + "," + object_a + "]}");
+      else
+        session.reply(200, hopeless);
+    }};
+    auto api = connect(server);
+    EXPECT_FALSE(get(*api)) << number;
+    const auto page = list(*api);
+    ASSERT_TRUE(page) << page.error();
+    ASSERT_EQ(page->items.size(), 2U) << number;
+    EXPECT_EQ(page->items.at(0).key.name, "hopeless");
+    EXPECT_EQ(page->items.at(0).object, nullptr) << number;
+    EXPECT_NE(page->items.at(1).object, nullptr);
+  }
+}
+
 }  // namespace
 }  // namespace hubferry::test
