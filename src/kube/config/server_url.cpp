@@ -30,7 +30,8 @@ std::string checked_ipv6(std::string_view text) {
   const std::string address{text.substr(0, percent)};
   auto zone = text.substr(percent);
   in6_addr parsed{};
-  if (::inet_pton(AF_INET6, address.c_str(), &parsed) != 1)
+  // inet_pton would stop at a NUL and take what is before it.
+  if (!consists_of(address, ":.") || ::inet_pton(AF_INET6, address.c_str(), &parsed) != 1)
     throw ConfigError("the address in brackets is not an IPv6 address");
   if (zone.empty()) return address;
   zone.remove_prefix(zone.starts_with("%25") ? 3 : 1);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "hubferry/kube/config.hpp"
 
 namespace hubferry::kube {
@@ -37,35 +40,37 @@ TEST(ServerUrl, TheZoneOfAnIpv6AddressIsForConnectingOnly) {
 }
 
 TEST(ServerUrl, RefusesEverythingElseWithoutRepeatingIt) {
-  for (const std::string text : {"",
-                                 "api.example.com:6443",
-                                 "ftp://a",
-                                 "https://",
-                                 "https://:6443",
-                                 "https://a:",
-                                 "https://a:0",
-                                 "https://a:65536",
-                                 "https://a:64x",
-                                 "https://a:-1",
-                                 "https://a:1:2",
-                                 "https://::1",
-                                 "https://[::1",
-                                 "https://[]",
-                                 "https://[::1]6443",
-                                 "https://[a.b]",
-                                 "https://[fe80::1%25]",
-                                 "https://[fe80::1%]",
-                                 "https://[fe80::1%25a%b]",
-                                 "https://[fe80::1%25a:b]",
-                                 "https://a b",
-                                 "https://a/b c",
-                                 "https://a/?watch",
-                                 "https://a/#f",
-                                 "https://us@er:hunter2@a",
-                                 "https://a\r\nHost: b",
-                                 "https:///path",
-                                 "HTTPS//a",
-                                 "https://a\x01"}) {
+  const std::vector<std::string> refused{"",
+                                         "api.example.com:6443",
+                                         "ftp://a",
+                                         "https://",
+                                         "https://:6443",
+                                         "https://a:",
+                                         "https://a:0",
+                                         "https://a:65536",
+                                         "https://a:64x",
+                                         "https://a:-1",
+                                         "https://a:1:2",
+                                         "https://::1",
+                                         "https://[::1",
+                                         "https://[]",
+                                         "https://[::1]6443",
+                                         "https://[a.b]",
+                                         std::string{"https://[::1\0]", 14},
+                                         "https://[fe80::1%25]",
+                                         "https://[fe80::1%]",
+                                         "https://[fe80::1%25a%b]",
+                                         "https://[fe80::1%25a:b]",
+                                         "https://a b",
+                                         "https://a/b c",
+                                         "https://a/?watch",
+                                         "https://a/#f",
+                                         "https://us@er:hunter2@a",
+                                         "https://a\r\nHost: b",
+                                         "https:///path",
+                                         "HTTPS//a",
+                                         "https://a\x01"};
+  for (const auto& text : refused) {
     try {
       parse_server_url(text);
       ADD_FAILURE() << text;
