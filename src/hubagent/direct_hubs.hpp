@@ -47,6 +47,7 @@ class DirectTargetHub final : public TargetHub {
   // target_initialize.cpp
   Awaitable<Result<obs::Secret>> issue_token(MigrationRef migration, BootstrapIdentity identity) override;
   Awaitable<Result<>> initialize(MigrationRef migration, BootstrapIdentity identity) override;
+  Awaitable<Result<>> permit_registration(MigrationRef migration, BootstrapIdentity identity) override;
   Awaitable<Result<>> delete_migration_objects(MigrationRef migration, BootstrapIdentity identity) override;
   // target_deploy.cpp
   Awaitable<Result<Outcome>> validate(MigrationRef migration, ClusterNames clusters) override;

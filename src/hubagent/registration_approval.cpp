@@ -1,6 +1,7 @@
 #include "hubagent/registration_approval.hpp"
 
 #include "hubagent/annotations.hpp"
+#include "hubagent/self_registration.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/cache.hpp"
 #include "hubferry/ocm/agent_request.hpp"
@@ -28,21 +29,28 @@ kube::CacheOptions requests_of_clusters() {
   return options;
 }
 
+bool has_copy(const Approval& approval, const std::string& cluster) {
+  const auto copy = approval.hub.clusters().get(cluster_scoped(cluster));
+  return copy != nullptr && copy->label(migration_label) == approval.migration.uid;
+}
+
 /// Why the request is not approved; nullopt: it is one of ours.
-std::optional<std::string> find_objection(const Approval& approval, const Object& request) {
+Awaitable<std::optional<std::string>> find_objection(const Approval& approval, Object request) {
   const auto asked = ocm::read_agent_request(request);
-  if (!asked) return "it does not ask for exactly the client certificate of its cluster's agent";
-  const auto copy = approval.hub.clusters().get(cluster_scoped(asked->cluster));
-  if (copy == nullptr || copy->label(migration_label) != approval.migration.uid)
-    return "the ManagedCluster is not the migration's own";
-  return std::nullopt;
+  if (!asked) co_return "it does not ask for exactly the client certificate of its cluster's agent";
+  if (has_copy(approval, asked->cluster)) co_return std::nullopt;
+  // Somebody deleted the copy, and the agent has registered without it.
+  auto adopted = co_await adopt_registered(approval.hub, approval.migration, asked->cluster);
+  if (!adopted) co_return adopted.error().describe();
+  if (*adopted) co_return std::nullopt;
+  co_return "the ManagedCluster is not the migration's own";
 }
 
 Awaitable<> approve_one(Approval& approval, Object request, async::TaskScope& scope) {
   auto& hub = approval.hub;
   const auto& log = hub.env().log;
   const std::string cluster{request.label(ocm::names::cluster_name_label)};
-  if (const auto objection = find_objection(approval, request)) {
+  if (const auto objection = co_await find_objection(approval, request)) {
     log.warn("certificate request not approved",
              {{"cluster", cluster}, {"request", std::string{request.name()}}, {"reason", *objection}});
     co_return;
@@ -76,17 +84,20 @@ Awaitable<> approve_one(Approval& approval, Object request, async::TaskScope& sc
 
 }  // namespace
 
-Awaitable<Result<std::string>> registering_user(const Hub& hub, MigrationRef migration) {
+Awaitable<Result<RegistrationRight>> registration_right(const Hub& hub, MigrationRef migration) {
   const Key key = cluster_scoped(registration_name(migration));
   auto binding = co_await get_if_exists(hub, kube::resources::cluster_role_bindings, key);
   if (!binding) co_return binding.error();
-  if (!*binding || !is_ours(migration, **binding)) co_return std::string{};
+  if (!*binding || !is_ours(migration, **binding)) co_return RegistrationRight{};
   const auto* subjects = (*binding)->find({"subjects"});
-  if (subjects == nullptr || !subjects->is_array() || subjects->get_array().size() != 1) co_return std::string{};
+  if (subjects == nullptr || !subjects->is_array() || subjects->get_array().size() != 1) co_return RegistrationRight{};
   const auto& subject = subjects->get_array()[0].as_object();
-  if (kube::string_at(subject, {"kind"}) != "ServiceAccount") co_return std::string{};
-  co_return "system:serviceaccount:" + std::string{kube::string_at(subject, {"namespace"})} + ":" +
-      std::string{kube::string_at(subject, {"name"})};
+  if (kube::string_at(subject, {"kind"}) != "ServiceAccount") co_return RegistrationRight{};
+  RegistrationRight right;
+  right.since = async::parse_time((*binding)->string_at({"metadata", "creationTimestamp"}));
+  right.user = "system:serviceaccount:" + std::string{kube::string_at(subject, {"namespace"})} + ":" +
+               std::string{kube::string_at(subject, {"name"})};
+  co_return right;
 }
 
 std::string registration_name(const MigrationRef& migration) {
@@ -94,8 +105,8 @@ std::string registration_name(const MigrationRef& migration) {
 }
 
 Awaitable<Result<>> approve_registrations(Hub& hub, MigrationRef migration, std::set<std::string> clusters) {
-  auto user = co_await registering_user(hub, migration);
-  if (!user) co_return user.error();
+  auto right = co_await registration_right(hub, migration);
+  if (!right) co_return right.error();
   // A cache does not report why it is not synced: a live request does.
   kube::ListOptions one;
   one.limit = 1;
@@ -103,7 +114,7 @@ Awaitable<Result<>> approve_registrations(Hub& hub, MigrationRef migration, std:
   auto attempt = [&] { return hub.api().list(certificate_signing_requests, one, kube::object_decoder()); };
   auto page = co_await with_retry(hub, attempt);
   if (!page) co_return Error{page.error()}.in_context("cannot list certificate requests on hub " + hub.name());
-  if (user->empty()) {
+  if (right->user.empty()) {
     // No permission, no registration: the caller waits for clusters that have registered before.
     co_await hub.env().clock.sleep_until(async::never);
   }
@@ -111,7 +122,7 @@ Awaitable<Result<>> approve_registrations(Hub& hub, MigrationRef migration, std:
       hub,
       std::move(migration),
       std::move(clusters),
-      *user,
+      right->user,
       {hub.api(), certificate_signing_requests, requests_of_clusters(), kube::object_decoder(), hub.env()},
       std::nullopt};
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {

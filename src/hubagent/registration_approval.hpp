@@ -9,8 +9,12 @@ namespace hubferry::hubagent {
 /// The ClusterRoleBinding by which a migration lets its bootstrap identity register clusters.
 std::string registration_name(const MigrationRef& migration);
 
-/// The user whom it names: the clusters' account. Empty if there is none, or it is not the migration's own.
-Awaitable<Result<std::string>> registering_user(const Hub& hub, MigrationRef migration);
+/// What it says.
+struct RegistrationRight {
+  std::string user;         // the clusters' account; empty: there is no binding, or it is not the migration's own
+  async::WallTime since{};  // nobody registered by it before, by the clock of the hub's API server
+};
+Awaitable<Result<RegistrationRight>> registration_right(const Hub& hub, MigrationRef migration);
 
 /// Approves the certificate requests by which `clusters` register here with the migration's bootstrap identity, until
 /// cancelled. Nothing else is approved: the request comes from the account that the migration's own ClusterRoleBinding

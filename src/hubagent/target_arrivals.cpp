@@ -3,6 +3,7 @@
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/registration_approval.hpp"
+#include "hubagent/self_registration.hpp"
 #include "hubferry/async/task_scope.hpp"
 
 namespace hubferry::hubagent {
@@ -116,7 +117,12 @@ Awaitable<Result<Outcome>> DirectTargetHub::arrived(MigrationRef migration, Clus
   auto rule = co_await work_rule(*hub_);
   if (!rule) co_return rule.error();
   auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
-    auto checked = co_await check_arrival(*hub_, migration, std::move(cluster), since, *rule);
+    auto checked = co_await check_arrival(*hub_, migration, cluster, since, *rule);
+    if (!checked && checked.error().reason() == FailureReason::cluster_not_found) {
+      auto adopted = co_await adopt_registered(*hub_, migration, cluster);
+      if (!adopted) co_return adopted.error();
+      if (*adopted) co_return just_adopted(*hub_, cluster);
+    }
     slot.release();
     co_return checked;
   };

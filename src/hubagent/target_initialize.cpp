@@ -116,6 +116,13 @@ Awaitable<Result<>> DirectTargetHub::initialize(MigrationRef migration, Bootstra
   if (!review) co_return review.error();
   auto may_review = co_await put_binding(hub, migration, review_name(migration), review_name(migration), identity);
   if (!may_review) co_return may_review.error();
+  co_return Result<>{};
+}
+
+Awaitable<Result<>> DirectTargetHub::permit_registration(MigrationRef migration, BootstrapIdentity identity) {
+  auto& hub = *hub_;
+  auto role = co_await bootstrap_role(hub);
+  if (!role) co_return role.error();
   auto may_register = co_await put_binding(hub, migration, registration_name(migration), *role, identity);
   if (!may_register) co_return may_register.error();
   co_return Result<>{};

@@ -2,7 +2,7 @@
 
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
-#include "hubagent/registration_approval.hpp"
+#include "hubagent/self_registration.hpp"
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/ocm/agent_request.hpp"
 
@@ -20,21 +20,22 @@ constexpr auto ready_timeout = std::chrono::seconds{20};
 
 /// The account that clusters register with is allowed to.
 Awaitable<Result<>> check_permission(const Hub& hub, MigrationRef migration) {
-  auto user = co_await registering_user(hub, migration);
-  if (!user) co_return user.error();
-  if (user->empty())
+  auto right = co_await registration_right(hub, migration);
+  if (!right) co_return right.error();
+  const auto& user = right->user;
+  if (user.empty())
     co_return Error{FailureReason::error, "hub " + hub.name() + " has no ClusterRoleBinding " +
                                               registration_name(migration) +
                                               ", by which the clusters' account may register"};
   json::object attributes{
       {"group", "certificates.k8s.io"}, {"resource", "certificatesigningrequests"}, {"verb", "create"}};
-  json::object review{{"spec", json::object{{"user", *user}, {"resourceAttributes", std::move(attributes)}}}};
+  json::object review{{"spec", json::object{{"user", user}, {"resourceAttributes", std::move(attributes)}}}};
   auto attempt = [&] { return hub.api().create(kube::resources::subject_access_reviews, review); };
   auto reviewed = co_await with_retry(hub, attempt);
-  if (!reviewed) co_return Error{reviewed.error()}.in_context("cannot review the access of " + *user);
+  if (!reviewed) co_return Error{reviewed.error()}.in_context("cannot review the access of " + user);
   const auto* allowed = reviewed->find({"status", "allowed"});
   if (allowed != nullptr && *allowed == true) co_return Result<>{};
-  co_return Error{FailureReason::error, *user + " may not register clusters on hub " + hub.name()};
+  co_return Error{FailureReason::error, user + " may not register clusters on hub " + hub.name()};
 }
 
 /// We are allowed to approve the requests that the clusters will send: without that they would wait for ever.
@@ -76,6 +77,11 @@ Awaitable<Result<>> wait_until_ready(Hub& hub, WorkRule rule, MigrationRef migra
 
 Awaitable<Result<>> check_ready(Hub& hub, WorkRule rule, MigrationRef migration, std::string cluster) {
   auto& clock = hub.env().clock;
+  const auto before = hub.clusters().get(cluster_scoped(cluster));
+  if (before != nullptr && !before->label(migration_label)) {
+    auto adopted = co_await adopt_registered(hub, migration, cluster);
+    if (!adopted) co_return adopted.error();
+  }
   auto ready = co_await async::before_deadline(clock, clock.now() + ready_timeout,
                                                wait_until_ready(hub, rule, migration, cluster));
   if (ready) co_return std::move(*ready);

@@ -1,5 +1,7 @@
 #include "migration/credential.hpp"
 
+#include <algorithm>
+
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/config.hpp"
 #include "hubferry/kube/wait_for_object.hpp"
@@ -71,8 +73,10 @@ Awaitable<OperationResult<Token>> await_token(Step& step) {
     token = read_token(secret);
     return token.has_value();
   };
-  const bool found = co_await kube::wait_for_object(step->global, kube::resources::secrets, key, has_token,
-                                                    step.time().deadline(), step->env);
+  // At least one look, also if the time was over before this process began.
+  const auto deadline = std::max(step.time().deadline(), step.time().guaranteed_until());
+  const bool found =
+      co_await kube::wait_for_object(step->global, kube::resources::secrets, key, has_token, deadline, step->env);
   if (found) co_return std::move(*token);
   co_return OperationError::timed_out("Secret " + kube::to_string(key) +
                                       " with the token of the ManagedServiceAccount did not appear within " +

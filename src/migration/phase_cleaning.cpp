@@ -125,6 +125,9 @@ Awaitable<Results> clean_batch(Cleanup& cleanup, ClusterNames clusters) {
     return hub.arrived(ref, std::move(names), cleanup.since);
   };
   auto present = co_await each_on_target(step, clusters, look);
+  // What was released is gone with the copy that the cluster no longer has.
+  for (const auto& [cluster, failure] : present.failed)
+    if (failure.reason == to_string(hubagent::FailureReason::resource_differs)) cleanup.released.erase(cluster);
   keep_unverified(cleanup, present.not_done());
   if (present.done.empty()) co_return Results{};
 
@@ -237,7 +240,7 @@ Awaitable<LedgerChange> clean_arrived(Step& step, const Ledger& ledger, Pending&
   co_return [arrived = ledger.success, released = std::move(cleanup.released), done = std::move(results.done),
              unverified = std::move(unverified)](Ledger& lists) {
     for (const auto& name : arrived) lists.succeed(name);
-    lists.released.insert(released.begin(), released.end());
+    lists.released = released;
     lists.cleaned.insert(done.begin(), done.end());
     lists.unverified = unverified;
   };

@@ -68,7 +68,7 @@ Handler initializing_phase() {
       {step({.name = "identity", .description = "record the clusters' identity on the target", .checkpoint = true},
             record_identity),
        step({.name = "credential", .description = "create their credential"}, create_identity),
-       step({.name = "target", .description = "permit them to register on the target"}, prepare_target),
+       step({.name = "target", .description = "prepare the target"}, prepare_target),
        step({.name = "source", .description = "give them the target's bootstrap kubeconfig"}, prepare_source)});
 }
 

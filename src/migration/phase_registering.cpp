@@ -16,6 +16,17 @@ Awaitable<ReconcileState> record_cut_over(Step& step) {
   co_return phase::done();
 }
 
+/// Only now, when the copies are there: an agent that loses the source before has no permission to register on the
+/// target, and stays with the source.
+Awaitable<ReconcileState> permit_registration(Step& step) {
+  const auto identity = step.migration.credential()->identity;
+  auto permit = [&](hubagent::TargetHub& hub) { return hub.permit_registration(step.migration.ref(), identity); };
+  auto permitted = co_await on_target(step, permit);
+  if (!permitted)
+    co_return fail_phase(step, permitted.error(), "cannot permit the clusters to register on " + step.target_name());
+  co_return phase::done();
+}
+
 /// Clusters between two hubs.
 struct Crossing {
   Ledger& ledger;
@@ -150,6 +161,8 @@ Handler registering_phase() {
   return Handler::serial(
       {.description = "detach the clusters, and wait for them on the target", .view = phase::View::checklist},
       {step({.name = "cut-over", .description = "record the time", .checkpoint = true}, record_cut_over),
+       step({.name = "permission", .description = "permit the clusters to register on the target"},
+            permit_registration),
        step({.name = "arrivals", .description = "all clusters are Available on the target"}, move_clusters)});
 }
 

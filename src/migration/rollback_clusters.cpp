@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "migration/attempts.hpp"
 #include "migration/rollback.hpp"
 
@@ -50,6 +52,29 @@ Awaitable<> delete_copies(Rollback& rollback, Stage stage, ClusterNames clusters
   add(rollback.undone, deleted.done);
 }
 
+/// Clusters that were not detached, and that the target has nevertheless: others could register there, and the agents
+/// of these may have done so, since they lost the source. They return like detached ones.
+Awaitable<> find_registered(Rollback& rollback) {
+  auto& step = rollback.step;
+  const auto since = step.migration.cut_over();
+  if (!since) co_return;  // nobody had the permission
+  ClusterNames left;
+  std::ranges::set_union(rollback.ledger.to_roll_back(), rollback.ledger.to_undo(), std::back_inserter(left));
+  auto stages = rollback_by_stage(step.migration, rollback.ledger, left);
+  TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.arrived(rollback.ref, std::move(names), *since);
+  };
+  auto looked = co_await each_on_target(step, std::move(stages[Stage::deploying]), look);
+  const auto return_like_detached = [&](const std::string& cluster) {
+    auto failure = rollback.ledger.failures[cluster];
+    failure.stage = phases::registering;
+    rollback.ledger.fail(cluster, std::move(failure));
+  };
+  for (const auto& cluster : looked.done) return_like_detached(cluster);
+  for (const auto& [cluster, failure] : looked.failed)
+    if (failure.reason != to_string(hubagent::FailureReason::cluster_not_found)) return_like_detached(cluster);
+}
+
 }  // namespace
 
 Awaitable<> release_attached(Rollback& rollback, Stage stage, ClusterNames clusters) {
@@ -64,6 +89,7 @@ Awaitable<> release_attached(Rollback& rollback, Stage stage, ClusterNames clust
 
 Awaitable<> roll_back_all(Rollback& rollback) {
   const auto& ledger = rollback.ledger;
+  co_await find_registered(rollback);
   auto to_return = rollback_by_stage(rollback.step.migration, ledger, ledger.to_roll_back());
   for (const auto& [stage, clusters] : to_return) {
     if (stage == Stage::registering)

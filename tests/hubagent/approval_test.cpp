@@ -1,42 +1,15 @@
-#include "hub_test.hpp"
-#include "hubferry/kube/base64.hpp"
-#include "sim/ocm/request_pem.hpp"
+#include "request_test.hpp"
 
 namespace hubferry::hubagent {
 namespace {
 
-const auto& requests = kube::resources::certificate_signing_requests;
-
-/// The attributes of a certificate request; the defaults are those of c1's agent with the migration's identity.
-struct AskedFor {
-  std::string user = "system:serviceaccount:open-cluster-management-agent-addon:move";
-  std::string label = "c1";
-  std::string signer = "kubernetes.io/kube-apiserver-client";
-  std::string common_name = "system:open-cluster-management:c1:agent1";
-  std::vector<std::string> groups = {"system:open-cluster-management:c1",
-                                     "system:open-cluster-management:managed-clusters"};
-  json::array usages = {"digital signature", "key encipherment", "client auth"};
-};
-
-class ApprovalTest : public HubTest {
+class ApprovalTest : public RequestTest {
  protected:
   Awaitable<> deploy_copy(std::string name, bool ours = true, bool accepted = true) {
     auto object = managed_cluster(name, "Unknown");
     if (ours) object["metadata"].as_object()["labels"] = json::object{{migration_label, migration_.uid}};
     object["spec"].as_object()["hubAcceptsClient"] = accepted;
     co_await put(*hub2_, ocm::managed_clusters, object);
-  }
-  Awaitable<std::string> ask(AskedFor asked) {
-    const auto pem = sim::make_request_pem(asked.common_name, asked.groups).request;
-    json::object request{
-        {"metadata", json::object{{"generateName", "c1-"},
-                                  {"labels", json::object{{ocm::names::cluster_name_label, asked.label}}}}},
-        {"spec",
-         json::object{{"request", kube::encode_base64(pem)}, {"signerName", asked.signer}, {"usages", asked.usages}}}};
-    const auto as = hub2_->server.api_as({asked.user, {"system:masters"}, {}});
-    auto made = co_await as->create(requests, std::move(request));
-    EXPECT_TRUE(made) << made.error();
-    co_return made ? std::string{made->name()} : std::string{};
   }
   /// "Approved ApprovedByHubferry", or "" while undecided.
   std::string decision(const std::string& name) {
@@ -50,7 +23,7 @@ class ApprovalTest : public HubTest {
   template <typename Body>
   void while_waiting(Body body) {
     run([&]() -> Awaitable<> {
-      auto begun = co_await hub2_->target->initialize(migration_, identity_);
+      auto begun = co_await hub2_->target->permit_registration(migration_, identity_);
       CO_ASSERT_TRUE(begun);
       auto wait = [&]() -> Awaitable<> {
         auto waited = co_await hub2_->target->await_arrivals(migration_, {"c1"}, clock_.wall_now(), [](const auto&) {});
@@ -132,10 +105,23 @@ TEST_F(ApprovalTest, ADeniedCopysRequestIsApproved) {
 
 TEST_F(ApprovalTest, AClusterThatIsNotOurCopyGetsNoCertificate) {
   while_waiting([&]() -> Awaitable<> {
-    co_await deploy_copy("c1", false, true);
+    auto object = managed_cluster("c1", "Unknown");
+    object["metadata"].as_object()["labels"] = json::object{{migration_label, other_.uid}};
+    co_await put(*hub2_, ocm::managed_clusters, object);
     auto foreign = co_await ask({});
     co_await clock_.sleep_for(1s);
     EXPECT_EQ(decision(foreign), "");
+  });
+}
+
+// Somebody deleted the copy, and the agent registered without it.
+TEST_F(ApprovalTest, AClusterThatRegisteredByItselfIsAdoptedAndGetsItsCertificate) {
+  while_waiting([&]() -> Awaitable<> {
+    co_await deploy_copy("c1", false, false);
+    auto asked = co_await ask({});
+    co_await clock_.sleep_for(1s);
+    EXPECT_EQ(decision(asked), "Approved ApprovedByHubferry");
+    EXPECT_EQ(cluster(*hub2_, "c1").label(migration_label), migration_.uid);
   });
 }
 
@@ -161,7 +147,7 @@ TEST_F(ApprovalTest, WithoutTheMigrationsOwnBindingNothingIsApproved) {
 class ReadyTest : public ApprovalTest {
  protected:
   Awaitable<> prepare() {
-    auto begun = co_await hub2_->target->initialize(migration_, identity_);
+    auto begun = co_await hub2_->target->permit_registration(migration_, identity_);
     EXPECT_TRUE(begun);
     json::object work{{"metadata", json::object{{"name", "c1-klusterlet"}, {"namespace", "c1"}}},
                       {"spec", json::object{{"workload", json::object{{"manifests", json::array{}}}}}}};
@@ -197,7 +183,7 @@ TEST_F(ReadyTest, AHubWhoseControllersDoNothingDoesNotTakeTheCluster) {
 
 TEST_F(ReadyTest, AHubWithoutAnImportOfTheCopyDoesNotTakeTheCluster) {
   run([&]() -> Awaitable<> {
-    auto begun = co_await hub2_->target->initialize(migration_, identity_);
+    auto begun = co_await hub2_->target->permit_registration(migration_, identity_);
     CO_ASSERT_TRUE(begun);
     co_await deploy_copy("c1");
     auto ready = co_await hub2_->target->await_ready(migration_, {"c1"});

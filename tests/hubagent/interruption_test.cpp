@@ -178,13 +178,15 @@ TEST_F(InterruptionTest, InitializingAndDeletingObjectsOnTheTarget) {
       [&]() -> Awaitable<bool> {
         auto token = co_await hub2_->target->issue_token(migration_, identity_);
         auto begun = co_await hub2_->target->initialize(migration_, identity_);
-        co_return token.has_value() && begun.has_value();
+        auto permitted = co_await hub2_->target->permit_registration(migration_, identity_);
+        co_return token.has_value() && begun.has_value() && permitted.has_value();
       });
   interrupt_at_every_request(
       target,
       [&]() -> Awaitable<> {
         co_await hub2_->target->issue_token(migration_, identity_);
         co_await hub2_->target->initialize(migration_, identity_);
+        co_await hub2_->target->permit_registration(migration_, identity_);
       },
       [&]() -> Awaitable<bool> {
         auto removed = co_await hub2_->target->delete_migration_objects(migration_, identity_);

@@ -329,7 +329,7 @@ TEST_F(RollBackTest, AMigrationAndItsRollbackLeaveNoTrace) {
     const auto target_before = content_of(hub2_->server);
     const ClusterNames names{"c1", "c2"};
     auto token = co_await hub2_->target->issue_token(migration_, identity_);
-    auto granted = co_await hub2_->target->initialize(migration_, identity_);
+    auto granted = co_await hub2_->target->permit_registration(migration_, identity_);
     auto begun = co_await hub1_->source->initialize(migration_, names, kubeconfig_);
     CO_ASSERT_TRUE(token && granted && begun);
     auto bundle = co_await collected(*hub1_, names);

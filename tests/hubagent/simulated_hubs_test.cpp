@@ -65,7 +65,7 @@ TEST_F(WorldTest, ARollbackLeavesNothingBehind) {
     auto free = co_await target_->validate(migration_, names);
     CO_ASSERT_TRUE(free);
     EXPECT_EQ(free->done.size(), 30U);
-    auto granted = co_await target_->initialize(migration_, identity_);
+    auto granted = co_await target_->permit_registration(migration_, identity_);
     auto token = co_await target_->issue_token(migration_, identity_);
     auto begun = co_await source_->initialize(migration_, names, obs::Secret{"kubeconfig"});
     CO_ASSERT_TRUE(granted && token && begun);
@@ -148,7 +148,7 @@ class LivingWorldTest : public WorldTest {
 
   /// Everything up to the moment before the clusters are detached.
   Awaitable<> prepare(ClusterNames names) {
-    auto granted = co_await target_->initialize(migration_, identity_);
+    auto granted = co_await target_->permit_registration(migration_, identity_);
     auto kubeconfig = co_await bootstrap_kubeconfig();
     auto begun = co_await source_->initialize(migration_, names, kubeconfig);
     CO_ASSERT_TRUE(granted && begun);

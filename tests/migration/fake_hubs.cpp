@@ -401,10 +401,15 @@ class FakeTarget final : public hubagent::TargetHub {
     co_return obs::Secret{"token-for-" + identity.user()};
   }
 
-  Awaitable<Result<>> initialize(MigrationRef migration, BootstrapIdentity identity) override {
+  Awaitable<Result<>> initialize(MigrationRef, BootstrapIdentity) override {
     auto begun = co_await world_.begin(hub_, "target.initialize");
-    if (begun) hub_.rights[migration.uid].insert(identity.user());
     if (world_.on_order) world_.on_order();
+    co_return begun;
+  }
+
+  Awaitable<Result<>> permit_registration(MigrationRef migration, BootstrapIdentity identity) override {
+    auto begun = co_await world_.begin(hub_, "target.permit_registration");
+    if (begun) hub_.rights[migration.uid].insert(identity.user());
     co_return begun;
   }
 

@@ -98,7 +98,8 @@ class WholeWorld {
  public:
   explicit WholeWorld(std::size_t clusters, std::uint64_t seed = 1, bool accounts = true,
                       sim::ImportController import_controller = sim::ImportController::mce_2_17)
-      : world(options_of(clusters, seed, accounts, import_controller)) {
+      : WholeWorld(options_of(clusters, seed, accounts, import_controller)) {}
+  explicit WholeWorld(sim::WorldOptions options) : world(std::move(options)) {
     world.run(world.world().wait_settled());
   }
   ~WholeWorld() { stop_manager(); }

@@ -109,7 +109,8 @@ void Invariants::see_cluster(const std::string& hub, const sim::ObservedWrite& w
   const std::string name{(write.after != nullptr ? write.after : write.before)->name()};
   if (!place_.contains(name)) return;
   if (write.user == person_user && write.after != nullptr && !write.after->label("owner").empty()) edited_.insert(name);
-  if (write.before == nullptr && write.user.starts_with("system:serviceaccount:")) self_registered_.insert(name);
+  if (write.before == nullptr && write.user.starts_with("system:serviceaccount:"))
+    self_registered_.insert(std::string{write.after->uid()});
   auto& hubs = accepting_[name];
   const bool before = hubs.contains(hub);
   const bool now = write.after != nullptr && accepts(*write.after);
@@ -126,7 +127,7 @@ void Invariants::check_cluster(const std::string& cluster) {
   if (excused_.contains(cluster)) return;
   const auto& hubs = accepting_[cluster];
   if (hubs.empty()) violation("nowhere", "no hub accepts " + cluster);
-  if (hubs.size() < 2 || self_registered_.contains(cluster)) return;
+  if (hubs.size() < 2) return;
   static const std::set<std::string> hand_over{migration::phases::deploying, migration::phases::registering,
                                                migration::phases::rollbacking};
   const auto covers = [&](const auto& entry) {
@@ -213,9 +214,17 @@ void Invariants::check_ownership(const std::string& server, const sim::ObservedW
   }
   if (on_source && is_paused_kind(write.resource)) return;
   if (kind == "certificatesigningrequests" && !removed) return;
+  if (kind == "managedclusters" && !removed && is_adoption(server, write)) return;
   // A namespace for own objects that a migration created, and others may use.
   if (kind == "namespaces" && (!removed || !object.annotation("hubferry.io/created-for-helpers").empty())) return;
   violation("foreign", describe(server, write) + ": without the migration's label");
+}
+
+bool Invariants::is_adoption(const std::string& server, const sim::ObservedWrite& write) const {
+  if (write.before == nullptr || !label_of(write.before).empty()) return false;
+  const auto owner = migrations_.find(std::string{label_of(write.after)});
+  if (owner == migrations_.end() || !self_registered_.contains(std::string{write.before->uid()})) return false;
+  return owner->second.to == server && owner->second.clusters.contains(std::string{write.after->name()});
 }
 
 void Invariants::check_secrecy(const std::string& server, const sim::ObservedWrite& write) {

@@ -23,7 +23,8 @@ inline constexpr const char* person_user = "person";
 /// - `twice`: at most one hub accepts it; two, the source and the target, only while its migration is in Deploying,
 ///   Registering or Rollbacking.
 /// - `foreign`: a manager creates nothing without the migration's label, and changes or deletes nothing without it, but
-///   for what it must touch on the source: the clusters of its migrations and what pauses there.
+///   for what it must touch on the source: the clusters of its migrations and what pauses there; and on the target it
+///   may label a ManagedCluster of its migration that the cluster's agent, and nobody else, created.
 /// - `secret`: no manager writes a token or a kubeconfig into anything but a Secret.
 ///
 /// And at the end, when all faults are over (check_end()):
@@ -35,10 +36,6 @@ inline constexpr const char* person_user = "person";
 /// - `left`: no label or annotation of ours is on any hub, and nothing else is there that was not there before.
 /// - `content`: what belongs to a cluster is on its hub as it was before, with the label that a person gave it
 /// meanwhile.
-///
-/// Known, and not reported: an agent that loses its hub while it has the target's bootstrap kubeconfig, but no copy is
-/// on the target yet, registers there by itself. A rollback leaves that ManagedCluster, since it is not of our making;
-/// the agent is on one of the two hubs.
 class Invariants {
  public:
   /// Lifetime: the world outlives it, and is written to by nobody while this is made. `clusters`: on which hub each is.
@@ -61,7 +58,7 @@ class Invariants {
   /// Differs if anything was written differently.
   [[nodiscard]] std::uint64_t fingerprint() const { return fingerprint_; }
   [[nodiscard]] std::size_t writes() const { return writes_; }
-  /// Clusters that registered by themselves: see above.
+  /// How many clusters registered by themselves, without a copy there.
   [[nodiscard]] std::size_t self_registered() const { return self_registered_.size(); }
 
  private:
@@ -83,6 +80,8 @@ class Invariants {
   void check_cluster(const std::string& cluster);
   void check_ownership(const std::string& server, const sim::ObservedWrite& write);
   void check_secrecy(const std::string& server, const sim::ObservedWrite& write);
+  /// A manager labels a ManagedCluster of its migration that the cluster's agent created on the target.
+  [[nodiscard]] bool is_adoption(const std::string& server, const sim::ObservedWrite& write) const;
   /// The hub of each of its clusters is known now.
   void settle(Migration& migration);
   void check_place(const std::string& cluster);
@@ -105,9 +104,9 @@ class Invariants {
   std::map<std::string, std::set<std::string>> arrived_;    // by migration's name: `success` of its ledger
   std::set<std::string> secrets_;
   std::set<std::string> excused_;
-  std::set<std::string> self_registered_;
-  std::set<std::string> edited_;       // by people, who gave them a label
-  std::map<std::string, int> counts_;  // of violations, by kind
+  std::set<std::string> self_registered_;  // uids of ManagedClusters that an agent created
+  std::set<std::string> edited_;           // by people, who gave them a label
+  std::map<std::string, int> counts_;      // of violations, by kind
   std::string violations_;
   std::uint64_t fingerprint_ = 1469598103934665603U;
   std::size_t writes_ = 0;

@@ -58,15 +58,6 @@ Snapshot Invariants::snapshot(const std::string& server) {
 void Invariants::check_place(const std::string& cluster) {
   auto& wanted = place_.at(cluster);
   const auto* agent = world_.world().agents().find(cluster);
-  if (self_registered_.contains(cluster)) {
-    const auto view = agent->view();
-    const bool accepted = std::ranges::any_of(accepting_[cluster],
-                                              [&](const auto& hub) { return view.hub == "https://" + hub + ".sim"; });
-    if (!accepted || view.phase != "Joined" || !view.available)
-      violation("lost", cluster + ", which registered by itself, is " + view.phase + "@" + view.hub);
-    excuse(cluster);
-    return;
-  }
   // Where a person interferes, the cluster may end on either hub; but on one.
   if (excused_.contains(cluster))
     for (const auto& hub : accepting_[cluster]) wanted = hub;

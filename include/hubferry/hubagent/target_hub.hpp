@@ -35,15 +35,20 @@ class TargetHub {
   /// A token for `identity`, whose ServiceAccount is created if missing: for hubs without ManagedServiceAccount.
   virtual async::Awaitable<Result<obs::Secret>> issue_token(MigrationRef migration, BootstrapIdentity identity) = 0;
 
-  /// Lets `identity` register clusters, by RBAC. Their certificate requests are approved by await_arrivals().
+  /// Prepares this hub for `identity`: it may review its own permissions, but not register clusters yet.
   virtual async::Awaitable<Result<>> initialize(MigrationRef migration, BootstrapIdentity identity) = 0;
+
+  /// Lets `identity` register clusters, by RBAC. Until then an agent that loses the source cannot register here, where
+  /// no copy of its cluster is yet. Their certificate requests are approved by await_arrivals().
+  virtual async::Awaitable<Result<>> permit_registration(MigrationRef migration, BootstrapIdentity identity) = 0;
 
   /// Creates the objects of a bundle. An object that exists and is not this migration's is left untouched, and its
   /// cluster fails.
   virtual async::Awaitable<Result<Outcome>> deploy(MigrationRef migration, Bundle bundle) = 0;
 
   /// Waits until this hub has shown that it takes these clusters: the identity may register, and the hub's controllers
-  /// have accepted each copy and, with an import controller, prepared its import. One that it does not take in time
+  /// have accepted each copy and, with an import controller, prepared its import. A cluster that has registered here by
+  /// itself, since its copy was deleted, becomes the migration's own. One that the hub does not take in time
   /// fails, and must not be detached: an agent in the middle of a registration cannot be reached from the source.
   virtual async::Awaitable<Result<Outcome>> await_ready(MigrationRef migration, ClusterNames clusters) = 0;
 
@@ -59,7 +64,9 @@ class TargetHub {
                                                     async::WallTime since, OnArrival on_arrival) = 0;
 
   /// Which of them have arrived, by the same criteria: read from the API server, not from the cache. The others fail:
-  /// cluster_not_available or cluster_not_found are known not to be here, of any other it is not known.
+  /// cluster_not_available or cluster_not_found are known not to be here, of any other it is not known. With
+  /// resource_differs the cluster had registered here by itself, without a copy, and has become the migration's own:
+  /// the next look judges it.
   virtual async::Awaitable<Result<Outcome>> arrived(MigrationRef migration, ClusterNames clusters,
                                                     async::WallTime since) = 0;
 
