@@ -131,6 +131,7 @@ class Core : public std::enable_shared_from_this<Core> {
   RbacAuthorizer authorizer_;
   std::vector<std::shared_ptr<const Kind>> stored_kinds_;  // by collection id; outlive their CRDs
   std::map<std::string, Collection*> collection_of_definition_;
+  std::map<std::string, std::string> established_versions_;  // by definition: of the write that established it
   std::set<std::string> terminating_namespaces_;
   std::map<std::size_t, std::string> terminating_definitions_;  // by collection id
   std::map<std::string, Store::Reference> foreground_;          // by uid: waiting for their dependents

@@ -1,6 +1,9 @@
 #include "sim/apiserver/kinds.hpp"
 
 #include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <mutex>
+#include <unordered_map>
 
 namespace hubferry::sim {
 
@@ -83,6 +86,19 @@ const View& event_view() {
                           {"count", "deprecatedCount"},
                           {"reportingComponent", "reportingController"}}};
   return view;
+}
+
+/// Every simulated server has the same definitions, and a test makes hundreds of servers: each schema is compiled once
+/// for all of them.
+std::shared_ptr<const Schema> compiled(const json::object& source) {
+  constexpr std::size_t most = 256;
+  static std::mutex mutex;
+  static std::unordered_map<std::string, std::shared_ptr<const Schema>> known;
+  auto text = json::serialize(source);
+  const std::scoped_lock lock{mutex};
+  if (const auto found = known.find(text); found != known.end()) return found->second;
+  if (known.size() >= most) known.clear();
+  return known.emplace(std::move(text), Schema::compile(source)).first->second;
 }
 
 }  // namespace
@@ -262,7 +278,7 @@ std::vector<Kind> Kinds::from_definition(const json::object& definition) {
     kind.status = kube::find(version, {"subresources", "status"}) != nullptr;
     if (const auto* schema = kube::find(version, {"schema", "openAPIV3Schema"});
         schema != nullptr && schema->is_object())
-      kind.schema = Schema::compile(schema->get_object());
+      kind.schema = compiled(schema->get_object());
     if (const auto* fields = version.if_contains("selectableFields"); fields != nullptr && fields->is_array())
       for (const auto& field : fields->get_array())
         if (field.is_object() && !kube::string_at(field.get_object(), {"jsonPath"}).empty())

@@ -70,6 +70,8 @@ void Core::establish(const std::string& name) {
   const auto found = definitions.entries.find(kube::Key{{}, name});
   if (found == definitions.entries.end() || found->second.object.is_being_deleted()) return;
   const kube::Object definition = found->second.object;
+  auto& done = established_versions_[name];
+  if (done == definition.resource_version()) return;  // what came is our own write, below
   auto& collection = collection_of_definition_[name];
   if (collection == nullptr) {
     collection = &store_.add_collection();
@@ -105,6 +107,7 @@ void Core::establish(const std::string& name) {
     kube::set_condition(fields, met("Established", "InitialNamesAccepted", "the initial names have been accepted"),
                         clock_.wall_now());
   });
+  done = found->second.object.resource_version();
 }
 
 void Core::sign(const std::string& name) {
