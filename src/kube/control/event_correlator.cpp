@@ -135,10 +135,8 @@ json::object series_of(const EventSeries& series) {
 
 }  // namespace
 
-json::object to_event(const EventSeries& series, const EventRecorderOptions& options) {
+json::object to_event(const EventSeries& series, const EventRecorderOptions& options, const std::string& ns) {
   const auto& what = series.what;
-  // Events about cluster-scoped objects live in "default": the server insists.
-  const std::string ns = what.regarding.ns.empty() ? "default" : what.regarding.ns;
   json::object regarding{{"apiVersion", what.regarding.api_version}, {"kind", what.regarding.kind}};
   const std::pair<std::string_view, const std::string*> optional[] = {
       {"namespace", &what.regarding.ns},

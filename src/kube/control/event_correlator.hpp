@@ -86,8 +86,8 @@ class EventCorrelator {
   RecentMap<SeriesId, Similar> similar_;    // by all but the note
 };
 
-/// The JSON of a new Event, and the merge patch that brings an existing one up to date.
-json::object to_event(const EventSeries& series, const EventRecorderOptions& options);
+/// The JSON of a new Event in that namespace, and the merge patch that brings an existing one up to date.
+json::object to_event(const EventSeries& series, const EventRecorderOptions& options, const std::string& ns);
 json::object to_series_patch(const EventSeries& series);
 
 }  // namespace hubferry::kube

@@ -9,6 +9,9 @@ namespace hubferry::kube {
 
 namespace {
 
+/// Where events about cluster-scoped objects live: servers accept both namespaces, those before 1.21 only the second.
+constexpr const char* usual_namespace = "default";
+constexpr const char* system_namespace = "kube-system";
 constexpr std::size_t longest_word = 128;  // of reason, action and reportingInstance
 /// How late the last count of a series may be, beyond the series' window.
 constexpr Duration sweep_period = std::chrono::minutes{1};
@@ -64,9 +67,19 @@ struct EventRecorder::State {
 
   /// The buffer's first event, once. `copy` is what was decided on: the series may keep counting meanwhile.
   Awaitable<Result<Object>> write(EventSeries copy) {
-    if (copy.written == 0) return api.create(resources::events, to_event(copy, options));
-    const std::string ns = copy.what.regarding.ns.empty() ? "default" : copy.what.regarding.ns;
-    return api.merge_patch(resources::events, {ns, copy.name}, to_series_patch(copy));
+    const bool cluster_scoped = copy.what.regarding.ns.empty();
+    const std::string ns = cluster_scoped ? cluster_namespace : copy.what.regarding.ns;
+    if (copy.written > 0) {
+      const Key key{ns, copy.name};
+      co_return co_await api.merge_patch(resources::events, key, to_series_patch(copy));
+    }
+    auto created = co_await api.create(resources::events, to_event(copy, options, ns));
+    if (created || created.error().kind != ErrorKind::invalid || !cluster_scoped || ns == system_namespace)
+      co_return created;
+    auto moved = co_await api.create(resources::events, to_event(copy, options, system_namespace));
+    if (!moved) co_return moved.error();
+    cluster_namespace = system_namespace;
+    co_return moved;
   }
 
   /// Writes one series, retrying while the server cannot take it. Leaves `waiting` to the caller.
@@ -102,6 +115,7 @@ struct EventRecorder::State {
   EventRecorderOptions options;
   Env env;
   EventCorrelator correlator;
+  std::string cluster_namespace = usual_namespace;
   std::deque<EventCorrelator::SeriesId> buffer;  // each is known to the correlator, and waiting
   async::Notify changed;
   async::WaitList idle;  // wait for an empty buffer

@@ -90,6 +90,32 @@ TEST_P(KubeContract, EventsOfTheRecorderAreAccepted) {
   });
 }
 
+TEST_P(KubeContract, EventsAboutClusterScopedObjectsAreAccepted) {
+  run([&]() -> Awaitable<> {
+    const Key key{{}, ns()};
+    auto regarded = co_await api().get(resources::namespaces, key);
+    CO_ASSERT_TRUE(regarded.has_value());
+    EventRecorderOptions options;
+    options.controller = "example.io/contract";
+    options.instance = "contract-1";
+    EventRecorder recorder{api(), options, world().env()};
+    async::TaskScope scope{co_await asio::this_coro::executor};
+    scope.spawn(recorder.run());
+    for (int i = 0; i < 2; ++i) {
+      recorder.event(reference_to(resources::namespaces, *regarded), EventType::normal, "Moved", "Move", "all of it");
+      co_await recorder.flushed();
+    }
+    scope.stop();
+    co_await scope.join();
+    const ListOptions everywhere;
+    auto events = co_await api().list_all(resources::events, everywhere);
+    CO_ASSERT_TRUE(events.has_value());
+    std::erase_if(*events, [&](const Object& one) { return one.string_at({"regarding", "uid"}) != regarded->uid(); });
+    CO_ASSERT_EQ(events->size(), 1U);
+    EXPECT_EQ(*events->front().find({"series", "count"}), 2);
+  });
+}
+
 TEST_P(KubeContract, ALeaseIsTakenRenewedReleasedAndTakenByTheNext) {
   run([&]() -> Awaitable<> {
     LeaderElectionOptions options;

@@ -74,6 +74,42 @@ TEST_F(EventRecorderTest, EventsAboutClusterScopedObjectsGoToTheDefaultNamespace
   });
 }
 
+TEST_F(EventRecorderTest, WhereTheServerRefusesThatTheyGoToKubeSystem) {
+  EventRecorder recorder{api_, reporter(), env()};
+  run([&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(recorder.run());
+    api_.fail_next(Verb::create, ErrorKind::invalid);
+    for (int i = 0; i < 3; ++i) {
+      recorder.event(about("node", ""), EventType::normal, "R", "A", "n");
+      co_await recorder.flushed();
+    }
+    recorder.event(about("node", ""), EventType::normal, "Other", "A", "n");
+    co_await recorder.flushed();
+    CO_ASSERT_EQ(events().size(), 2U);
+    for (const auto& event : events()) {
+      EXPECT_EQ(event.ns(), "kube-system");
+      EXPECT_EQ(count(event), event.string_at({"reason"}) == "R" ? 3 : 1);
+    }
+    EXPECT_EQ(api_.requests(Verb::create), 3U) << "the second event goes there at once";
+    EXPECT_EQ(dropped("rejected"), 0);
+  });
+}
+
+TEST_F(EventRecorderTest, AnEventThatIsRefusedInBothNamespacesIsDropped) {
+  EventRecorder recorder{api_, reporter(), env()};
+  run([&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(recorder.run());
+    api_.fail_next(Verb::create, ErrorKind::invalid);
+    api_.fail_next(Verb::create, ErrorKind::invalid);
+    recorder.event(about("node", ""), EventType::normal, "R", "A", "n");
+    recorder.event(about("node", ""), EventType::normal, "Other", "A", "n");
+    co_await recorder.flushed();
+    EXPECT_EQ(dropped("rejected"), 1);
+    CO_ASSERT_EQ(events().size(), 1U);
+    EXPECT_EQ(events()[0].ns(), "default") << "the event was wrong, not its namespace";
+  });
+}
+
 TEST_F(EventRecorderTest, ARepetitionRaisesTheCountOfTheSeries) {
   EventRecorder recorder{api_, reporter(), env()};
   run([&](async::TaskScope& scope) -> Awaitable<> {
