@@ -10,15 +10,16 @@ namespace hubferry::relocator {
 namespace {
 
 phase::ControllerOptions controller_options(const ControllerOptions& options) {
-  return {.name = "relocator",
-          .watch_namespace = options.watch_namespace,
-          // One that waits for its turn has a machine too: how many work at once is decided by the slots.
-          .max_concurrent = 1'000'000,
-          .deletion = phase::Deletion::handle,
-          .phase_source = phase::PhaseSource::derived,
-          .survives_deletion = [](const Phase& phase) { return phase == phases::gone || phase == phases::finishing; },
-          .on_transition = options.on_transition,
-          .readiness = options.readiness};
+  return {
+      .name = "relocator",
+      .watch_namespace = options.watch_namespace,
+      // One that waits for its turn has a machine too: how many work at once is decided by the slots.
+      .max_concurrent = 1'000'000,
+      .deletion = phase::Deletion::handle,
+      .phase_source = phase::PhaseSource::derived,
+      .survives_deletion = [](const Phase& phase) { return phase != phases::matching && phase != phases::releasing; },
+      .on_transition = options.on_transition,
+      .readiness = options.readiness};
 }
 
 }  // namespace

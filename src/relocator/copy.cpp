@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/ocm/hive.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/relocator/names.hpp"
@@ -11,7 +12,25 @@ namespace hubferry::relocator {
 
 namespace {
 
-Problem copy_failed(const kube::Resource& resource, const json::object& object, const std::string& why) {
+/// True if a message contains something of a Secret's data: it must not become readable in a condition.
+bool quotes_content(std::string_view message, const json::object& secret) {
+  constexpr std::size_t shortest = 4;
+  const auto* data = kube::find(secret, {"data"});
+  if (data == nullptr || !data->is_object()) return false;
+  const auto quotes = [&](std::string_view text) {
+    return text.size() >= shortest && message.find(text) != std::string_view::npos;
+  };
+  return std::ranges::any_of(data->get_object(), [&](const auto& entry) {
+    if (!entry.value().is_string()) return false;
+    const std::string_view encoded = entry.value().get_string();
+    const auto decoded = kube::decode_base64(encoded);
+    return quotes(encoded) || (decoded && quotes(*decoded));
+  });
+}
+
+Problem copy_failed(const kube::Resource& resource, const json::object& object, std::string why) {
+  if (resource == kube::resources::secrets && quotes_content(why, object))
+    why = "the destination refuses it, with a message that quotes its content";
   const Key key{std::string{kube::string_at(object, {"metadata", "namespace"})},
                 std::string{kube::string_at(object, {"metadata", "name"})}};
   return {reasons::move_failed, "cannot copy " + resource.kind + " " + kube::to_string(key) + ": " + why};
@@ -104,7 +123,7 @@ json::object clean_copy(const Object& object) {
 Awaitable<kube::Result<Look>> look_at(const Destination& destination, const Object& deployment, std::string source) {
   const Key key = deployment.key();
   auto found = co_await destination.api->get(ocm::cluster_deployments, key);
-  if (!found && found.error().kind == kube::ErrorKind::not_found) co_return Look{};
+  if (!found && is_absent(found.error(), key.name)) co_return Look{};
   if (!found) co_return found.error();
   const auto name = "ClusterDeployment " + kube::to_string(key);
   if (!deployment.uid().empty() && found->uid() == deployment.uid())
@@ -120,13 +139,22 @@ Awaitable<kube::Result<Look>> look_at(const Destination& destination, const Obje
   co_return Look{Holding::ours, {}};
 }
 
-Awaitable<OrProblem<bool>> Copier::create_namespace() {
-  json::object wanted;
-  kube::object_in(wanted, "metadata")["name"] = deployment_.ns();
-  auto created = co_await destination_->api->create(kube::resources::namespaces, wanted);
-  if (!created && created.error().kind != kube::ErrorKind::already_exists)
-    co_return copy_failed(kube::resources::namespaces, wanted, created.error().describe());
-  co_return true;
+Awaitable<OrProblem<Look>> prepare_and_look(const Destination& destination, const Object& deployment,
+                                            std::string source) {
+  if (destination.identity.empty() || deployment.annotation(names::relocated_from) != destination.identity) {
+    json::object wanted;
+    kube::object_in(wanted, "metadata")["name"] = deployment.ns();
+    auto created = co_await destination.api->create(kube::resources::namespaces, wanted);
+    if (created) co_return Look{};
+    if (created.error().kind != kube::ErrorKind::already_exists) {
+      auto problem = copy_failed(kube::resources::namespaces, wanted, created.error().describe());
+      if (kube::is_transient(created.error().kind)) problem.reason = reasons::no_connection;
+      co_return problem;
+    }
+  }
+  auto look = co_await look_at(destination, deployment, std::move(source));
+  if (!look) co_return Problem{reasons::no_connection, "cannot read from the destination: " + look.error().describe()};
+  co_return *look;
 }
 
 Awaitable<OrProblem<bool>> Copier::copy(InventoryItem item) {
@@ -156,15 +184,22 @@ Awaitable<OrProblem<Object>> Copier::create_deployment() {
   annotations[names::relocated_from] = source_;
   annotations.erase(names::confirmed);
   auto created = co_await destination_->api->create(ocm::cluster_deployments, wanted);
-  if (created) co_return *created;
-  const auto& error = created.error();
-  if (error.kind == kube::ErrorKind::already_exists || error.kind == kube::ErrorKind::ambiguous) {
-    // Ours, without an answer; or that of a manager that does not know yet that it has been replaced.
+  if (created && is_copy(*created)) co_return *created;
+  const auto kind = created ? kube::ErrorKind::ambiguous : created.error().kind;
+  if (kind == kube::ErrorKind::already_exists || kind == kube::ErrorKind::ambiguous) {
+    // Ours, without an answer; or that of a manager that does not know yet that it has been replaced; or a webhook or
+    // proxy has changed what was sent.
     auto look = co_await look_at(*destination_, deployment_, source_);
     if (look && look->holding == Holding::ours) co_return Object{};
     if (look && !look->message.empty()) co_return copy_failed(ocm::cluster_deployments, wanted, look->message);
   }
-  co_return copy_failed(ocm::cluster_deployments, wanted, error.describe());
+  co_return copy_failed(ocm::cluster_deployments, wanted,
+                        created ? "the destination has answered with something else" : created.error().describe());
+}
+
+bool Copier::is_copy(const Object& answer) const {
+  return !answer.uid().empty() && answer.uid() != deployment_.uid() && answer.key() == deployment_.key() &&
+         !is_another_cluster(answer, deployment_) && is_proven(answer, deployment_, source_);
 }
 
 Awaitable<OrProblem<bool>> Copier::put(kube::Resource resource, json::object wanted) {

@@ -27,11 +27,17 @@ struct Look {
 /// this hub. The latter is not asked for if it moves already and the IDs prove it.
 Awaitable<kube::Result<Look>> look_at(const Destination& destination, const Object& deployment, std::string source);
 
+/// The same, after creating the namespace there, which a copy needs anyway. If that was not there, neither was a
+/// ClusterDeployment in it, and nothing is read. One that
+/// came from there is refused in any case, and leaves no namespace. Problems: NoConnection, MoveFailed.
+Awaitable<OrProblem<Look>> prepare_and_look(const Destination& destination, const Object& deployment,
+                                            std::string source);
+
 /// An object as it is created on the destination: without what the source's server and controllers own. The status is
 /// dropped.
 json::object clean_copy(const Object& object);
 
-/// Copies objects to one destination, each idempotently.
+/// Copies objects to one destination, each idempotently. The namespace is there already.
 class Copier {
  public:
   /// `deployment` outlives it. `source`: the identity of the source hub.
@@ -41,7 +47,6 @@ class Copier {
         relocator_(std::move(relocator)),
         source_(std::move(source)) {}
 
-  Awaitable<OrProblem<bool>> create_namespace();
   /// Creates it, labelled with the source; if it exists and differs, updates it in place, or replaces it where the
   /// server refuses that. An object that is equal is not touched. Refused: one that differs and was not copied from
   /// this hub, or that another ClusterDeployment of the destination may use.
@@ -53,6 +58,8 @@ class Copier {
   Awaitable<OrProblem<Object>> create_deployment();
 
  private:
+  /// True if that is the answer to the creation of the copy: nothing else proves that the destination has it.
+  [[nodiscard]] bool is_copy(const Object& answer) const;
   Awaitable<OrProblem<bool>> put(kube::Resource resource, json::object wanted);
   Awaitable<OrProblem<bool>> reconcile_existing(kube::Resource resource, json::object wanted);
   /// The name of another ClusterDeployment in that namespace of the destination, which may use a copy that is not

@@ -119,7 +119,7 @@ Awaitable<kube::Result<bool>> annotate_zone(Context& context, Deployment& deploy
   const auto wanted = annotations_for(stage, relocator, false);
   const kube::Mutation mutate = [&](json::object& object) { return apply_annotations(object, wanted); };
   auto edited = co_await kube::edit(context->source, ocm::dns_zones, *zone, mutate);
-  if (!edited && edited.error().kind == kube::ErrorKind::not_found) {
+  if (!edited && is_absent(edited.error(), zone->name)) {
     context.log().info("the ClusterDeployment has no DNSZone", {{"zone", kube::to_string(*zone)}});
     co_return false;
   }

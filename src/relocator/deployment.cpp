@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 
+#include "hubferry/kube/conditions.hpp"
 #include "hubferry/ocm/hive.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/relocator/names.hpp"
@@ -31,10 +32,11 @@ std::string hash_of(std::string_view text) {
   return digits;
 }
 
-Phase derived_phase(const Object& object) {
+Phase derived_phase(const Object& object, const json::object& status) {
   switch (relocation_of(object).stage) {
     case Stage::complete:
-      return object.is_being_deleted() ? phases::gone : phases::finishing;
+      if (!object.is_being_deleted()) return phases::finishing;
+      return says_successful(status) ? phases::gone : phases::deleting;
     case Stage::incoming:
       return phases::releasing;
     case Stage::none:
@@ -68,6 +70,16 @@ bool is_annotated_true(const Object& object, const char* key) {
 
 bool is_paused_by_user(const Object& object) {
   return relocation_of(object).stage == Stage::none && is_annotated_true(object, ocm::names::hive_pause_annotation);
+}
+
+bool is_absent(const kube::Error& error, std::string_view name) {
+  return error.kind == kube::ErrorKind::not_found && error.reason == "NotFound" &&
+         error.message.find("\"" + std::string{name} + "\" not found") != std::string::npos;
+}
+
+bool says_successful(const json::object& status) {
+  const auto* present = kube::find_condition_in_status(status, names::condition);
+  return present != nullptr && kube::string_at(*present, {"reason"}) == reasons::successful;
 }
 
 json::object annotations_for(Stage stage, const std::string& relocator, bool pause) {
@@ -105,6 +117,6 @@ std::optional<Key> child_zone(const Object& deployment) {
 }
 
 Deployment::Deployment(phase::KubeResource read)
-    : phase::KubeResource(std::move(read)), entered_(derived_phase(object)) {}
+    : phase::KubeResource(std::move(read)), entered_(derived_phase(object, status)) {}
 
 }  // namespace hubferry::relocator

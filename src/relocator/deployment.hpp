@@ -39,6 +39,13 @@ bool is_annotated_true(const Object& object, const char* key);
 /// True if Hive leaves it alone because a user wants that: while it moves, the pause is ours.
 bool is_paused_by_user(const Object& object);
 
+/// True if the condition is MoveSuccessful: its phase is over, even if Hive has not finalized it yet.
+bool says_successful(const json::object& status);
+
+/// True if the server says that there is no object of this name. Any other 404 may be that of a server that starts, and
+/// does not serve the kind yet, or of a proxy: it proves nothing.
+bool is_absent(const kube::Error& error, std::string_view name);
+
 /// The annotations of that state, to be merged into an object; null removes one. Hive's own annotation changes in the
 /// same write. A ClusterDeployment is paused besides while it is outgoing: Hive's relocation controller clears an
 /// annotation for which it finds no ClusterRelocate. Where it moves to is written by Marking only, and kept until the
@@ -64,12 +71,16 @@ struct Deployment : phase::KubeResource {
   [[nodiscard]] phase::State state(const Phase&) const { return {}; }
   void set_state(const Phase&, const phase::State&) {}
   /// After a write conflict: the slot is kept, the phase is derived anew.
-  void carry_from(const Deployment& mine) { slot = mine.slot; }
+  void carry_from(const Deployment& mine) {
+    slot = mine.slot;
+    finished = mine.finished;
+  }
 
   [[nodiscard]] Relocation relocation() const { return relocation_of(object); }
 
   std::shared_ptr<Slot> slot;  // to move to the destination; held until the machine rests
   std::string destination;     // the identity of the hub that Checking has looked at
+  bool finished = false;       // by this machine: it counts the relocation
   Object arrived;              // the copy that this machine has created on the destination
 
  private:

@@ -2,6 +2,7 @@
 
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/ocm/hive.hpp"
+#include "hubferry/ocm/resources.hpp"
 #include "hubferry/relocator/names.hpp"
 
 namespace hubferry::relocator {
@@ -35,9 +36,36 @@ Destinations::Destinations(kube::Api& source, hubs::Connect connect, kube::Env e
     : source_(source), connect_(std::move(connect)), env_(std::move(env)) {}
 
 Awaitable<OrProblem<std::shared_ptr<Destination>>> Destinations::connect(Key secret_key) {
-  const auto known = known_.find(secret_key);
-  if (known != known_.end() && env_.clock.now() < async::later(known->second->verified, verified_for))
-    co_return known->second;
+  for (;;) {
+    const auto known = known_.find(secret_key);
+    if (known != known_.end() && env_.clock.now() < async::later(known->second->verified, verified_for))
+      co_return known->second;
+    const auto running = opening_.find(secret_key);
+    if (running == opening_.end()) co_return co_await open_for_all(secret_key);
+    const auto opening = running->second;
+    co_await opening->done.wait();
+    if (opening->result) co_return *opening->result;
+  }
+}
+
+Awaitable<Destinations::Opened> Destinations::open_for_all(Key secret_key) {
+  /// Also if it is cancelled: then another one of those that wait does it.
+  struct End {
+    Destinations& of;
+    const Key& key;
+    ~End() {
+      const auto opening = of.opening_.extract(key);
+      if (!opening.empty()) opening.mapped()->done.set();
+    }
+  };
+  const auto opening = std::make_shared<Opening>();
+  opening_[secret_key] = opening;
+  const End end{*this, secret_key};
+  opening->result = co_await read_and_open(secret_key);
+  co_return *opening->result;
+}
+
+Awaitable<Destinations::Opened> Destinations::read_and_open(Key secret_key) {
   auto secret = co_await source_.get(kube::resources::secrets, secret_key);
   if (!secret)
     co_return Problem{reasons::missing_secret, "kubeconfig Secret of the destination: " + secret.error().describe()};
@@ -50,7 +78,7 @@ Awaitable<OrProblem<std::shared_ptr<Destination>>> Destinations::connect(Key sec
   co_return opened;
 }
 
-Awaitable<OrProblem<std::shared_ptr<Destination>>> Destinations::open(Key key, kube::Object secret) {
+Awaitable<Destinations::Opened> Destinations::open(Key key, kube::Object secret) {
   const std::string version = std::string{secret.uid()} + "@" + std::string{secret.resource_version()};
   const auto known = known_.find(key);
   std::shared_ptr<Destination> destination =
@@ -70,6 +98,12 @@ Awaitable<OrProblem<std::shared_ptr<Destination>>> Destinations::open(Key key, k
   // Also if only this is forbidden: without its identity nobody knows later where a move has begun.
   if (!answer)
     co_return Problem{reasons::no_connection, "the destination cannot be identified: " + answer.error().describe()};
+  kube::ListOptions one;
+  one.limit = 1;
+  auto served = co_await destination->api->list(ocm::cluster_deployments, one, kube::object_decoder());
+  if (!served)
+    co_return Problem{reasons::no_connection, "the destination's ClusterDeployments cannot be listed (has it Hive?): " +
+                                                  served.error().describe()};
   destination->identity = std::string{answer->uid()};
   destination->verified = env_.clock.now();
   co_return destination;

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "hubferry/async/event.hpp"
 #include "hubferry/hubs/hub_directory.hpp"
 #include "hubferry/kube/api.hpp"
 #include "hubferry/kube/env.hpp"
@@ -53,12 +54,22 @@ class Destinations {
   Awaitable<OrProblem<std::string>> source_identity();
 
  private:
-  Awaitable<OrProblem<std::shared_ptr<Destination>>> open(Key key, kube::Object secret);
+  using Opened = OrProblem<std::shared_ptr<Destination>>;
+  /// One that is being verified, for all that wait for it.
+  struct Opening {
+    async::Event done;
+    std::optional<Opened> result;  // none: the caller that verified it was cancelled
+  };
+
+  Awaitable<Opened> open_for_all(Key secret);
+  Awaitable<Opened> read_and_open(Key secret);
+  Awaitable<Opened> open(Key key, kube::Object secret);
 
   kube::Api& source_;
   hubs::Connect connect_;
   kube::Env env_;
   std::map<Key, std::shared_ptr<Destination>> known_;
+  std::map<Key, std::shared_ptr<Opening>> opening_;
   std::string source_identity_;
 };
 

@@ -144,10 +144,8 @@ Awaitable<ReconcileState> check(Context& context, Deployment& deployment, const 
   auto identity = co_await context->destinations.source_identity();
   if (!identity) co_return fail(context, deployment, identity.error());
   deployment.destination = (*destination)->identity;
-  auto look = co_await look_at(**destination, deployment.object, *identity);
-  if (!look)
-    co_return fail(context, deployment,
-                   {reasons::no_connection, "cannot read from the destination: " + look.error().describe()});
+  auto look = co_await prepare_and_look(**destination, deployment.object, *identity);
+  if (!look) co_return fail(context, deployment, look.error());
   if (look->holding == Holding::ours) co_return phase::go_to(phases::finishing);
   if (const auto problem = destination_problem(*look, **destination, deployment.object))
     co_return fail(context, deployment, *problem);

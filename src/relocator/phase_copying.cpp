@@ -29,7 +29,7 @@ Awaitable<OrProblem<std::optional<Object>>> read_zone(kube::Api& source, const O
   if (!key) co_return std::optional<Object>{};
   auto zone = co_await source.get(ocm::dns_zones, *key);
   if (zone) co_return std::optional<Object>{*zone};
-  if (zone.error().kind == kube::ErrorKind::not_found) co_return std::optional<Object>{};
+  if (is_absent(zone.error(), key->name)) co_return std::optional<Object>{};
   co_return Problem{reasons::move_failed, "reading its DNSZone: " + zone.error().describe()};
 }
 
@@ -44,8 +44,6 @@ Awaitable<OrProblem<Object>> copy_everything(Services& services, Deployment& dep
   auto zone = co_await read_zone(services.source, deployment.object);
   if (!zone) co_return zone.error();
   Copier copier{*destination, deployment.object, relocator.name, *identity};
-  auto there = co_await copier.create_namespace();
-  if (!there) co_return there.error();
   for (auto& item : *items) {
     auto copied = co_await copier.copy(std::move(item));
     if (!copied) co_return copied.error();

@@ -1,3 +1,4 @@
+#include "hubferry/kube/conditions.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/hive.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -6,6 +7,9 @@
 namespace hubferry::relocator {
 
 namespace {
+
+/// Hive finalizes what has moved at once. A condition is worth a request only if there is time to read it.
+constexpr auto finalized_within = std::chrono::seconds{30};
 
 /// The name under which it moves: that of its annotation, or of the relocator that found it on the destination already.
 std::string relocator_of(Context& context, const Deployment& deployment) {
@@ -63,6 +67,22 @@ Awaitable<> release_copies(Context& context, Deployment& deployment, std::string
   if (!released) context.log().warn("releasing the copy failed", {{"error", released.error().describe()}});
 }
 
+bool is_condition_false(const Deployment& deployment) {
+  const auto* present = kube::find_condition_in_status(deployment.status, names::condition);
+  return present != nullptr && kube::string_at(*present, {"status"}) == "False";
+}
+
+void set_successful(Context& context, Deployment& deployment) {
+  set_condition(context, deployment, kube::ConditionStatus::no, reasons::successful, "the destination has it");
+}
+
+/// Zero if its deletion has not been seen yet.
+Duration time_since_deletion(Context& context, const Deployment& deployment) {
+  if (!deployment.object.is_being_deleted()) return {};
+  const auto since = async::parse_time(deployment.object.deletion_timestamp());
+  return std::max<Duration>(std::chrono::duration_cast<Duration>(context.clock().wall_now() - since), {});
+}
+
 }  // namespace
 
 Awaitable<ReconcileState> finish(Context& context, Deployment& deployment, const phase::State&) {
@@ -72,8 +92,10 @@ Awaitable<ReconcileState> finish(Context& context, Deployment& deployment, const
   if (!zone)
     co_return fail(context, deployment, {reasons::move_failed, "annotating its DNSZone: " + zone.error().describe()});
   if (auto undone = co_await annotate(context, deployment, Stage::complete, relocator)) co_return *undone;
+  deployment.finished = true;
   co_await release_copies(context, deployment, relocator);
-  set_condition(context, deployment, kube::ConditionStatus::no, reasons::successful, "the destination has it");
+  // A failure is withdrawn now. Otherwise Deleting says so, if there is time to read it.
+  if (!is_condition_false(deployment)) set_successful(context, deployment);
   co_return phase::done();
 }
 
@@ -86,14 +108,24 @@ Awaitable<ReconcileState> remove_from_source(Context& context, Deployment& deplo
     request.key = deployment.object.key();
     request.propagation = kube::Propagation::background;
     request.precondition_uid = std::string{deployment.object.uid()};
+    // If somebody removes the annotation meanwhile, the deletion would deprovision a cluster that lives elsewhere.
+    request.precondition_resource_version = std::string{deployment.object.resource_version()};
     auto removed = co_await context->source.call(std::move(request));
-    if (!removed && removed.error().kind != kube::ErrorKind::not_found)
+    if (!removed && removed.error().kind == kube::ErrorKind::conflict) co_return retry({});
+    if (!removed && !is_absent(removed.error(), deployment.object.name()))
       co_return fail(context, deployment,
                      {reasons::move_failed,
                       "the destination has it, but it cannot be deleted here: " + removed.error().describe()});
   }
-  context->failures.erase(deployment.object.key());
-  context->reporter.relocated(deployment.object, relocator);
+  if (deployment.finished) {
+    deployment.finished = false;
+    context->failures.erase(deployment.object.key());
+    context->reporter.relocated(deployment.object, relocator);
+  }
+  if (says_successful(deployment.status)) co_return phase::done();
+  const auto left = finalized_within - time_since_deletion(context, deployment);
+  if (left > Duration::zero()) co_return phase::not_done(std::min<Duration>(left, finalized_within));
+  set_successful(context, deployment);
   co_return phase::done();
 }
 

@@ -92,6 +92,8 @@ TEST_F(StateTest, OneIsNotMovedBackToTheHubThatItCameFrom) {
   EXPECT_TRUE(is_on_source());
   EXPECT_FALSE(is_on_destination());
   EXPECT_THAT(condition(), HasSubstr("True ReturnRefused"));
+  EXPECT_FALSE(
+      on_destination(kube::resources::namespaces, "prod"));  // nothing is left there for a move that is refused
   change(ocm::cluster_deployments, {"prod", "c1"},
          R"({"metadata": {"annotations": {"hubferry.io/relocated-from": null}}})");
   live_until([&] { return has_moved(); });

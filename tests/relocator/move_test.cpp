@@ -323,7 +323,8 @@ TEST_F(MoveTest, TheClusterDeploymentIsTheLastObjectThatIsCreated) {
   live_until([&] { return has_moved(); });
   std::vector<std::string> creates;
   for (const auto& line : writes(destination.server))
-    if (line.starts_with("create")) creates.push_back(line);
+    // A namespace is created again after a conflict with Hive on the source.
+    if (line.starts_with("create") && (creates.empty() || creates.back() != line)) creates.push_back(line);
   EXPECT_THAT(creates,
               testing::ElementsAre("create namespaces", "create secrets", "create machinepools.hive.openshift.io",
                                    "create clusterdeployments.hive.openshift.io"));

@@ -18,6 +18,27 @@ TEST_F(StateTest, OneThatIsRelocatedIsDeletedWithoutALookAtTheDestinationWhichMa
   expect_no_deprovision();
 }
 
+TEST_F(StateTest, OneThatIsStillThereLongAfterItsDeletionSaysThatItHasMoved) {
+  given_secret();
+  given_deployment();
+  change(ocm::cluster_deployments, {"prod", "c1"},
+         R"({"metadata": {"finalizers": ["hive.openshift.io/deprovision", "example.com/held"]}})");
+  live_for(1min);
+  EXPECT_THAT(condition(), HasSubstr("False NoMatchingRelocators"));
+  given_relocator();
+  const auto is_being_deleted = [&] { return on_source(ocm::cluster_deployments, "c1")->is_being_deleted(); };
+  live_until(is_being_deleted);
+  // Hive usually finalizes it at once, and nobody could read the condition.
+  EXPECT_THAT(condition(), HasSubstr("False NoMatchingRelocators"));
+  live_for(10s);  // another process: it must not count the relocation again
+  EXPECT_THAT(condition(), HasSubstr("False NoMatchingRelocators"));
+  live_for(1min);
+  EXPECT_THAT(condition(), HasSubstr("False MoveSuccessful"));
+  EXPECT_EQ(metric("hive_cluster_relocations_total", "r1"), 1);
+  change(ocm::cluster_deployments, {"prod", "c1"}, R"({"metadata": {"finalizers": []}})");
+  expect_moved();
+}
+
 TEST_F(StateTest, OneThatTheDestinationHasIsNotCopiedAgain) {
   given_copy_on_destination(R"(, "differs": "elsewhere")");
   given_move();
@@ -103,6 +124,116 @@ TEST_F(StateTest, ADestinationThatIsTheSourceIsRefused) {
   live_for(10min);
   expect_untouched();
   EXPECT_THAT(condition(), HasSubstr("True DestinationIsSource"));
+}
+
+// A server that starts does not serve all kinds at once, and a proxy may answer anything.
+TEST_F(StateTest, AnAbortIsNotBasedOnA404ThatDoesNotNameTheClusterDeployment) {
+  given_secret();
+  given_relocator("r1", "another-label");
+  given_copy_on_destination();
+  given_moving("r1");
+  destination.server.faults().on({.verb = "get", .resource = "clusterdeployments"}).always().fail(404);
+  live_for(10min);
+  EXPECT_THAT(condition(), HasSubstr("True AbortBlocked"));
+  EXPECT_EQ(annotation(on_source(ocm::cluster_deployments, "c1"), names::relocating), "r1");
+  destination.server.faults().clear();
+  live_until([&] { return has_moved(); });
+  expect_moved();
+}
+
+TEST_F(StateTest, AMoveDoesNotGoOnWithoutAZoneThatTheSourceDoesNotServeJustNow) {
+  given_move(R"(, "manageDNS": true)");
+  given_zone();
+  source.server.faults().on({.verb = "get", .resource = "dnszones"}).always().fail(404);
+  live_for(10min);
+  EXPECT_FALSE(is_on_destination());
+  EXPECT_THAT(condition(), HasSubstr("True MoveFailed: annotating its DNSZone"));
+  source.server.faults().clear();
+  live_until([&] { return has_moved(); });
+  expect_moved();
+  EXPECT_TRUE(on_destination(ocm::dns_zones, "c1-zone"));
+}
+
+TEST_F(StateTest, OneWhoseAnnotationIsRemovedJustBeforeItsDeletionIsNotDeprovisioned) {
+  given_secret();
+  given_deployment();
+  live_for(1min);  // its condition is False, so that nothing is written between the annotation and the deletion
+  given_relocator();
+  destination.server.faults()
+      .on({.verb = "patch", .resource = "clusterdeployments"})
+      .times(1)
+      .delay(sim::Latency::fixed(20s));
+  live([&]() -> Awaitable<> {
+    co_await holds([&] { return annotation(on_source(ocm::cluster_deployments, "c1"), names::relocated) == "r1"; });
+    const auto undo = json::parse(R"({"metadata": {"annotations": {"hive.openshift.io/relocated": null,
+                                      "hive.openshift.io/relocate": null}}})");
+    const Key key{"prod", "c1"};
+    co_await source.server.api().merge_patch(ocm::cluster_deployments, key, undo.as_object());
+    co_await holds([&] { return has_moved(); });
+  });
+  live_for(1min);
+  expect_moved();
+}
+
+/// Says that it has created a ClusterDeployment, and has not.
+class LyingApi final : public kube::Api {
+ public:
+  LyingApi(std::shared_ptr<kube::Api> real, std::optional<Object>& answer) : real_(std::move(real)), answer_(answer) {}
+
+  Awaitable<kube::Result<Object>> call(kube::Request request) override {
+    if (answer_ && request.verb == kube::Verb::create && request.resource == ocm::cluster_deployments)
+      co_return *answer_;
+    co_return co_await real_->call(std::move(request));
+  }
+  Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions list_options,
+                                               const kube::Decoder& decoder) override {
+    return real_->list(std::move(resource), std::move(list_options), decoder);
+  }
+  Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource resource,
+                                                                    kube::WatchOptions watch_options,
+                                                                    const kube::Decoder& decoder) override {
+    return real_->watch(std::move(resource), std::move(watch_options), decoder);
+  }
+  Awaitable<kube::Result<json::value>> get_path(std::string path) override { return real_->get_path(std::move(path)); }
+  [[nodiscard]] std::string_view name() const override { return real_->name(); }
+
+ private:
+  std::shared_ptr<kube::Api> real_;
+  std::optional<Object>& answer_;
+};
+
+class LyingTest : public StateTest {
+ protected:
+  hubs::Connect connect() override {
+    return [this](const std::string&, const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
+      return std::make_shared<LyingApi>(network.connect(config), answer);
+    };
+  }
+
+  std::optional<Object> answer;
+};
+
+TEST_F(LyingTest, ADestinationThatAnswersWithSomethingElseThanTheCopyIsNotBelieved) {
+  given_move();
+  const auto of_cluster = [](const std::string& metadata, const std::string& infra) {
+    return Object{json::parse(R"({"metadata": {)" + metadata + R"(}, "spec": {"baseDomain": "example.com",
+        "clusterMetadata": {"infraID": ")" +
+                              infra + R"(", "clusterID": "id-c1"}}})")
+                      .as_object()};
+  };
+  const std::string named = R"("name": "c1", "namespace": "prod")";
+  for (const auto& lie : {Object{}, of_cluster(named, "c1-x1"), of_cluster(named + R"(, "uid": "u")", "other"),
+                          of_cluster(R"("uid": "u", "name": "c2", "namespace": "prod")", "c1-x1")}) {
+    answer = lie;
+    live_for(10min);
+    EXPECT_TRUE(is_on_source());
+    EXPECT_FALSE(is_on_destination());
+    EXPECT_THAT(condition(), HasSubstr("True MoveFailed: cannot copy ClusterDeployment prod/c1"));
+    for (const auto& line : history) EXPECT_THAT(line, Not(HasSubstr("complete")));
+  }
+  answer.reset();
+  live_until([&] { return has_moved(); });
+  expect_moved();
 }
 
 }  // namespace

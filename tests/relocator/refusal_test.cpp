@@ -138,5 +138,56 @@ TEST_F(StateTest, OneThatHiveItselfMovesIsLeftAlone) {
   EXPECT_EQ(on_source(ocm::cluster_deployments, "c1")->resource_version(), version);
 }
 
+TEST_F(StateTest, ANamespaceThatTheDestinationRefusesStopsTheMoveBeforeHiveIsPaused) {
+  given_move();
+  destination.server.faults().on({.verb = "create", .resource = "namespaces"}).always().fail(403);
+  live_for(10min);
+  EXPECT_THAT(condition(), HasSubstr("True MoveFailed: cannot copy Namespace prod"));
+  expect_untouched();
+  EXPECT_THAT(history, Not(Contains(HasSubstr("outgoing"))));
+  destination.server.faults().clear();
+  live_until([&] { return has_moved(); });
+  expect_moved();
+}
+
+TEST_F(StateTest, ADestinationThatDoesNotAnswerTheCreationOfANamespaceIsAskedAgain) {
+  given_move();
+  destination.server.faults().on({.verb = "create", .resource = "namespaces"}).times(2).reset_after();
+  live_for(2s);
+  EXPECT_THAT(condition(), HasSubstr("True NoConnection: cannot copy Namespace prod"));
+  EXPECT_THAT(history, Not(Contains(HasSubstr("outgoing"))));
+  live_until([&] { return has_moved(); });
+  expect_moved();
+}
+
+TEST_F(StateTest, ADestinationWithoutHiveIsRefusedBeforeHiveIsPaused) {
+  given_move();
+  sim::Server bare{sim::Options{.name = "bare"}, quiet};
+  network.add("https://bare.sim", bare);
+  point_at(bare);
+  live_for(10min);
+  EXPECT_THAT(condition(), HasSubstr("True NoConnection: the destination's ClusterDeployments cannot be listed"));
+  expect_untouched();
+  EXPECT_THAT(history, Not(Contains(HasSubstr("outgoing"))));
+  EXPECT_FALSE(bare.object(kube::resources::namespaces, {"", "prod"}));
+}
+
+TEST_F(StateTest, ARefusalThatQuotesASecretDoesNotBecomeReadable) {
+  given_move();
+  create(kube::resources::secrets,
+         R"({"metadata": {"name": "pull", "namespace": "prod"}, "data": {"password": "aHVudGVyMjI="}})");
+  std::string quoted;
+  destination.server.add_admission(
+      kube::resources::secrets,
+      [&quoted](const sim::AdmissionReview&) -> std::optional<std::string> { return "not allowed: " + quoted; });
+  for (const auto* text : {"aHVudGVyMjI=", "hunter22"}) {
+    quoted = text;
+    live_for(10min);
+    EXPECT_THAT(condition(), HasSubstr("True MoveFailed: cannot copy Secret prod/pull: the destination refuses it"));
+    for (const auto& note : events("MoveFailed")) EXPECT_THAT(note, Not(HasSubstr(quoted)));
+    for (const auto& line : log.lines()) EXPECT_THAT(line, Not(HasSubstr(quoted)));
+  }
+}
+
 }  // namespace
 }  // namespace hubferry::relocator::test
