@@ -1,0 +1,185 @@
+// A replica that does not answer may alone have an acknowledged transaction.
+#include "failover_fixture.hpp"
+
+namespace hubferry::mysql::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST_F(LastCopyTest, AChosenReplicaThatIsAwayForAMomentIsWaitedFor) {
+  given_last_copy_on_demo_2();
+  kill_primary();
+  run_until_chosen();
+  mysql.cut_off.insert(mysql.at("demo-2").address);
+  run_for(16s);
+  mysql.cut_off.clear();
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_one_primary_with_replicas();
+}
+
+TEST_F(LastCopyTest, AChosenReplicaThatIsGivenUpIsNotFollowedByOneThatLacksItsTransactions) {
+  given_last_copy_on_demo_2();
+  kill_primary();
+  run_until_chosen();
+  mysql.at("demo-2").hangs = true;
+  run_for(5min);
+  EXPECT_EQ(phase(), "Failed") << status_text();
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+}
+
+TEST_F(LastCopyTest, AReplicaThatIsAwayDuringTheFailoverIsWaitedFor) {
+  given_last_copy_on_demo_2();
+  kill_primary();
+  mysql.cut_off.insert(mysql.at("demo-2").address);
+  run_for(80s);
+  EXPECT_EQ(condition("FailoverInProgress"), "True PromoteReplica") << status_text();
+  EXPECT_THAT(condition_message("FailoverInProgress"), HasSubstr("waiting for demo-2"));
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+  mysql.cut_off.clear();
+  run_for(1min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+}
+
+/// The nodes of the primary and of demo-2 are lost: demo-1 alone is left, without the last transaction.
+class LostNodesTest : public LastCopyTest {
+ protected:
+  void given_failed() {
+    given_last_copy_on_demo_2();
+    for (auto* pod : {"demo-0", "demo-2"}) mysql.at(pod).away = true;
+    run_for(5min);
+    ASSERT_EQ(phase(), "Failed") << status_text();
+  }
+};
+
+TEST_F(LostNodesTest, AReplicaThatStaysAwayMakesTheClusterFailAndNotLose) {
+  given_failed();
+  EXPECT_THAT(condition_message("FailoverInProgress"), HasSubstr("demo-2 did not answer"));
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+  annotate("reconcile", "now");
+  run_for(5min);
+  EXPECT_EQ(phase(), "Failed") << "to try again is no consent to a loss: " << status_text();
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+}
+
+TEST_F(LostNodesTest, ThePodOfTheOldPrimaryIsDeletedOnceHoweverLongTheFailoverWaits) {
+  given_last_copy_on_demo_2();
+  for (auto* pod : {"demo-0", "demo-2"}) mysql.at(pod).away = true;
+  run_for(20s);
+  server.forget_requests();
+  run_for(15s);
+  EXPECT_EQ(condition("FailoverInProgress"), "True PromoteReplica") << status_text();
+  EXPECT_EQ(std::ranges::count(writes_since_forgotten(), "delete pods demo-0"), 1);
+}
+
+TEST_F(LostNodesTest, AnOldPrimaryThatIsBackHasMoreThanWhoIsLeftAndStaysThePrimary) {
+  given_last_copy_on_demo_2();
+  kill_primary();
+  mysql.at("demo-2").away = true;
+  run_for(4min);
+  EXPECT_EQ(phase(), "Failed") << status_text();
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+  annotate("give-up", "demo-2");
+  run_for(1min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0")) << status_text();
+  EXPECT_THAT(writers(), ElementsAre("demo-0"));
+  EXPECT_EQ(mysql.at("demo-0").log.size(), 2U);
+  mysql.at("demo-2").away = false;
+  run_for(2min);
+  expect_one_primary_with_replicas();
+}
+
+// The consent comes while the failover waits: the pod of the old primary was made again meanwhile.
+TEST_F(LostNodesTest, AFailoverThatWaitsEndsWithTheOldPrimaryIfTheOtherIsGivenUp) {
+  given_last_copy_on_demo_2();
+  kill_primary();
+  mysql.at("demo-2").away = true;
+  run_for(80s);
+  ASSERT_EQ(condition("FailoverInProgress"), "True PromoteReplica") << status_text();
+  annotate("give-up", "demo-2");
+  run_for(1min);
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0")) << status_text();
+  EXPECT_EQ(condition("FailoverInProgress"), "False NoFailover");
+  EXPECT_EQ(events("FailoverFailed"), 0U);
+}
+
+TEST_F(LostNodesTest, AReplicaThatIsGivenUpIsNotWaitedForAndItsReturnIsReported) {
+  given_failed();
+  annotate("give-up", "demo-2");
+  run_for(2min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_EQ(primary(), "demo-1");
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-1"));
+  EXPECT_EQ(cluster().string_at({"status", "lastFailover", "without"}), "demo-2");
+  EXPECT_EQ(cluster().annotation("mysql.hubferry.io/give-up"), "");
+  EXPECT_EQ(cluster().find({"status", "givenUp"}), nullptr) << "the consent was for this failover";
+  EXPECT_EQ(events("ServersGivenUp"), 1U);
+  mysql.at("demo-2").away = false;
+  run_for(2min);
+  EXPECT_EQ(condition("ReplicasHealthy"), "False ErrantTransactions") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U) << "its data is not touched";
+  EXPECT_TRUE(mysql.at("demo-2").read_only);
+}
+
+TEST_F(LostNodesTest, AReplicaThatIsGivenUpAndReturnsInTimeIsPromotedAllTheSame) {
+  given_failed();
+  mysql.at("demo-2").away = false;
+  annotate("give-up", "demo-2");
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+}
+
+// It answers, but cannot be promoted, and keeps the other from it.
+TEST_F(LostNodesTest, AReplicaWithAnErrorThatIsGivenUpLetsTheOthersContinue) {
+  given_last_copy_on_demo_2();
+  mysql.at("demo-2").replica->sql_error = 1062;
+  mysql.at("demo-0").away = true;
+  run_for(3min);
+  ASSERT_EQ(phase(), "Failed") << status_text();
+  annotate("give-up", "demo-2");
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  EXPECT_EQ(cluster().string_at({"status", "lastFailover", "without"}), "demo-2");
+}
+
+TEST_F(LostNodesTest, ThePrimaryAndStrangersCannotBeGivenUp) {
+  given_failed();
+  for (const auto* text : {"demo-0", "other-1", ","}) {
+    annotate("give-up", text);
+    run_for(4min);
+    EXPECT_EQ(cluster().annotation("mysql.hubferry.io/give-up"), "") << text;
+    EXPECT_THAT(mysql.writable(), IsEmpty()) << text;
+  }
+  EXPECT_GE(events("GiveUpRefused"), 1U);
+}
+
+TEST_F(LostNodesTest, WithAHealthyPrimaryGivingUpMeansNothing) {
+  given_running();
+  annotate("give-up", "demo-2");
+  run_for(1min);
+  EXPECT_EQ(cluster().annotation("mysql.hubferry.io/give-up"), "");
+  EXPECT_EQ(cluster().find({"status", "givenUp"}), nullptr) << status_text();
+  server.forget_requests();
+  run_for(5min);
+  EXPECT_THAT(writes_since_forgotten(), IsEmpty());
+}
+
+TEST_F(FailoverTest, AReplicaThatWasDownLongBeforeThePrimaryIsNotWaitedFor) {
+  given_running();
+  mysql.at("demo-2").runs = false;
+  run_for(2min);
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  kill_primary();
+  run_for(1min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-1"));
+}
+
+}  // namespace
+}  // namespace hubferry::mysql::test

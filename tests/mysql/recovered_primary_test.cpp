@@ -1,0 +1,221 @@
+// A primary that is found read-only: deliberately, or after a crash whose recovery may have lost transactions.
+#include "failover_fixture.hpp"
+
+namespace hubferry::mysql::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST_F(FailoverTest, APrimaryThatBecameReadOnlyIsMadeWritableAgain) {
+  given_running();
+  mysql.at("demo-0").read_only = true;
+  run_for(15s);
+  EXPECT_TRUE(mysql.at("demo-0").read_only) << "three probes";
+  run_for(30s);
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0")) << status_text();
+  EXPECT_EQ(failovers(), 0);
+}
+
+TEST_F(FailoverTest, ARestartedPrimaryStaysPrimaryAndAYoungServerIsLeftAlone) {
+  given_running();
+  mysql.at("demo-0").runs = false;
+  run_for(12s);
+  mysql.restart("demo-0");
+  async::TimePoint made_writable{};
+  mysql.on_statement = [&](const std::string&, const std::string& statement) {
+    if (statement == "SET GLOBAL read_only=0") made_writable = loop.clock().now();
+  };
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-0") << status_text();
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0"));
+  EXPECT_GE(made_writable - mysql.at("demo-0").started, 15s);
+}
+
+TEST_F(FailoverTest, ARestartedPrimaryThatLostTransactionsIsReplaced) {
+  given_running();
+  for (int i = 0; i < 3; ++i) mysql.write(mysql.at("demo-0").address);
+  mysql.at("demo-0").log.pop_back();
+  mysql.restart("demo-0");
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  EXPECT_EQ(mysql.at("demo-1").log.size(), 3U);
+}
+
+/// The primary crashed and is back at once, without the last transaction: its recovery has rolled it back.
+class RecoveredPrimaryTest : public LastCopyTest {
+ protected:
+  void given_recovered_primary() {
+    given_last_copy_on_demo_2();
+    recover_primary();
+  }
+  void recover_primary() {
+    mysql.restart("demo-0");
+    mysql.at("demo-0").log.pop_back();
+  }
+  /// Nobody writes before demo-2 was asked, and then nothing is lost.
+  void expect_demo_2_is_waited_for() {
+    EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
+    EXPECT_EQ(condition("PrimaryHealthy"), "False PrimaryReadOnly");
+    EXPECT_THAT(condition_message("PrimaryHealthy"), HasSubstr("may lack what demo-2 received"));
+    EXPECT_THAT(condition_message("PrimaryHealthy"), HasSubstr("mysql.hubferry.io/give-up"));
+    mysql.at("demo-2").away = false;
+    run_for(2min);
+    EXPECT_EQ(primary(), "demo-2") << status_text();
+    EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+    expect_one_primary_with_replicas();
+  }
+};
+
+TEST_F(RecoveredPrimaryTest, WhileTheReplicaIsAwayThatMayHaveMoreItStaysReadOnly) {
+  given_recovered_primary();
+  mysql.at("demo-2").away = true;
+  run_for(3min);
+  expect_demo_2_is_waited_for();
+}
+
+// The uptime says nothing to an operator that has not seen this server writable.
+TEST_F(RecoveredPrimaryTest, AnOperatorThatStartsLongAfterwardsKeepsItReadOnlyToo) {
+  given_last_copy_on_demo_2();
+  stop_operator();
+  recover_primary();
+  mysql.at("demo-2").away = true;
+  run_for(5min);
+  start_operator();
+  run_for(3min);
+  expect_demo_2_is_waited_for();
+}
+
+TEST_F(RecoveredPrimaryTest, WhoIsGivenUpIsNotWaitedForByAnOperatorThatStartsLongAfterwards) {
+  given_last_copy_on_demo_2();
+  stop_operator();
+  recover_primary();
+  mysql.at("demo-2").away = true;
+  run_for(5min);
+  start_operator();
+  run_for(3min);
+  ASSERT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  annotate("give-up", "demo-2");
+  run_for(1min);
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0")) << status_text();
+  EXPECT_EQ(cluster().find({"status", "givenUp"}), nullptr) << "the consent was for this failure";
+}
+
+// The first strike comes late: then the primary is up for long, and demo-2 was away before.
+TEST_F(RecoveredPrimaryTest, AfterProbesThatCouldNotTellItStaysReadOnlyToo) {
+  given_last_copy_on_demo_2();
+  mysql.at("demo-0").exporter_may_see_variables = false;
+  recover_primary();
+  mysql.at("demo-2").away = true;
+  run_for(2min);
+  mysql.at("demo-0").exporter_may_see_variables = true;
+  run_for(3min);
+  expect_demo_2_is_waited_for();
+}
+
+TEST_F(RecoveredPrimaryTest, AfterASwitchoverThatIsGivenUpItStaysReadOnlyToo) {
+  given_running(R"({"drainTimeoutSeconds": 5})");
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  mysql.replicate();
+  mysql.at("demo-1").replica->io = false;
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  bool crashed = false;
+  mysql.on_statement = [&](const std::string& pod, const std::string& statement) {
+    if (crashed || pod != "demo-1" || !statement.starts_with("SELECT MASTER_GTID_WAIT")) return;
+    crashed = true;
+    mysql.at("demo-2").away = true;
+    recover_primary();
+  };
+  annotate("switchover", "demo-1");
+  run_for(3min);
+  ASSERT_TRUE(crashed) << status_text();
+  EXPECT_EQ(condition("FailoverInProgress"), "False FailoverAborted") << status_text();
+  expect_demo_2_is_waited_for();
+}
+
+// Applications may write as soon as there is a primary, long before the last replica is attached.
+TEST_F(RecoveredPrimaryTest, WhileTheClusterIsCreatedItStaysReadOnlyToo) {
+  given_cluster();
+  for (int i = 0; i < 600 && mysql.servers().size() < 3; ++i) run_for(100ms);
+  mysql.at("demo-1").exporter_runs = false;
+  run_for(1min);
+  ASSERT_EQ(phase(), "Creating") << status_text();
+  ASSERT_THAT(mysql.writable(), ElementsAre("demo-0"));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+    mysql.at("demo-1").replica->io = false;
+  }
+  recover_primary();
+  mysql.at("demo-2").away = true;
+  run_for(3min);
+  EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  EXPECT_THAT(condition_message("PrimaryHealthy"), HasSubstr("may lack what demo-2 received"));
+  mysql.at("demo-2").away = false;
+  mysql.at("demo-1").exporter_runs = true;
+  run_for(2min);
+  EXPECT_EQ(phase(), "Failed") << status_text();
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+  annotate("reconcile", "now");
+  run_for(3min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_one_primary_with_replicas();
+}
+
+TEST_F(FailoverTest, APrimaryThatWasNotRestartedIsMadeWritableAgainWhoeverIsAway) {
+  given_running();
+  mysql.at("demo-0").read_only = true;
+  mysql.at("demo-2").away = true;
+  run_for(1min);
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0")) << status_text();
+}
+
+TEST_F(FailoverTest, ARestartedPrimaryWithoutItsOnlyReplicaIsMadeWritableWhenThatIsGivenUp) {
+  given_running(R"({"replicas": 2})");
+  mysql.restart("demo-0");
+  mysql.at("demo-1").away = true;
+  run_for(5min);
+  EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  EXPECT_THAT(condition_message("PrimaryHealthy"), HasSubstr("may lack what demo-1 received"));
+  annotate("give-up", "demo-1");
+  run_for(1min);
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0")) << status_text();
+}
+
+TEST_F(FailoverTest, WhatWasRestartedWithoutAnOperatorIsMadeWritableIfAllReplicasAnswer) {
+  given_running();
+  stop_operator();
+  for (auto* pod : {"demo-0", "demo-1", "demo-2"}) mysql.restart(pod);
+  run_for(5min);
+  start_operator();
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-0");
+  expect_one_primary_with_replicas();
+}
+
+TEST_F(FailoverTest, ASingleServerThatWasRestartedWithoutAnOperatorIsMadeWritable) {
+  given_running(R"({"replicas": 1})");
+  stop_operator();
+  mysql.restart("demo-0");
+  run_for(5min);
+  start_operator();
+  run_for(1min);
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0")) << status_text();
+}
+
+TEST_F(RecoveredPrimaryTest, WithinTheCoolDownItStaysReadOnlyToo) {
+  given_recovered_primary();
+  stop_operator();
+  const auto now = async::format_time(loop.clock().wall_now());
+  patch(R"({"status": {"lastFailover": {"failureTime": ")" + now + R"("}}})", mysql_clusters, "demo", "status");
+  start_operator();
+  run_for(3min);
+  EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  EXPECT_THAT(condition_message("PrimaryHealthy"), HasSubstr("cool-down"));
+  run_for(4min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+}
+
+}  // namespace
+}  // namespace hubferry::mysql::test

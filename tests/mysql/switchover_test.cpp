@@ -1,0 +1,71 @@
+// The primary hands over by wish.
+#include "failover_fixture.hpp"
+
+namespace hubferry::mysql::test {
+namespace {
+
+using testing::ElementsAre;
+
+TEST_F(FailoverTest, ASwitchoverLosesNothingAndTheOldPrimaryFollowsAtOnce) {
+  given_running();
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  patch(R"({"metadata": {"annotations": {"mysql.hubferry.io/switchover": "demo-2"}}})");
+  run_for(20s);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  expect_one_primary_with_replicas();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 5U);
+  EXPECT_EQ(failovers(), 0) << "a planned one is no failure to be measured";
+}
+
+TEST_F(LastCopyTest, ASwitchoverFromAPrimaryWhosePodIsGoneComparesTheReplicas) {
+  given_last_copy_on_demo_2();
+  server.faults().on({"get", "pods"}).times(1).fail(404);
+  patch(R"({"metadata": {"annotations": {"mysql.hubferry.io/switchover": "any"}}})");
+  run_for(1min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+}
+
+TEST_F(FailoverTest, ASwitchoverThatIsGivenUpMakesThePrimaryWritableAgainAtOnce) {
+  given_running(R"({"drainTimeoutSeconds": 5})");
+  for (auto* pod : {"demo-1", "demo-2"}) mysql.at(pod).delay = 5;
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  patch(R"({"metadata": {"annotations": {"mysql.hubferry.io/switchover": "demo-1"}}})");
+  for (int i = 0; i < 1000 && condition("FailoverInProgress") != "False FailoverAborted"; ++i) run_for(100ms);
+  EXPECT_EQ(condition("FailoverInProgress"), "False FailoverAborted") << status_text();
+  run_for(1s);
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0")) << status_text();
+  EXPECT_TRUE(mysql.at("demo-0").semi_sync);
+  EXPECT_THAT(writers(), ElementsAre("demo-0"));
+}
+
+TEST_F(FailoverTest, TheOperatorsOwnSwitchoverPausesAfterItWasGivenUp) {
+  given_running(R"({"drainTimeoutSeconds": 5})");
+  std::size_t fenced = 0;
+  mysql.on_statement = [&](const std::string& pod, const std::string& statement) {
+    if (pod == "demo-0" && statement == "SET GLOBAL read_only=1") ++fenced;
+  };
+  // They report little lag, but do not apply what they received.
+  for (auto* pod : {"demo-1", "demo-2"}) mysql.at(pod).delay = 1;
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  patch(R"({"spec": {"config": "max_connections=50"}})");
+  for (int i = 0; i < 600 && fenced == 0; ++i) run_for(1s);
+  ASSERT_EQ(fenced, 1U) << status_text();
+  run_for(6min);
+  EXPECT_EQ(condition("FailoverInProgress"), "False FailoverAborted") << status_text();
+  EXPECT_EQ(fenced, 1U) << status_text();
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0"));
+}
+
+TEST_F(FailoverTest, ASwitchoverIsNoReasonForACoolDown) {
+  given_running();
+  patch(R"({"metadata": {"annotations": {"mysql.hubferry.io/switchover": "demo-1"}}})");
+  run_for(20s);
+  ASSERT_EQ(primary(), "demo-1") << status_text();
+  kill_primary();
+  run_for(1min);
+  EXPECT_NE(primary(), "demo-1") << status_text();
+}
+
+}  // namespace
+}  // namespace hubferry::mysql::test
