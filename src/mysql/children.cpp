@@ -79,7 +79,7 @@ constexpr const char* restore_script =
     "  gtid=$(awk '{print $3}' \"$info\")\n"
     "  echo \"SET GLOBAL gtid_slave_pos='$gtid';\" >/var/lib/mysql/hubferry-restored.sql\n"
     "fi\n"
-    "chown -R mysql:mysql /var/lib/mysql\n";
+    "[ \"$(id -u)\" -ne 0 ] || chown -R mysql:mysql /var/lib/mysql\n";
 
 json::object secret_variable(const std::string& name, const std::string& secret, const std::string& key) {
   return {{"name", name}, {"valueFrom", json::object{{"secretKeyRef", json::object{{"name", secret}, {"key", key}}}}}};
@@ -155,7 +155,7 @@ json::object pod_spec(const Owner& owner, const ClusterSpec& spec, const Statefu
                                                      {"secret", json::object{{"name", inputs.root_secret}}}}}}}}}};
   json::object pod{{"containers", json::array{mysql_container(spec, inputs), exporter_container(owner, inputs)}},
                    {"terminationGracePeriodSeconds", 60},
-                   {"securityContext", json::object{{"fsGroup", 999}}}};
+                   {"securityContext", spec.pod_security_context}};
   if (!spec.restore_claim.empty()) {
     volumes.push_back(
         json::object{{"name", "backup"},

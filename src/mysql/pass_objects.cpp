@@ -192,6 +192,14 @@ Awaitable<> Pass::ensure_stateful_set() {
   auto wanted = wanted_stateful_set(owner_, effective, inputs);
   // Immutable, but for what grow_storage() does.
   if (present) wanted["spec"].as_object().erase("volumeClaimTemplates");
+  if (present) {
+    // What the user took out of it goes; elsewhere, fields of others stay.
+    auto& context = wanted.at("spec").at("template").at("spec").at("securityContext").as_object();
+    const auto* has = present->find({"spec", "template", "spec", "securityContext"});
+    if (has != nullptr && has->is_object())
+      for (const auto& field : has->get_object())
+        if (!context.contains(field.key())) context[field.key()] = nullptr;
+  }
   // As it was just read, not from a cache: by an older status, pods that are new would count as outdated.
   const bool is_as_wanted =
       present && kube::is_owned_by(*present, cluster_.object.uid()) && kube::contains_fields(present->json(), wanted);

@@ -117,6 +117,8 @@ ClusterSpec read_cluster_spec(const json::object& cluster) {
     spec.backup_keep = integer_at(schedule->get_object(), "keep", spec.backup_keep);
   if (const auto* resources = from.if_contains("resources"); resources != nullptr && resources->is_object())
     spec.resources = resources->get_object();
+  if (const auto* context = from.if_contains("podSecurityContext"); context != nullptr && context->is_object())
+    spec.pod_security_context = context->get_object();
   return spec;
 }
 

@@ -458,5 +458,24 @@ TEST_F(ReconcileTest, ASecretChangedBehindTheOperatorIsReportedAndNothingIsResta
   EXPECT_THAT(mysql.writable(), ElementsAre("demo-0"));
 }
 
+// OpenShift refuses a group that is not of the namespace's range, and assigns one where none is named.
+TEST_F(ReconcileTest, TheSecurityContextOfThePodsIsTheUsers) {
+  given_running();
+  const auto context = [&] {
+    const auto set = server.object(kinds::stateful_sets, {"db", "demo"});
+    const auto* found = set->find({"spec", "template", "spec", "securityContext"});
+    return found == nullptr ? "none" : json::serialize(*found);
+  };
+  EXPECT_EQ(context(), R"({"fsGroup":999})") << "the group of the image's server";
+  patch(R"({"spec": {"podSecurityContext": {}}})");
+  run_for(5min);
+  EXPECT_EQ(context(), "{}");
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_EQ(server.object(kinds::pods, {"db", "demo-1"})->find({"spec", "securityContext", "fsGroup"}), nullptr);
+  server.forget_requests();
+  run_for(5min);
+  EXPECT_THAT(writes_since_forgotten(), testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace hubferry::mysql::test

@@ -133,6 +133,8 @@ struct ClusterSpec {
   std::string backup_claim;
   std::int64_t backup_keep = 7;
   json::object resources;  // of the mysql container
+  /// Of the pods. By default the group that the image's server runs as, so that it can write to its volume.
+  json::object pod_security_context{{"fsGroup", 999}};
 };
 
 ClusterSpec read_cluster_spec(const json::object& cluster);
