@@ -99,14 +99,24 @@ Awaitable<> PodRunner::start(kube::Object object) {
   const std::string name{object.name()};
   if (held_.contains(name)) co_return;
   auto& pod = running_.at(name);
-  pod.address = network_ + std::to_string(1 + addresses_++ % 250);
+  pod.address = pod.server_address = new_address();
+  if (behind_proxies) pod.server_address = new_address();
+  if (lost_volumes_.erase(name) > 0) fs::remove_all(path_of(name));
   co_await start_server(object, pod);
   auto password =
       co_await secret(std::string{object.ns()}, mysql::internal_secret_name(cluster_of(object)), "exporter");
   const auto found = running_.find(name);
   if (found == running_.end() || found->second.uid != object.uid()) co_return;  // deleted meanwhile
   start_exporter(found->second, password);
-  co_await report_ready(object, found->second.address);
+  const auto address = found->second.address;
+  const auto server_address = found->second.server_address;
+  if (address == server_address) co_return co_await report_ready(object, address, server_address);
+  const std::vector<std::uint16_t> ports{mysql::mysql_port, mysql::exporter_port};
+  const auto executor = co_await asio::this_coro::executor;
+  found->second.proxy = std::make_unique<PodProxy>(executor, address, server_address, ports, env_.clock);
+  auto serving = found->second.proxy->run();
+  co_await report_ready(object, address, server_address);
+  co_await std::move(serving);
 }
 
 Awaitable<> PodRunner::start_server(kube::Object object, Pod& pod) {
@@ -145,7 +155,7 @@ Awaitable<> PodRunner::start_server(kube::Object object, Pod& pod) {
                                    "--datadir=" + home + "/data",
                                    "--socket=" + home + "/socket",
                                    "--pid-file=" + home + "/pid",
-                                   "--bind-address=" + pod.address,
+                                   "--bind-address=" + pod.server_address,
                                    "--port=3306",
                                    "--server-id=" + std::to_string(100 + ordinal),
                                    "--report-host=" + name};
@@ -168,8 +178,9 @@ Awaitable<> PodRunner::start_server(kube::Object object, Pod& pod) {
 void PodRunner::start_exporter(Pod& pod, const std::string& password) {
   ChildProcess::Options options;
   options.environment = {"DATA_SOURCE_NAME=" + std::string{mysql::names::exporter_user} + ":" + password + "@(" +
-                         pod.address + ":3306)/"};
-  const std::vector<std::string> command{"prometheus-mysqld-exporter", "--web.listen-address=" + pod.address + ":9104"};
+                         pod.server_address + ":3306)/"};
+  const std::vector<std::string> command{"prometheus-mysqld-exporter",
+                                         "--web.listen-address=" + pod.server_address + ":9104"};
   pod.exporter = std::make_unique<ChildProcess>(command, options);
 }
 
@@ -227,10 +238,10 @@ Awaitable<> PodRunner::run_job(kube::Object job) {
 }
 
 /// When its server accepts connections.
-Awaitable<> PodRunner::report_ready(kube::Object pod, std::string address) {
+Awaitable<> PodRunner::report_ready(kube::Object pod, std::string address, std::string server_address) {
   for (;;) {
     asio::ip::tcp::socket socket{co_await asio::this_coro::executor};
-    const auto [refused] = co_await socket.async_connect({asio::ip::make_address(address), mysql::mysql_port},
+    const auto [refused] = co_await socket.async_connect({asio::ip::make_address(server_address), mysql::mysql_port},
                                                          asio::as_tuple(asio::use_awaitable));
     if (!refused) break;
     co_await env_.clock.sleep_for(50ms);
@@ -262,6 +273,14 @@ void PodRunner::signal_server(const std::string& pod, int number) {
 void PodRunner::hold(const std::string& pod) {
   held_.insert(pod);
   kill_server(pod);
+}
+
+void PodRunner::cut_off(const std::string& pod) {
+  if (const auto found = running_.find(pod); found != running_.end() && found->second.proxy) found->second.proxy->cut();
+}
+
+void PodRunner::lose_volume(const std::string& pod) {
+  lost_volumes_.insert(pod);
 }
 
 void PodRunner::signal_exporter(const std::string& pod, int number) {

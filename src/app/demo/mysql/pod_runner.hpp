@@ -9,6 +9,7 @@
 
 #include "app/cli/files.hpp"
 #include "app/demo/mysql/child_process.hpp"
+#include "app/demo/mysql/pod_proxy.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/cache.hpp"
 
@@ -27,6 +28,9 @@ class PodRunner {
   /// `data_template`: the directory that make_data_template() has filled.
   PodRunner(kube::Api& api, std::string data_template, kube::Env env);
 
+  /// Of pods that start from now on: traffic passes through a proxy, which can be cut.
+  bool behind_proxies = false;
+
   async::Awaitable<> run();
 
   /// The server process of a pod; 0: it does not run.
@@ -38,6 +42,10 @@ class PodRunner {
   /// As if its node were lost: the server is killed, and pods of this name do not start any more.
   void hold(const std::string& pod);
   async::Awaitable<> restart_server(std::string pod);
+  /// Nobody reaches this pod any more, while its server lives. It must have started with `behind_proxies`.
+  void cut_off(const std::string& pod);
+  /// Its pod is to be deleted next, and begins with an empty volume then.
+  void lose_volume(const std::string& pod);
   [[nodiscard]] std::string address_of(const std::string& pod) const;
   /// The last lines of a server's log, for failed tests.
   [[nodiscard]] std::string log_of(const std::string& pod) const;
@@ -49,8 +57,10 @@ class PodRunner {
     std::string uid;
     kube::Key key;
     std::string address;
+    std::string server_address;  // the same, but behind a proxy
     std::unique_ptr<ChildProcess> server;
     std::unique_ptr<ChildProcess> exporter;
+    std::unique_ptr<PodProxy> proxy;
   };
 
   async::Awaitable<> start(kube::Object pod);
@@ -60,7 +70,8 @@ class PodRunner {
   async::Awaitable<> run_job(kube::Object job);
   async::Awaitable<int> run_script(std::string script, std::string data, std::string claim,
                                    std::vector<std::string> environment);
-  async::Awaitable<> report_ready(kube::Object pod, std::string address);
+  async::Awaitable<> report_ready(kube::Object pod, std::string address, std::string server_address);
+  [[nodiscard]] std::string new_address() { return network_ + std::to_string(1 + addresses_++ % 250); }
   [[nodiscard]] std::string path_of(const std::string& name) const { return (directory_.path() / name).string(); }
 
   kube::Api& api_;
@@ -71,6 +82,7 @@ class PodRunner {
   TemporaryDirectory directory_{"hubferry-mysql-"};
   std::map<std::string, Pod> running_;
   std::set<std::string> held_;
+  std::set<std::string> lost_volumes_;
   std::string network_;  // "127.x.y."
   unsigned addresses_ = 0;
 };

@@ -1,12 +1,10 @@
 #include "app/demo/mysql/service_proxy.hpp"
 
-#include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
 
-#include "hubferry/async/deadline.hpp"
+#include "app/demo/mysql/tcp_forward.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/mysql/resource.hpp"
 
@@ -18,21 +16,6 @@ namespace asio = async::asio;
 using asio::ip::tcp;
 
 constexpr auto no_error = asio::as_tuple(asio::use_awaitable);
-constexpr auto proxy_connect_timeout = std::chrono::seconds{1};
-
-/// One direction, until either side ends: then both are closed.
-async::Awaitable<> copy(tcp::socket& from, tcp::socket& to) {
-  std::array<char, 16'384> buffer{};
-  for (;;) {
-    const auto [ended, count] = co_await from.async_read_some(asio::buffer(buffer), no_error);
-    if (ended) break;
-    const auto [broken, written] = co_await asio::async_write(to, asio::buffer(buffer, count), no_error);
-    if (broken) break;
-  }
-  boost::system::error_code ignored;
-  from.close(ignored);
-  to.close(ignored);
-}
 
 }  // namespace
 
@@ -58,26 +41,14 @@ struct ServiceProxy::State {
   async::Awaitable<> serve(tcp::socket client) {
     const auto endpoint = target();
     if (endpoint.port() == 0) co_return;
-    tcp::socket server{client.get_executor()};
-    auto connect = [&]() -> async::Awaitable<> {
-      const auto [refused] = co_await server.async_connect(endpoint, no_error);
-      if (refused) server.close();
-    };
-    const auto deadline = async::later(env.clock.now(), proxy_connect_timeout);
-    const bool answered = co_await async::before_deadline(env.clock, deadline, connect());
-    if (!answered || !server.is_open()) co_return;
-    auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
-      scope.spawn(copy(client, server));
-      scope.spawn(copy(server, client));
-      co_return;
-    };
-    co_await async::with_scope(body);
+    co_await forward(std::move(client), endpoint, env.clock, network);
   }
 
   kube::Key service;
   kube::Env env;
   kube::Cache<kube::Object> slices;
   tcp::acceptor acceptor;
+  std::shared_ptr<Network> network = std::make_shared<Network>();  // never cut
 };
 
 ServiceProxy::ServiceProxy(kube::Api& api, kube::Key service, async::Executor executor, const kube::Env& env)
