@@ -30,6 +30,8 @@ struct FailoverRecord {
   std::string fenced;    // when the old primary was first known to accept no writes
   std::string without;   // the servers that were given up for it
   std::string received;  // what the chosen replica has, also after it was given up: a new primary must have it
+  std::string chosen;    // when `to` was chosen
+  std::string stalled;   // since when it could not be promoted
 };
 
 /// A time of the status; `otherwise` if there is none.

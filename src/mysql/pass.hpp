@@ -13,6 +13,9 @@
 
 namespace hubferry::mysql {
 
+/// How long all replicas are waited for: one that does not answer may alone have an acknowledged transaction.
+inline constexpr Duration replicas_timeout = std::chrono::minutes{2};
+
 /// One server of the cluster as this pass sees it: its pod, and what the prober says.
 struct ServerView {
   std::string name;
@@ -40,6 +43,12 @@ struct Choice {
   GtidPosition received;
   std::string missing;  // servers that may have what the others lack, and could not be asked
   std::string without;  // servers that were given up, and would have been waited for
+};
+
+/// An old primary that accepts no writes any more.
+struct Fenced {
+  std::optional<std::string> position;  // its last transaction, if it answers
+  bool has_run = false;                 // it answers, and has not been restarted since it was seen writable
 };
 
 /// One pass of the reconcile loop over one cluster. It compares the spec with what is there, and never concludes from
@@ -100,6 +109,8 @@ class Pass {
   Awaitable<std::vector<Reached>> reach_all(std::vector<const ServerView*> servers);
   Awaitable<ReconcileState> elect();
   Awaitable<> maintain();
+  Awaitable<> record_absent(Reached& primary, const std::vector<const ServerView*>& suspects,
+                            const std::vector<Reached>& reached);
   Awaitable<bool> maintain_primary(const ServerView& primary);
   Awaitable<> maintain_semi_sync(const ServerView& primary);
   Awaitable<> join(Reached& server, const Facts& primary);
@@ -114,20 +125,27 @@ class Pass {
   [[nodiscard]] FailoverRecord planned_switchover() const;
   ReconcileState begin(FailoverRecord record);
   Awaitable<ReconcileState> proceed(FailoverRecord record);
-  Awaitable<bool> fence(const FailoverRecord& record, std::optional<std::string>& position);
+  Awaitable<bool> fence(const FailoverRecord& record, Fenced& fenced);
   ReconcileState keep_old_primary(const FailoverRecord& record);
-  Awaitable<ReconcileState> promote(FailoverRecord record);
   Awaitable<ReconcileState> abort(FailoverRecord record, std::string why);
   ReconcileState wait_in_failover(const FailoverRecord& record, const std::string& why);
 
+  // pass_promotion.cpp
+  Awaitable<ReconcileState> promote(FailoverRecord record);
+  Awaitable<std::optional<ReconcileState>> check_chosen(FailoverRecord& record, const Reached& chosen);
+  ReconcileState choose_again(FailoverRecord record);
+
   // pass_choice.cpp: which replica becomes the primary.
-  Awaitable<Choice> choose(const FailoverRecord& record, const std::string& position);
+  Awaitable<Choice> choose(const FailoverRecord& record, const Fenced& fenced);
+  Awaitable<bool> has_chosen_lost(const FailoverRecord& record, const Reached& chosen, std::string& missing);
   Awaitable<bool> is_old_primary_back(const FailoverRecord& record);
   Awaitable<bool> may_open_new(const Reached& primary);
   [[nodiscard]] static bool is_behind(const Reached& primary, const std::vector<Reached>& replicas);
   [[nodiscard]] std::string reason_to_wait(const std::vector<Reached>& reached, const Reached& primary) const;
   [[nodiscard]] bool has_run_since_writable(const Reached& server) const;
-  [[nodiscard]] bool was_down_before(const ServerView& server, const ServerView* primary) const;
+  [[nodiscard]] bool has_run_since(const Reached& server, const std::string& time) const;
+  [[nodiscard]] bool has_at_most(const ServerView& absent, const GtidPosition& position,
+                                 const ServerView* primary) const;
 
   ClusterContext& context_;
   Cluster& cluster_;
@@ -146,6 +164,7 @@ class Pass {
   std::vector<ServerView> servers_;
   std::map<std::string, std::string> unhealthy_;  // pod -> why it does not replicate
   bool may_heal_ = false;                         // the primary is read-only, and nobody has what it lacks
+  bool is_watching_absent_ = false;  // a replica gives no answer: the primary is asked about it with every probe
   bool errant_ = false;
   bool password_denied_ = false;
 };

@@ -5,11 +5,21 @@
 
 namespace hubferry::mysql {
 
-/// True: it got no answer for some time when the primary was still seen writable. What was acknowledged since then,
-/// another replica has, and with it all that came before.
-bool Pass::was_down_before(const ServerView& server, const ServerView* primary) const {
-  if (server.health.unreachable == 0 || primary == nullptr || !primary->health.last_writable_at) return false;
-  return server.health.unreachable_since + 2 * services_.prober.options().interval < *primary->health.last_writable_at;
+namespace {
+
+// What a pass may take between two questions to the primary about an absent replica, beyond two probes.
+constexpr Duration absence_margin = std::chrono::seconds{5};
+
+}  // namespace
+
+/// True: around the time when the primary was last seen writable, it said itself that this replica was not connected,
+/// and `position` has all that the primary had then. So this replica has nothing more. That it gives no answer proves
+/// nothing: it may be cut off from the operator only, and acknowledge writes all the same.
+bool Pass::has_at_most(const ServerView& absent, const GtidPosition& position, const ServerView* primary) const {
+  const auto& absence = absent.health.absence;
+  if (!absence || primary == nullptr || !primary->health.last_writable_at) return false;
+  const auto margin = 2 * services_.prober.options().interval + absence_margin;
+  return absence->at + margin >= *primary->health.last_writable_at && !has_more(absence->position, position);
 }
 
 /// True: this process saw it writable, and it has not started since then. Nothing else proves that: an uptime alone
@@ -21,6 +31,14 @@ bool Pass::has_run_since_writable(const Reached& server) const {
   return server.facts.uptime > std::chrono::duration<double>(ago).count();
 }
 
+/// True: it has not started since that time, as the status has it.
+bool Pass::has_run_since(const Reached& server, const std::string& time) const {
+  if (time.empty()) return false;
+  const auto now = services_.env.clock.wall_now();
+  const auto ago = now - time_of(time, async::WallTime{}) + 2 * services_.prober.options().interval;
+  return server.facts.uptime > std::chrono::duration<double>(ago).count();
+}
+
 /// A message if replicas do not answer that may have what the primary lacks: when a server of a semi-synchronous
 /// replication recovers from a crash, it rolls back what it had not committed to the disk, also if a replica has it and
 /// the client an answer.
@@ -29,7 +47,7 @@ std::string Pass::reason_to_wait(const std::vector<Reached>& reached, const Reac
   if (has_run_since_writable(primary)) return missing;
   for (const auto* server : others(primary.server->name)) {
     const bool has_answered = std::ranges::find(reached, server, &Reached::server) != reached.end();
-    if (!has_answered && !was_down_before(*server, primary.server) && !is_given_up(server->name))
+    if (!has_answered && !has_at_most(*server, primary.facts.applied, primary.server) && !is_given_up(server->name))
       missing += (missing.empty() ? "" : ", ") + server->name;
   }
   if (missing.empty()) return missing;
@@ -68,8 +86,29 @@ Awaitable<bool> Pass::is_old_primary_back(const FailoverRecord& record) {
   co_return !is_behind(*itself, replicas);
 }
 
+/// True: it lacks what it had, or what another replica has. A predecessor may have made it writable already: then it
+/// accepted writes, and crashed, and its recovery rolled back what a replica acknowledged. `missing`: replicas that
+/// would have to be asked, but do not answer.
+Awaitable<bool> Pass::has_chosen_lost(const FailoverRecord& record, const Reached& chosen, std::string& missing) {
+  if (has_more(parse_gtid(record.received), chosen.facts.applied)) co_return true;
+  if (chosen.facts.replication || has_run_since(chosen, record.chosen)) co_return false;
+  const auto replicas = co_await reach_all(others(record.to));
+  unhealthy_.clear();
+  for (const auto* server : others(record.to)) {
+    const bool has_answered = std::ranges::find(replicas, server, &Reached::server) != replicas.end();
+    // One that failed was not attached to the new primary.
+    const bool has_failed = !record.planned && server->name == record.from;
+    if (!has_answered && !has_failed && !is_given_up(server->name))
+      missing += (missing.empty() ? "" : ", ") + server->name;
+  }
+  // An old primary that is back may have what nobody acknowledged.
+  co_return std::ranges::any_of(replicas, [&](const Reached& replica) {
+    return replica.facts.replication && has_more(replica.facts.has(), chosen.facts.applied);
+  });
+}
+
 /// The replica with everything that was received, applied.
-Awaitable<Choice> Pass::choose(const FailoverRecord& record, const std::string& position) {
+Awaitable<Choice> Pass::choose(const FailoverRecord& record, const Fenced& fenced) {
   auto reached = co_await reach_all(others(record.from));
   unhealthy_.clear();
   Choice choice;
@@ -77,13 +116,10 @@ Awaitable<Choice> Pass::choose(const FailoverRecord& record, const std::string& 
     auto& list = is_given_up(server.name) ? choice.without : choice.missing;
     list += (list.empty() ? "" : ", ") + server.name;
   };
-  const auto* primary = find(cluster_.primary());
-  if (!record.planned) {
-    for (const auto* server : others(record.from)) {
-      const bool has_answered = std::ranges::find(reached, server, &Reached::server) != reached.end();
-      if (!has_answered && server != primary && !was_down_before(*server, primary)) is_missing(*server);
-    }
-  }
+  // After a failure, what only the old primary has was not acknowledged.
+  const auto position = parse_gtid(record.planned ? fenced.position.value_or("") : "");
+  // What a primary has that never stopped, all replicas have, or get from it.
+  const bool compares = !record.planned || !fenced.has_run;
   std::vector<Candidate> candidates;
   std::vector<Candidate> compared;  // also those that are not to be promoted
   for (auto& replica : reached) {
@@ -106,38 +142,53 @@ Awaitable<Choice> Pass::choose(const FailoverRecord& record, const std::string& 
     candidate.replicated = facts.replication.has_value();
     if (facts.replication) candidate.sql_error = facts.replication->sql_error;
     candidate.lag = replica.server->health.last_lag;
-    // With a planned switchover everybody gets everything, below.
-    if (record.planned) candidate.received = {};
     compared.push_back(candidate);
     const bool leaves = phase_ == phases::scaling && candidate.ordinal >= std::max<std::size_t>(1, spec_.replicas);
     const bool is_wanted = record.wanted.empty() || record.wanted == candidate.pod;
     if (is_wanted && !leaves) candidates.push_back(std::move(candidate));
   }
+  const auto most_of = [&](bool without_given_up) {
+    auto most = merged(position, parse_gtid(record.received));
+    for (const auto& one : compared)
+      if (one.replicated && !(without_given_up && is_given_up(one.pod))) most = merged(most, one.received);
+    return most;
+  };
+  const auto* primary = find(cluster_.primary());
+  for (const auto* server : others(record.from)) {
+    const bool has_answered = std::ranges::find(reached, server, &Reached::server) != reached.end();
+    if (compares && !has_answered && server != primary && !has_at_most(*server, most_of(false), primary))
+      is_missing(*server);
+  }
   if (!choice.missing.empty()) co_return choice;
   const auto eligible = [&](bool without_given_up) {
-    auto list = candidates;
-    auto most = parse_gtid(record.received);
-    const auto is_left_out = [&](const Candidate& one) { return without_given_up && is_given_up(one.pod); };
-    std::erase_if(list, is_left_out);
-    for (const auto& one : compared)
-      if (one.replicated && !is_left_out(one)) most = merged(most, one.received);
-    if (!record.planned)
-      std::erase_if(list, [&](const Candidate& candidate) { return has_more(most, candidate.received); });
+    std::vector<Candidate> list;
+    const auto most = most_of(without_given_up);
+    for (auto candidate : candidates) {
+      if (without_given_up && is_given_up(candidate.pod)) continue;
+      // From an old primary that answers it gets what that one has.
+      const auto has = record.planned ? merged(candidate.received, position) : candidate.received;
+      if (compares && has_more(most, has)) continue;
+      if (record.planned) candidate.received = {};
+      list.push_back(std::move(candidate));
+    }
     return ranked(std::move(list), spec_.lag_limit);
   };
   auto best = eligible(false);
+  bool is_without = false;
   if (best.empty() && !given_up_.empty()) {
+    is_without = true;
     best = eligible(true);
     for (const auto& one : compared)
       if (is_given_up(one.pod)) choice.without += (choice.without.empty() ? "" : ", ") + one.pod;
   }
+  const auto all = compares ? most_of(is_without) : position;
   for (const auto& candidate : best) {
     const auto found = std::ranges::find(reached, candidate.pod, [](const Reached& one) { return one.server->name; });
-    auto drained = record.planned ? co_await found->session->wait_for(position, spec_.drain_timeout)
+    auto drained = record.planned ? co_await found->session->wait_for(to_text(all), spec_.drain_timeout)
                                   : co_await found->session->drain(found->facts, spec_.drain_timeout);
     if (drained && *drained) {
       choice.pod = candidate.pod;
-      choice.received = merged(found->facts.has(), parse_gtid(position));
+      choice.received = record.planned ? merged(found->facts.has(), all) : found->facts.has();
       co_return choice;
     }
     context_.log().warn("replica did not apply all it received", {{"pod", candidate.pod}});

@@ -11,8 +11,6 @@ namespace {
 
 // How long a planned switchover may wait for its old primary before it is given up.
 constexpr Duration switchover_timeout = std::chrono::seconds{60};
-// How long all replicas are waited for: one that does not answer may alone have an acknowledged transaction.
-constexpr Duration replicas_timeout = std::chrono::minutes{2};
 constexpr Duration failover_poll = std::chrono::seconds{1};
 
 }  // namespace
@@ -122,23 +120,23 @@ ReconcileState Pass::begin(FailoverRecord record) {
 
 Awaitable<ReconcileState> Pass::proceed(FailoverRecord record) {
   if (!record.to.empty()) co_return co_await promote(std::move(record));
-  std::optional<std::string> position;
+  Fenced fenced;
   const auto wall_now = services_.env.clock.wall_now();
   // Once is enough: whatever starts in its place is read-only, and must be given the time to start.
   const bool is_fenced = !record.planned && !record.fenced.empty();
-  if (!is_fenced && !co_await fence(record, position)) {
+  if (!is_fenced && !co_await fence(record, fenced)) {
     const auto age = wall_now - time_of(record.started, wall_now);
     if (record.planned && age > switchover_timeout)
       co_return co_await abort(record, "the primary could not be made read-only");
     co_return wait_in_failover(record, "waiting until pod " + record.from + " is really gone");
   }
   // Its pod is gone: nobody knows its last transaction, so the replicas are compared as after a failure.
-  if (!position) record.planned = false;
+  if (!fenced.position) record.planned = false;
   if (record.fenced.empty()) record.fenced = async::format_micro_time(wall_now);
   // The last one that was chosen: what it had goes with it.
   if (is_given_up(record.from)) record.received.clear();
   cluster_.set_failover(record);
-  auto chosen = co_await choose(record, position.value_or(""));
+  auto chosen = co_await choose(record, fenced);
   const bool loses = chosen.pod.empty() || !chosen.without.empty();
   if (!record.planned && chosen.missing.empty() && loses && co_await is_old_primary_back(record))
     co_return keep_old_primary(record);
@@ -150,14 +148,16 @@ Awaitable<ReconcileState> Pass::proceed(FailoverRecord record) {
   if (chosen.pod.empty()) co_return co_await abort(record, "no replica can be promoted without losing transactions");
   record.to = chosen.pod;
   record.without = chosen.without;
+  record.chosen = async::format_micro_time(services_.env.clock.wall_now());
+  record.stalled.clear();
   record.received = to_text(merged(parse_gtid(record.received), chosen.received));
   cluster_.set_failover(record);
   context_.log().info("replica chosen", {{"from", record.from}, {"to", record.to}, {"without", record.without}});
   co_return phase::not_done(phase::least_requeue_delay);
 }
 
-/// True: the old primary accepts no writes any more, whatever it is doing. `position`: its last transaction, if known.
-Awaitable<bool> Pass::fence(const FailoverRecord& record, std::optional<std::string>& position) {
+/// True: the old primary accepts no writes any more, whatever it is doing.
+Awaitable<bool> Pass::fence(const FailoverRecord& record, Fenced& fenced) {
   // Nobody new gets there; connections that are open survive this.
   co_await ensure_endpoints(write_service_name(owner_.name), {});
   const kube::Key key{owner_.ns, record.from};
@@ -170,13 +170,14 @@ Awaitable<bool> Pass::fence(const FailoverRecord& record, std::optional<std::str
     auto reached = co_await reach(*server);
     if (!reached) break;
     // It waits for commits that are running: clients that hold it up lose their connection, then it is repeated.
-    auto fenced = co_await reached->session->set_read_only(true);
-    if (!fenced) context_.log().warn("making the old primary read-only failed", {{"error", fenced.error().describe()}});
+    auto set = co_await reached->session->set_read_only(true);
+    if (!set) context_.log().warn("making the old primary read-only failed", {{"error", set.error().describe()}});
     auto fresh = co_await reach(*server);
     if (!fresh) break;
     auto killed = co_await fresh->session->kill_clients();
     if (!killed || !fresh->facts.read_only) continue;
-    position = fresh->facts.binlog_text;
+    fenced.position = fresh->facts.binlog_text;
+    fenced.has_run = has_run_since_writable(*fresh);
     co_return true;
   }
   if (record.planned) co_return false;
@@ -201,65 +202,6 @@ ReconcileState Pass::keep_old_primary(const FailoverRecord& record) {
   set(conditions::failover_in_progress, ConditionStatus::no, reasons::no_failover,
       record.from + " is back with all transactions and stays the primary");
   return phase::not_done(phase::least_requeue_delay);
-}
-
-Awaitable<ReconcileState> Pass::promote(FailoverRecord record) {
-  const auto* server = find(record.to);
-  auto reached = server == nullptr ? sql::Result<Reached>{sql::Error{sql::ErrorKind::unreachable, 0, "no such pod"}}
-                                   : co_await reach(*server);
-  if (!reached) {
-    const bool is_down = server == nullptr || server->health.unreachable >= services_.prober.options().strikes;
-    if (!is_down) co_return wait_in_failover(record, "waiting for " + record.to + ": " + reached.error().describe());
-    // It may have become writable before it went: it is fenced as the old primary was, and what it had is not lost.
-    record.from = std::exchange(record.to, {});
-    record.planned = false;
-    record.wanted.clear();
-    record.fenced.clear();
-    cluster_.set_failover(record);
-    co_return phase::not_done(phase::least_requeue_delay);
-  }
-  if (reached->facts.replication) {
-    // A predecessor has drained it, but the relay log is about to be deleted.
-    auto drained = co_await reached->session->drain(reached->facts, spec_.drain_timeout);
-    if (!take(std::move(drained), "draining " + record.to))
-      co_return co_await abort(record, record.to + " did not apply all it received");
-    auto left = co_await reached->session->leave_replication();
-    take(std::move(left), "promoting " + record.to);
-  }
-  if (reached->facts.read_only) {
-    auto promoted = co_await reached->session->make_writable(semi_sync());
-    take(std::move(promoted), "promoting " + record.to);
-  }
-  co_await ensure_endpoints(write_service_name(owner_.name), {server});
-  const auto now = services_.env.clock.wall_now();
-  // The others follow; those that cannot be reached now do so later.
-  cluster_.status["primary"] = record.to;
-  auto source = co_await reach(*server);
-  take(sql::Result<>{source ? sql::Result<>{} : sql::Result<>{source.error()}}, "checking " + record.to);
-  for (auto& other : co_await reach_all(others(record.to))) {
-    const bool is_old = other.server->name == record.from;
-    if (is_old && !record.planned) continue;  // it may be back already; it joins as any server that returns
-    co_await join(other, source->facts);
-  }
-  unhealthy_.clear();
-  const auto seconds = std::chrono::duration<double>(now - time_of(record.started, now)).count();
-  // A planned one in between does not end the cool-down after a failure, nor does it begin one.
-  auto failure = std::string{kube::string_at(cluster_.status, {"lastFailover", "failureTime"})};
-  if (!record.planned) failure = async::format_time(now);
-  cluster_.status["lastFailover"] = json::object{{"from", record.from},
-                                                 {"to", record.to},
-                                                 {"endTime", async::format_time(now)},
-                                                 {"planned", record.planned},
-                                                 {"seconds", record.planned ? 0.0 : std::max(seconds, 0.001)}};
-  if (!record.without.empty()) cluster_.status["lastFailover"].as_object()["without"] = record.without;
-  if (!failure.empty()) cluster_.status["lastFailover"].as_object()["failureTime"] = failure;
-  cluster_.clear_failover();
-  cluster_.set_given_up({});
-  set(conditions::failover_in_progress, ConditionStatus::no, reasons::failover_complete,
-      record.to + " promoted in place of " + record.from);
-  context_.log().warn("failover complete", {{"from", record.from}, {"to", record.to}, {"seconds", seconds}});
-  services_.prober.poke(cluster_.object.key());
-  co_return phase::not_done(std::chrono::seconds{1});
 }
 
 /// Gives up. A switchover leaves the primary as it was; after a failure nothing is writable, and a person decides.

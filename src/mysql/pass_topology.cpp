@@ -49,6 +49,7 @@ Awaitable<sql::Result<Reached>> Pass::reach(const ServerView& server) {
   auto facts = co_await reached.session->facts();
   if (!facts) co_return facts.error();
   reached.facts = std::move(*facts);
+  services_.prober.clear_absent(cluster_.object.key(), server.name);
   co_return reached;
 }
 
@@ -146,11 +147,33 @@ Awaitable<> Pass::maintain() {
     co_return;
   }
   auto reached = co_await reach_all(suspects);
+  co_await record_absent(*source, suspects, reached);
   for (auto& server : reached) {
     auto users = co_await server.session->ensure_users(replication_password_, exporter_password_);
     if (!users) unhealthy_[server.server->name] = users.error().describe();
     if (users) co_await join(server, source->facts);
   }
+}
+
+/// Asks the primary about replicas that do not answer: the operator, or the exporter, may be cut off from one that
+/// still receives and acknowledges.
+Awaitable<> Pass::record_absent(Reached& primary, const std::vector<const ServerView*>& suspects,
+                                const std::vector<Reached>& reached) {
+  std::vector<const ServerView*> silent;
+  for (const auto* server : suspects)
+    if (server->health.unreachable > 0 && std::ranges::find(reached, server, &Reached::server) == reached.end())
+      silent.push_back(server);
+  if (silent.empty()) co_return;
+  is_watching_absent_ = true;
+  const auto now = services_.env.clock.now();
+  // In this order: who is not connected has nothing beyond what the primary has afterwards.
+  auto connected = co_await primary.session->connected_replicas();
+  if (!connected) co_return;
+  auto facts = co_await primary.session->facts();
+  if (!facts) co_return;
+  for (const auto* server : silent)
+    if (!connected->contains(first_server_id + static_cast<std::uint32_t>(server->ordinal)))
+      services_.prober.set_absent(cluster_.object.key(), server->name, {facts->applied, now});
 }
 
 /// False: there is nothing that replicas could follow.

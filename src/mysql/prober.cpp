@@ -60,6 +60,7 @@ void Prober::watch(const kube::Key& cluster, std::vector<ProbeTarget> targets, c
     health.verdict = Verdict::unknown;
     health.sample = {};
     health.unreachable = 0;
+    health.absence.reset();
     is_new = true;
   }
   watched->targets = std::move(targets);
@@ -81,6 +82,20 @@ void Prober::forget(const kube::Key& cluster) {
 
 void Prober::poke(const kube::Key& cluster) {
   if (const auto found = clusters_.find(cluster); found != clusters_.end()) found->second->wake.notify();
+}
+
+void Prober::set_absent(const kube::Key& cluster, const std::string& pod, Absence absence) {
+  const auto found = clusters_.find(cluster);
+  if (found == clusters_.end()) return;
+  auto& health = found->second->health[pod];
+  if (health.unreachable > 0) health.absence = std::move(absence);
+}
+
+void Prober::clear_absent(const kube::Key& cluster, const std::string& pod) {
+  const auto found = clusters_.find(cluster);
+  if (found == clusters_.end()) return;
+  if (const auto entry = found->second->health.find(pod); entry != found->second->health.end())
+    entry->second.absence.reset();
 }
 
 Health Prober::health(const kube::Key& cluster, const std::string& pod) const {
@@ -156,6 +171,7 @@ async::Awaitable<> Prober::probe(ProbeTarget target, Pointer watched, async::Tim
   } else if (health.verdict != Verdict::unknown) {
     health.unreachable = 0;
   }
+  if (health.verdict != Verdict::unreachable) health.absence.reset();
   if (health.verdict == Verdict::writable) {
     health.strikes = 0;
     health.last_writable_at = begun_at;

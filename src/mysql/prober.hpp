@@ -11,6 +11,7 @@
 #include "hubferry/kube/env.hpp"
 #include "hubferry/kube/object.hpp"
 #include "hubferry/mysql/exporter.hpp"
+#include "mysql/gtid.hpp"
 
 namespace hubferry::mysql {
 
@@ -18,6 +19,13 @@ struct ProberOptions {
   async::Duration interval = std::chrono::seconds{10};
   async::Duration timeout = std::chrono::seconds{5};  // of one probe; below the interval
   unsigned strikes = 3;                               // bad probes in a row that count as a failure
+};
+
+/// What the primary itself said about a replica that gave no answer: it was not connected, so it has nothing beyond
+/// `position`, the primary's own at that time.
+struct Absence {
+  GtidPosition position;
+  async::TimePoint at{};
 };
 
 /// The level of one server: what the last probes say, not what happened.
@@ -33,6 +41,7 @@ struct Health {
   async::TimePoint last_strike_at{};
   /// When the last probe began that found it writable; nothing: none did, since this process started.
   std::optional<async::TimePoint> last_writable_at;
+  std::optional<Absence> absence;  // until it answers again
 };
 
 struct ProbeTarget {
@@ -53,6 +62,11 @@ class Prober {
   void forget(const kube::Key& cluster);
   /// Probes soon: something was changed that the next probe will show.
   void poke(const kube::Key& cluster);
+
+  /// Remembers what the primary said about a replica whose probes get no answer.
+  void set_absent(const kube::Key& cluster, const std::string& pod, Absence absence);
+  /// It has answered by other means.
+  void clear_absent(const kube::Key& cluster, const std::string& pod);
 
   /// What is known of a server; a Health without a verdict if nothing is.
   [[nodiscard]] Health health(const kube::Key& cluster, const std::string& pod) const;

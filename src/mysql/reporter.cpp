@@ -10,9 +10,11 @@ namespace {
 constexpr const char* cluster_phases[] = {phases::creating, phases::running, phases::scaling, phases::upgrading,
                                           phases::failed};
 
+constexpr const char* event_controller = "hubferry.io/mysql";
+
 kube::EventRecorderOptions mysql_event_options(const std::string& instance) {
   kube::EventRecorderOptions options;
-  options.controller = "hubferry.io/mysql";
+  options.controller = event_controller;
   options.instance = instance;
   return options;
 }
@@ -40,7 +42,10 @@ double number_at(const kube::Object& object, std::initializer_list<std::string_v
 }  // namespace
 
 Reporter::Reporter(kube::Api& api, const std::string& instance, const kube::Env& env)
-    : events_(api, mysql_event_options(instance), env),
+    : api_(api),
+      instance_(instance),
+      env_(env),
+      events_(api, mysql_event_options(instance), env),
       phases_(env.metrics.counter_family("mysqlcluster_phase_total", "Phases entered by MySQL clusters.", {"phase"})),
       clusters_(env.metrics.gauge_family("hubferry_mysql_clusters", "MySQL clusters by phase.", {"phase"})),
       without_primary_(env.metrics.gauge("hubferry_mysql_clusters_without_primary",
@@ -77,6 +82,27 @@ void Reporter::event(const kube::Resource& kind, const kube::Object& object, kub
   events_.event(kube::reference_to(kind, object), type, reason, action, note);
 }
 
+async::Awaitable<> Reporter::failover_succeeded(const kube::Object& cluster, std::string id, std::string promoted) {
+  json::object regarding{{"apiVersion", mysql_clusters.api_version()},
+                         {"kind", mysql_clusters.kind},
+                         {"namespace", cluster.ns()},
+                         {"name", cluster.name()},
+                         {"uid", cluster.uid()}};
+  json::object event{
+      {"metadata", json::object{{"name", std::string{cluster.name()} + "." + id}, {"namespace", cluster.ns()}}},
+      {"eventTime", async::format_micro_time(env_.clock.wall_now())},
+      {"reportingController", event_controller},
+      {"reportingInstance", instance_.empty() ? event_controller : instance_},
+      {"type", "Normal"},
+      {"reason", "FailoverSuccess"},
+      {"action", "Failover"},
+      {"note", "Replica " + promoted + " promoted to Primary"},
+      {"regarding", std::move(regarding)}};
+  auto written = co_await api_.create(kube::resources::events, std::move(event));
+  if (!written && written.error().kind != kube::ErrorKind::already_exists)
+    env_.log.warn("event dropped", {{"reason", "FailoverSuccess"}, {"error", written.error().describe()}});
+}
+
 void Reporter::see_cluster(const kube::Object* old, const kube::Object* now) {
   const auto count = [&](const kube::Object* cluster, double by) {
     if (cluster == nullptr) return;
@@ -101,8 +127,6 @@ void Reporter::see_cluster(const kube::Object* old, const kube::Object* now) {
     failovers_.with({"succeeded"}).increment();
     const bool was_planned = number_at(*now, {"status", "lastFailover", "seconds"}) == 0;
     if (!was_planned) failover_seconds_.observe(number_at(*now, {"status", "lastFailover", "seconds"}));
-    event(mysql_clusters, *now, kube::EventType::normal, "FailoverSuccess", "Failover",
-          "Replica " + std::string{now->string_at({"status", "primary"})} + " promoted to Primary");
   } else if (kube::string_at(condition, {"reason"}) == reasons::failover_aborted) {
     failovers_.with({"failed"}).increment();
     event(mysql_clusters, *now, kube::EventType::warning, "FailoverFailed", "Failover", message);

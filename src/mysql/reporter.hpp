@@ -20,9 +20,15 @@ class Reporter {
 
   void event(const kube::Resource& kind, const kube::Object& object, kube::EventType type, std::string_view reason,
              std::string_view action, std::string_view note);
+  /// FailoverSuccess, once for each failover: a successor that repeats it writes the same object. So it comes before
+  /// the status that ends the failover; a process that died in between would leave none.
+  async::Awaitable<> failover_succeeded(const kube::Object& cluster, std::string id, std::string promoted);
   async::Awaitable<> run() { return events_.run(); }
 
  private:
+  kube::Api& api_;
+  std::string instance_;
+  kube::Env env_;
   kube::EventRecorder events_;
   obs::Family<obs::Counter>& phases_;
   obs::Family<obs::Gauge>& clusters_;

@@ -91,6 +91,14 @@ Awaitable<sql::Result<Facts>> Session::facts() {
   co_return facts;
 }
 
+Awaitable<sql::Result<std::set<std::uint32_t>>> Session::connected_replicas() {
+  auto rows = co_await query("SHOW SLAVE HOSTS");
+  if (!rows) co_return rows.error();
+  std::set<std::uint32_t> ids;
+  for (const auto& row : *rows) ids.insert(static_cast<std::uint32_t>(number_of(row, "Server_id")));
+  co_return ids;
+}
+
 Awaitable<sql::Result<>> Session::set_read_only(bool read_only) {
   auto answer = co_await query(read_only ? "SET GLOBAL read_only=1" : "SET GLOBAL read_only=0", read_only_timeout);
   if (!answer) co_return answer.error();

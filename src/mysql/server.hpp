@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "hubferry/sql/sql.hpp"
@@ -56,6 +57,8 @@ class Session {
       : connection_(std::move(connection)), clock_(clock) {}
 
   Awaitable<sql::Result<Facts>> facts();
+  /// The server_id of each replica that is connected to this server, by its own account.
+  Awaitable<sql::Result<std::set<std::uint32_t>>> connected_replicas();
 
   Awaitable<sql::Result<>> set_read_only(bool read_only);
   /// Ends the connections of applications: those that are open survive a change of the endpoint.

@@ -200,6 +200,11 @@ Awaitable<sql::Result<sql::Rows>> FakeMysql::execute(std::string address, std::s
                     {"Last_IO_Error", replica->io_error != 0 ? "position not found" : ""},
                     {"Gtid_IO_Pos", last},
                     {"Seconds_Behind_Master", connected ? std::optional<std::string>{"0"} : std::nullopt}});
+  } else if (statement == "SHOW SLAVE HOSTS") {
+    // Of a replica that hangs or whose node is lost the connection stays open for long.
+    for (const auto& [name, other] : servers_)
+      if (other.replica && other.replica->host == address && other.replica->io && other.runs)
+        rows.push_back({{"Server_id", std::to_string(other.id)}});
   } else if (statement == "SET GLOBAL read_only=1") {
     server->read_only = true;
   } else if (statement == "SET GLOBAL read_only=0") {

@@ -181,5 +181,67 @@ TEST_F(FailoverTest, AReplicaThatWasDownLongBeforeThePrimaryIsNotWaitedFor) {
   EXPECT_THAT(mysql.writable(), ElementsAre("demo-1"));
 }
 
+// Its exporter says nothing about its server: that one may receive and acknowledge until it dies with the primary.
+TEST_F(LastCopyTest, AReplicaWhoseExporterWasDeadLongBeforeIsWaitedFor) {
+  given_running();
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  mysql.at("demo-2").exporter_runs = false;
+  run_for(2min);
+  mysql.at("demo-1").replica->io = false;
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  for (auto* pod : {"demo-0", "demo-2"}) mysql.at(pod).runs = false;
+  run_for(80s);
+  EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  EXPECT_THAT(condition_message("FailoverInProgress"), HasSubstr("waiting for demo-2"));
+  mysql.restart("demo-2");
+  run_for(1min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+}
+
+TEST_F(LastCopyTest, AReplicaThatOnlyTheOperatorCannotReachIsWaitedFor) {
+  given_running();
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  mysql.cut_off.insert(mysql.at("demo-2").address);
+  run_for(2min);
+  mysql.at("demo-1").replica->io = false;
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  kill_primary();
+  run_for(80s);
+  EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  mysql.cut_off.clear();
+  run_for(1min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+}
+
+// demo-1 cannot follow the primary any more, so what demo-2 had when it went down nobody else has received since.
+TEST_F(LastCopyTest, AReplicaThatWasDownLongBeforeIsWaitedForIfNobodyElseHasWhatItReceived) {
+  given_last_copy_on_demo_2();
+  mysql.at("demo-1").replica->io_error = 1236;
+  mysql.at("demo-2").runs = false;
+  run_for(2min);
+  kill_primary();
+  run_for(80s);
+  EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  mysql.restart("demo-2");
+  run_for(1min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+}
+
+TEST_F(LastCopyTest, AChosenReplicaWithADeadExporterIsNotLostByOneConnectionThatFails) {
+  given_last_copy_on_demo_2();
+  mysql.at("demo-2").exporter_runs = false;
+  kill_primary();
+  run_until_chosen();
+  mysql.cut_off.insert(mysql.at("demo-2").address);
+  run_for(10s);
+  mysql.cut_off.clear();
+  run_for(1min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+}
+
 }  // namespace
 }  // namespace hubferry::mysql::test

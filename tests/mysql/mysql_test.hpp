@@ -51,7 +51,8 @@ class MysqlTest : public testing::Test, protected ClusterView {
   void start_operator() {
     ControllerOptions options;
     options.on_transition = coverage().recorder();
-    controller = std::make_unique<Controller>(server.api(), mysql, mysql, options, env);
+    auto& api = operators_api == nullptr ? server.api() : *operators_api;
+    controller = std::make_unique<Controller>(api, mysql, mysql, options, env);
     working = std::make_unique<async::TaskScope>(loop.executor());
     working->spawn(controller->run());
   }
@@ -113,6 +114,7 @@ class MysqlTest : public testing::Test, protected ClusterView {
   const kube::Env quiet{loop.clock(), random, metrics, obs::Logger{}};
   sim::Server server{sim::Options{}, quiet};
   FakeMysql mysql{server, loop.clock()};
+  kube::Api* operators_api = nullptr;  // of an operator that starts; nullptr: the server's own
   async::TaskScope scope{loop.executor()};
   std::unique_ptr<sim::StatefulSets> sets;
   std::unique_ptr<Controller> controller;

@@ -217,5 +217,76 @@ TEST_F(RecoveredPrimaryTest, WithinTheCoolDownItStaysReadOnlyToo) {
   EXPECT_EQ(primary(), "demo-2") << status_text();
 }
 
+TEST_F(RecoveredPrimaryTest, ASwitchoverFromItComparesTheReplicas) {
+  given_recovered_primary();
+  annotate("switchover", "demo-1");
+  run_for(3min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_one_primary_with_replicas();
+}
+
+TEST_F(RecoveredPrimaryTest, ASwitchoverFromItToAnyReplicaGoesToTheOneWithEverything) {
+  given_recovered_primary();
+  annotate("switchover", "any");
+  run_for(1min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+}
+
+// The operator dies after it opened demo-1, before it could record that; demo-1 accepts a write, and crashes.
+TEST_F(RecoveredPrimaryTest, ANewPrimaryWhosePromotionWasNotRecordedIsNotOpenedAgainWithoutWhatItLost) {
+  given_running();
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  bool is_open = false;
+  bool died = false;
+  mysql.on_statement = [&](const std::string& pod, const std::string& statement) {
+    is_open = is_open || (pod == "demo-1" && statement == "SET GLOBAL read_only=0");
+    if (!is_open || pod != "demo-2" || !statement.starts_with("CHANGE MASTER TO") || died) return;
+    died = true;
+    working->stop();
+  };
+  kill_primary();
+  for (int i = 0; i < 240 && !died; ++i) run_for(500ms);
+  stop_operator();
+  mysql.on_statement = {};
+  ASSERT_EQ(cluster().string_at({"status", "failover", "to"}), "demo-1") << status_text();
+  mysql.at("demo-2").replica->io = mysql.at("demo-2").replica->sql = true;
+  ASSERT_TRUE(mysql.write(mysql.at("demo-1").address)) << "acknowledged by demo-2";
+  mysql.restart("demo-1");
+  mysql.at("demo-1").log.pop_back();
+  start_operator();
+  run_for(3min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_one_primary_with_replicas();
+}
+
+TEST_F(RecoveredPrimaryTest, ANewPrimaryWhosePromotionWasNotRecordedWaitsForTheReplicaThatMayHaveMore) {
+  given_running();
+  bool is_open = false;
+  bool died = false;
+  mysql.on_statement = [&](const std::string& pod, const std::string& statement) {
+    is_open = is_open || (pod == "demo-1" && statement == "SET GLOBAL read_only=0");
+    if (!is_open || died) return;
+    died = true;
+    working->stop();
+  };
+  kill_primary();
+  for (int i = 0; i < 240 && !died; ++i) run_for(500ms);
+  stop_operator();
+  mysql.on_statement = {};
+  mysql.restart("demo-1");
+  mysql.at("demo-2").away = true;
+  start_operator();
+  run_for(1min);
+  EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  EXPECT_THAT(condition_message("FailoverInProgress"), HasSubstr("waiting for demo-2"));
+  mysql.at("demo-2").away = false;
+  run_for(1min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  expect_one_primary_with_replicas();
+}
+
 }  // namespace
 }  // namespace hubferry::mysql::test

@@ -108,6 +108,8 @@ TEST_F(RealFailoverTest, AReplicaThatWasDownBeforeThePrimaryIsNotWaitedFor) {
   runner.hold("demo-2");
   ASSERT_TRUE(eventually([&] { return condition("ReplicasHealthy") == "False NotReplicating"; })) << status_text();
   query("demo-0", "INSERT INTO app.t VALUES (1)");
+  // It notices with its second heartbeat.
+  ASSERT_TRUE(eventually([&] { return query("demo-0", "SHOW SLAVE HOSTS").size() == 1; }));
   run_for(2s);  // several probes, and as many questions to the primary
   runner.kill_server("demo-0");
   ASSERT_TRUE(eventually([&] { return primary() == "demo-1" && value("demo-1", "@@global.read_only") == "0"; }))

@@ -11,6 +11,7 @@ struct Death {
 
   std::size_t at = 0;
   Moment moment = Moment::before;
+  bool counts_events = false;
   std::size_t writes = 0;
   async::Event dead;
   async::Event buried;  // what still waits may end: a shielded request does not listen to cancellation
@@ -23,8 +24,9 @@ class DyingApi final : public kube::Api {
   async::Awaitable<kube::Result<kube::Object>> call(kube::Request request) override {
     // A dead process sends nothing more.
     if (death_.dead.is_set()) co_return co_await die();
-    const bool fatal =
-        request.verb != kube::Verb::get && request.resource.plural != "events" && ++death_.writes == death_.at;
+    const bool counts =
+        request.verb != kube::Verb::get && (death_.counts_events || request.resource.plural != "events");
+    const bool fatal = counts && ++death_.writes == death_.at;
     if (fatal && death_.moment == Death::Moment::before) co_return co_await die();
     auto answer = co_await real_->call(std::move(request));
     if (fatal) co_return co_await die();
