@@ -40,27 +40,33 @@ std::string refusal_of(const Permission& permission) {
   return std::string{"its credential is not allowed to "} + permission.verb + " " + permission.resource->display_name();
 }
 
-bool is_refused_for_now(const kube::Error& error) {
-  return error.status == 429 || error.status >= 500;
-}
+/// How long a request is repeated that the hub does not answer properly.
+struct RetryUntil {
+  explicit RetryUntil(async::TimePoint deadline) : busy(deadline), failed(deadline) {}
 
-/// Repeats a request that the hub refuses for now.
+  async::TimePoint busy;    // 429
+  async::TimePoint failed;  // 500 and above
+};
+
 template <typename Call>
-auto with_retries(const kube::Env& env, async::TimePoint deadline, Call call) -> decltype(call()) {
+auto with_retries(const kube::Env& env, RetryUntil until, Call call) -> decltype(call()) {
   async::Backoff backoff{probe_retry, env.clock, env.random};
   while (true) {
     auto answer = co_await call();
-    if (answer || !is_refused_for_now(answer.error())) co_return answer;
+    if (answer || (answer.error().status != 429 && answer.error().status < 500)) co_return answer;
+    const auto last = answer.error().status == 429 ? until.busy : until.failed;
     const auto pause = std::max(backoff.next(), answer.error().retry_after.value_or(async::Duration{0}));
-    if (async::later(env.clock.now(), pause) >= deadline) co_return answer;
+    if (async::later(env.clock.now(), pause) >= last) co_return answer;
     co_await env.clock.sleep_for(pause);
   }
 }
 
-/// True if the hub has answered, and does not review rules for us.
+/// True if the hub has answered, and does not review rules for us. Also if it fails to: all its authorizers must be able
+/// to list their rules, while a single permission needs only one that knows.
 bool cannot_list_rules(const kube::Error& error) {
   using enum kube::ErrorKind;
-  return error.kind == forbidden || error.kind == not_found || error.kind == unsupported || error.kind == invalid;
+  return error.kind == forbidden || error.kind == not_found || error.kind == unsupported || error.kind == invalid ||
+         error.status >= 500;
 }
 
 Verdict verdict_on(kube::Object cluster, const std::string& name) {
@@ -104,7 +110,7 @@ Awaitable<std::string> review(kube::Api& api, std::vector<Permission> permission
   auto one = [&](std::size_t index) -> Awaitable<> {
     const auto& permission = permissions[index];
     auto ask = [&] { return api.may(permission.verb, *permission.resource, kube::Key{}); };
-    auto allowed = co_await with_retries(env, deadline, ask);
+    auto allowed = co_await with_retries(env, RetryUntil{deadline}, ask);
     if (!allowed)
       refusals[index] = allowed.error().describe();
     else if (!*allowed)
@@ -127,7 +133,10 @@ Awaitable<std::string> check_permissions(kube::Api& api, const kube::Env& env, a
     kube::json::object body{{"spec", kube::json::object{{"namespace", "default"}}}};
     return api.create(rules_reviews, std::move(body));
   };
-  auto listed = co_await with_retries(env, deadline, ask);
+  // The rest of the time is for the single reviews.
+  RetryUntil until{deadline};
+  until.failed -= (deadline - env.clock.now()) / 4 * 3;
+  auto listed = co_await with_retries(env, until, ask);
   if (!listed && !cannot_list_rules(listed.error())) co_return listed.error().describe();
   ListedPermissions permissions;
   if (listed)
@@ -146,7 +155,7 @@ Awaitable<Verdict> probe(kube::Api& api, std::string cluster, const kube::Env& e
   auto refusal = co_await check_permissions(api, env, deadline);
   if (!refusal.empty()) co_return Verdict{.reason = std::move(refusal)};
   auto read = [&] { return api.get(ocm::managed_clusters, key); };
-  auto found = co_await with_retries(env, deadline, read);
+  auto found = co_await with_retries(env, RetryUntil{deadline}, read);
   if (found) co_return verdict_on(std::move(*found), key.name);
   if (found.error().kind == kube::ErrorKind::not_found) co_return Verdict{.valid = true};
   co_return Verdict{.reason = found.error().describe()};
@@ -156,7 +165,7 @@ Awaitable<kube::Result<Verdict>> probe_with_certificate(kube::Api& api, std::str
                                                         async::TimePoint deadline) {
   kube::Key key{{}, std::move(cluster)};
   auto read = [&] { return api.get(ocm::managed_clusters, key); };
-  auto found = co_await with_retries(env, deadline, read);
+  auto found = co_await with_retries(env, RetryUntil{deadline}, read);
   if (!found) co_return found.error();
   co_return verdict_on(std::move(*found), key.name);
 }

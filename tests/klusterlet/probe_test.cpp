@@ -62,6 +62,24 @@ TEST_F(ProbeTest, AHubThatDoesNotListRulesIsAskedForEachPermission) {
   EXPECT_EQ(hub1_.count("create", "selfsubjectaccessreviews"), 6U);
 }
 
+// Listing rules needs every authorizer of a hub; a webhook that cannot do it makes the request fail.
+TEST_F(ProbeTest, AHubThatFailsToListRulesIsAskedForEachPermission) {
+  hub1_.server.faults().on({"create", "selfsubjectrulesreviews"}).always().fail(500);
+  start();
+  ASSERT_TRUE(until_available(hub1_, 15s));
+  EXPECT_EQ(hub1_.count("create", "selfsubjectaccessreviews"), 6U);
+  EXPECT_FALSE(hub2_.cluster("cluster1"));
+}
+
+// It fails all requests: more of them do not help.
+TEST_F(ProbeTest, AHubThatFailsEveryReviewIsRejectedAfterItsTime) {
+  hub1_.server.faults().on({"create", "selfsubjectrulesreviews"}).always().fail(503);
+  hub1_.server.faults().on({"create", "selfsubjectaccessreviews"}).always().fail(503);
+  start();
+  EXPECT_TRUE(until_available(hub2_, 15s));
+  EXPECT_LE(hub1_.count("create", "selfsubjectaccessreviews"), 60U);
+}
+
 TEST(ListedPermissionsTest, OnlyACompleteListProvesThatAPermissionIsMissing) {
   const auto read = [](const char* text) { return read_rules(kube::Object{json::parse(text).as_object()}); };
   const auto all = read(R"({"status": {"incomplete": true, "resourceRules": [
