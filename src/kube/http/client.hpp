@@ -82,8 +82,8 @@ class Client {
   [[nodiscard]] async::Duration progress_limit(const WireRequest& request) const;
   /// A certificate that has changed needs new connections.
   void renew_certificate();
-  /// The server rejected our certificate, or we rejected its: the files that the configuration was made from may have
-  /// been renewed. True when they have changed; new connections are opened then.
+  /// The server rejected our certificate, or we rejected its: the files that the configuration was made from, or the
+  /// system's authorities, may have been renewed. True when they have changed; new connections are opened then.
   bool renew_from_files();
   std::string request_text(const WireRequest& request, const std::string& authorization) const;
 
@@ -95,7 +95,7 @@ class Client {
   ServerUrl url_;
   std::optional<Proxy> proxy_;
   Credentials credentials_;
-  std::optional<ClientCertificate> certificate_;
+  std::shared_ptr<const ClientCertificate> certificate_;
   std::shared_ptr<TlsContext> tls_;  // null for a plain server
   std::string fixed_headers_;
   ClientMetrics metrics_;

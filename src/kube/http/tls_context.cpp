@@ -3,11 +3,14 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <sys/stat.h>
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ssl/error.hpp>
+#include <cstdlib>
 #include <map>
 #include <mutex>
+#include <new>
 
 #include "hubferry/kube/openssl.hpp"
 
@@ -90,6 +93,8 @@ std::shared_ptr<asio::ssl::context> make_context(const ClientConfig& config, int
   SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
   // Thousands of idle connections should not hold on to their record buffers.
   SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
+  // As in Go. A connection gives its certificate back after the handshake, and would have none for another one.
+  SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);
   SSL_CTX_sess_set_new_cb(native, new_session);
   if (config.insecure_skip_tls_verify) {
@@ -113,12 +118,31 @@ std::shared_ptr<asio::ssl::context> make_context(const ClientConfig& config, int
   return made;
 }
 
+std::string version_of(const char* variable, const char* standard) {
+  const char* chosen = std::getenv(variable);
+  struct stat found{};
+  if (::stat(chosen != nullptr ? chosen : standard, &found) != 0) return "none ";
+  return std::to_string(found.st_dev) + "/" + std::to_string(found.st_ino) + "/" + std::to_string(found.st_size) + "/" +
+         std::to_string(found.st_mtim.tv_sec) + "." + std::to_string(found.st_mtim.tv_nsec) + " ";
+}
+
+/// Changes whenever the system's authorities do.
+std::string version_of_system_authorities() {
+  return "system " + version_of(X509_get_default_cert_file_env(), X509_get_default_cert_file()) +
+         version_of(X509_get_default_cert_dir_env(), X509_get_default_cert_dir());
+}
+
+bool trusts_system(const ClientConfig& config) {
+  return !config.insecure_skip_tls_verify && config.ca_pem.empty();
+}
+
 /// The context for this configuration: an existing one, if it is in use. From any thread; contexts are not changed once
-/// they are made.
-std::shared_ptr<asio::ssl::context> shared_context(const ClientConfig& config, int (*new_session)(SSL*, SSL_SESSION*)) {
+/// they are made. `system`: see version_of_system_authorities(); empty: they are not those trusted.
+std::shared_ptr<asio::ssl::context> shared_context(const ClientConfig& config, const std::string& system,
+                                                   int (*new_session)(SSL*, SSL_SESSION*)) {
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<asio::ssl::context>> contexts;
-  const std::string key = config.insecure_skip_tls_verify ? "-" : config.ca_pem;
+  const std::string key = config.insecure_skip_tls_verify ? "-" : system + config.ca_pem;
   const std::lock_guard lock{mutex};
   std::erase_if(contexts, [](const auto& entry) { return entry.second.expired(); });
   auto& known = contexts[key];
@@ -130,46 +154,60 @@ std::shared_ptr<asio::ssl::context> shared_context(const ClientConfig& config, i
   return context;
 }
 
+/// What of a client certificate cannot be used.
+struct Flaw {
+  std::string_view part;
+  error_code error;
+};
+
+struct FreeChain {
+  void operator()(STACK_OF(X509) * chain) const { sk_X509_pop_free(chain, X509_free); }
+};
+
+/// nullopt: the stream has it now. Also checks that certificate and key belong together.
+std::optional<Flaw> give_certificate(SSL* stream, const ClientCertificate& pem) {
+  ERR_clear_error();
+  const auto certificates = openssl::reader_of(pem.certificate_pem);
+  const openssl::Certificate leaf{PEM_read_bio_X509_AUX(certificates.get(), nullptr, &no_passphrase, nullptr)};
+  if (leaf == nullptr) return Flaw{"client-certificate-data", last_error()};
+  const std::unique_ptr<STACK_OF(X509), FreeChain> chain{sk_X509_new_null()};
+  while (auto* next = PEM_read_bio_X509(certificates.get(), nullptr, &no_passphrase, nullptr))
+    sk_X509_push(chain.get(), next);
+  const auto end = ERR_peek_last_error();
+  if (ERR_GET_LIB(end) != ERR_LIB_PEM || ERR_GET_REASON(end) != PEM_R_NO_START_LINE)
+    return Flaw{"client-certificate-data", last_error()};
+  ERR_clear_error();
+  const auto keys = openssl::reader_of(pem.key_pem);
+  const openssl::Key key{PEM_read_bio_PrivateKey(keys.get(), nullptr, &no_passphrase, nullptr)};
+  if (key == nullptr || SSL_use_cert_and_key(stream, leaf.get(), key.get(), chain.get(), 1) != 1)
+    return Flaw{"client-key-data", last_error()};
+  return std::nullopt;
+}
+
 }  // namespace
 
-TlsContext::TlsContext(const ClientConfig& config, const ServerUrl& url, const std::string& certificate_pem,
-                       const std::string& key_pem)
-    : context_(shared_context(config, &TlsContext::keep_session)),
+TlsContext::TlsContext(const ClientConfig& config, const ServerUrl& url,
+                       std::shared_ptr<const ClientCertificate> certificate)
+    : system_authorities_(trusts_system(config) ? version_of_system_authorities() : std::string{}),
+      context_(shared_context(config, system_authorities_, &TlsContext::keep_session)),
+      certificate_(std::move(certificate)),
       verifies_(!config.insecure_skip_tls_verify),
       authority_(url.authority()),
       server_name_(config.tls_server_name.empty() ? url.host_without_zone() : config.tls_server_name) {
   error_code ec;
   asio::ip::make_address(server_name_, ec);
   name_is_address_ = !ec;
-  if (!certificate_pem.empty()) use_certificate(config, certificate_pem, key_pem);
-}
-
-void TlsContext::use_certificate(const ClientConfig& config, const std::string& certificate_pem,
-                                 const std::string& key_pem) {
-  ERR_clear_error();
-  const auto certificates = openssl::reader_of(certificate_pem);
-  certificate_.reset(PEM_read_bio_X509_AUX(certificates.get(), nullptr, &no_passphrase, nullptr));
-  if (certificate_ == nullptr) require(last_error(), config, "client-certificate-data");
-  chain_.reset(sk_X509_new_null());
-  while (auto* next = PEM_read_bio_X509(certificates.get(), nullptr, &no_passphrase, nullptr))
-    sk_X509_push(chain_.get(), next);
-  const auto end = ERR_peek_last_error();
-  if (ERR_GET_LIB(end) != ERR_LIB_PEM || ERR_GET_REASON(end) != PEM_R_NO_START_LINE)
-    require(last_error(), config, "client-certificate-data");
-  ERR_clear_error();
-  if (key_pem.find("ENCRYPTED") != std::string::npos)
+  if (certificate_ == nullptr) return;
+  if (certificate_->key_pem.find("ENCRYPTED") != std::string::npos)
     throw ConfigError((config.source.empty() ? "" : config.source + ": ") +
                       "client-key-data is encrypted: a key without a passphrase is needed");
-  const auto key = openssl::reader_of(key_pem);
-  key_.reset(PEM_read_bio_PrivateKey(key.get(), nullptr, &no_passphrase, nullptr));
-  if (key_ == nullptr) require(last_error(), config, "client-key-data");
-  // Whether they belong together, and OpenSSL would use them.
   const std::unique_ptr<SSL, openssl::Freer<SSL_free>> trial{SSL_new(context_->native_handle())};
-  if (trial == nullptr || !give_certificate(trial.get())) require(last_error(), config, "client-key-data");
+  if (trial == nullptr) throw std::bad_alloc{};
+  if (const auto flaw = give_certificate(trial.get(), *certificate_)) require(flaw->error, config, flaw->part);
 }
 
-bool TlsContext::give_certificate(SSL* stream) const {
-  return SSL_use_cert_and_key(stream, certificate_.get(), key_.get(), chain_.get(), 1) == 1;
+bool TlsContext::is_outdated() const {
+  return !system_authorities_.empty() && system_authorities_ != version_of_system_authorities();
 }
 
 TlsContext::~TlsContext() {
@@ -178,7 +216,8 @@ TlsContext::~TlsContext() {
 
 void TlsContext::prepare(SSL* stream) {
   SSL_set_ex_data(stream, owner_index(), this);
-  if (certificate_ != nullptr && !give_certificate(stream)) throw boost::system::system_error(last_error());
+  if (certificate_ != nullptr)
+    if (const auto flaw = give_certificate(stream, *certificate_)) throw boost::system::system_error(flaw->error);
   if (!name_is_address_) SSL_set_tlsext_host_name(stream, server_name_.c_str());
   if (verifies_) {
     X509_VERIFY_PARAM* rules = SSL_get0_param(stream);

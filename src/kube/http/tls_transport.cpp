@@ -100,7 +100,10 @@ Awaitable<> TlsTransport::handshake() {
     ERR_clear_error();
     errno = 0;
     const int result = SSL_do_handshake(ssl_.get());
-    if (result == 1) co_return;
+    if (result == 1) {
+      SSL_certs_clear(ssl_.get());
+      co_return;
+    }
     const auto failed = co_await wait_after(result, errno);
     if (failed) throw boost::system::system_error{failed};
   }

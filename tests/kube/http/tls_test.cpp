@@ -262,6 +262,22 @@ TEST_F(HttpTls, AnAuthorityThatWasReplacedIsReadAgain) {
   EXPECT_TRUE(object) << object.error();
 }
 
+// A distribution's update, or a mounted bundle.
+TEST_F(HttpTls, TheSystemsAuthoritiesAreReadAgainWhenTheyWereReplaced) {
+  TemporaryDirectory directory;
+  const Authority successor{"the next authority"};
+  setenv("SSL_CERT_FILE", directory.write("ca.crt", authority_.certificate_pem()).c_str(), 1);
+  {
+    ScriptedServer server{successor.issue({"IP:127.0.0.1"}), answer_all};
+    auto api = connect(server, {});
+    EXPECT_THAT(get(*api).error().message, HasSubstr("unknown authority"));
+    directory.write("ca.crt", authority_.certificate_pem() + successor.certificate_pem());
+    const auto object = get(*api);
+    EXPECT_TRUE(object) << object.error();
+  }
+  unsetenv("SSL_CERT_FILE");
+}
+
 // One context for the whole process; what is a client's own stays its own.
 TEST_F(HttpTls, ClientsThatTrustTheSameAuthorityShareAContextAndNothingElse) {
   std::atomic<int> resumed = 0;
@@ -291,9 +307,9 @@ TEST_F(HttpTls, ClientsThatTrustTheSameAuthorityShareAContextAndNothingElse) {
     }
   EXPECT_EQ(resumed, 2) << "each resumes its own session";
   const auto url = kube::parse_server_url("https://10.0.0.1");
-  kube::http::TlsContext one{trusting(authority_), url, {}, {}};
-  kube::http::TlsContext two{trusting(authority_), url, {}, {}};
-  kube::http::TlsContext other{trusting(Authority{"other"}), url, {}, {}};
+  kube::http::TlsContext one{trusting(authority_), url, nullptr};
+  kube::http::TlsContext two{trusting(authority_), url, nullptr};
+  kube::http::TlsContext other{trusting(Authority{"other"}), url, nullptr};
   EXPECT_EQ(&one.context(), &two.context());
   EXPECT_NE(&one.context(), &other.context());
 }
@@ -366,7 +382,7 @@ TEST_F(HttpTls, AnEndlessAnswerMeetsTheDeadline) {
 // A name that OpenSSL cannot take would leave it without one, and every certificate would do.
 TEST_F(HttpTls, TheCertificateOfAnAddressWithAZoneIsCheckedForTheAddress) {
   const auto checked_address = [&](const std::string& server) {
-    kube::http::TlsContext tls{trusting(authority_), kube::parse_server_url(server), {}, {}};
+    kube::http::TlsContext tls{trusting(authority_), kube::parse_server_url(server), nullptr};
     SSL* stream = SSL_new(tls.context().native_handle());
     tls.prepare(stream);
     char* address = X509_VERIFY_PARAM_get1_ip_asc(SSL_get0_param(stream));
