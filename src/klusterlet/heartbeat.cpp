@@ -84,11 +84,18 @@ void Session::heartbeat_failed(const kube::Error& error) {
 
 Awaitable<> Session::watch_connection() {
   auto& clock = agent_.env.clock;
+  const auto rotation = rotation_start();
   while (apply_settings()) {
+    const bool lost = agent_.store.lost_secret();
+    if (!rotating_ && (lost || clock.now() >= rotation)) {
+      rotating_ = true;
+      scope_->spawn(rotate(lost));
+    }
     const auto seen = agent_.store.version();
-    // One wait for both, changed settings and the timeout: thousands of agents do this at once. Every heartbeat that
-    // succeeds postpones the timeout; the Lease is read only if none did.
-    const auto due = async::later(timeout_.due(), instant);
+    // One wait for changed settings, the timeout and the certificate: thousands of agents do this at once. Every
+    // heartbeat that succeeds postpones the timeout; the Lease is read only if none did.
+    const auto lost_at = async::later(timeout_.due(), instant);
+    const auto due = rotating_ ? lost_at : std::min(lost_at, rotation);
     const bool changed = co_await async::before_deadline(clock, due, agent_.store.wait_for_change(seen));
     if (changed || !timeout_.expired(clock.now())) continue;
     co_await read_lease();

@@ -145,6 +145,9 @@ Awaitable<> Session::watch_work() {
   kube::Key key{cluster, cluster + "-klusterlet"};
   ObjectFollower follower{*api_, ocm::manifest_works, std::move(key), kube::object_decoder(), agent_.env};
   follower.begin_with_watch({});  // most clusters have none
+  // Until the hub has the cluster it has no work for it. And this connection then resumes the TLS session of the first,
+  // with which it shares the hub's certificate: thousands of agents wait at once.
+  co_await cluster_seen_.wait();
   async::Backoff backoff{{}, agent_.env.clock, agent_.env.random};
   while (true) {
     auto next = co_await follower.next();

@@ -43,7 +43,8 @@ Session::Session(AgentCore& agent, std::shared_ptr<kube::Api> api)
       api_(std::move(api)),
       cluster_key_{{}, agent.options.cluster_name},
       lease_key_{ocm::lease_key(agent.options.cluster_name)},
-      timeout_(agent.connection_timeout(), agent.env.clock.now()) {
+      started_(agent.env.clock.now()),
+      timeout_(agent.connection_timeout(), started_) {
   if (agent_.options.record_events) recorder_.emplace(*api_, recorder_options(agent_.options), agent_.env);
   if (agent_.validity) certificate_condition_ = certificate_condition(*agent_.validity);
   if (!agent_.options.probe && agent_.options.has_api_server) availability_.saw(true, agent_.env.clock.now());
@@ -55,7 +56,6 @@ Awaitable<std::optional<Leave>> Session::run() {
     scope.spawn(watch_cluster());
     scope.spawn(beat());
     scope.spawn(write_status());
-    scope.spawn(rotate());
     scope.spawn(watch_connection());
     if (agent_.options.probe) scope.spawn(probe_spoke());
     if (agent_.options.facts != nullptr) scope.spawn(watch_facts());
@@ -115,6 +115,7 @@ void Session::saw_cluster(std::shared_ptr<const ocm::ManagedCluster> cluster) {
   cluster_ = std::move(cluster);
   if (is_accepted() != beat_before || (beat_before && period() != period_before)) beat_changed_.notify();
   status_changed_.notify();
+  if (cluster_ != nullptr) cluster_seen_.set();
   if (cluster_ == nullptr)
     agent_.connection_failed(ConnectionPart::cluster, "ManagedClusterMissing",
                              "the hub " + agent_.selected->config.server + " has no ManagedCluster " +
@@ -178,19 +179,27 @@ Awaitable<> Session::put_client_configs() {
   }
 }
 
-Awaitable<> Session::rotate() {
+TimePoint Session::earliest_rotation() const {
+  return async::later(started_, least_session);
+}
+
+TimePoint Session::rotation_start() const {
+  if (!agent_.validity) return started_;
+  // All on the monotonic clock: a step of the wall clock neither expires a certificate nor keeps it alive.
+  const auto expiry = agent_.certificate_until;
+  const auto first = expiry - (agent_.validity->until - first_rotation_check(*agent_.validity));
+  return std::min(std::max(first, earliest_rotation()), expiry);
+}
+
+Awaitable<> Session::rotate(bool wanted) {
   auto& env = agent_.env;
   if (!agent_.validity) {
     end(Leave{LeaveReason::certificate_expired, "the certificate cannot be parsed"});
     co_return;
   }
   const auto validity = *agent_.validity;
-  // All on the monotonic clock: a step of the wall clock neither expires a certificate nor keeps it alive.
   const auto expiry = agent_.certificate_until;
   const auto age = [&] { return validity.until - (expiry - env.clock.now()); };
-  const auto earliest = async::later(env.clock.now(), least_session);
-  const auto first = std::max(expiry - (validity.until - first_rotation_check(validity)), earliest);
-  bool wanted = co_await async::before_deadline(env.clock, std::min(first, expiry), renew_.wait());
   const auto spread = most_remaining - least_remaining;
   while (!wanted && env.clock.now() < expiry &&
          !is_due_for_rotation(validity, age(), least_remaining + env.random.fraction() * spread)) {
@@ -202,7 +211,7 @@ Awaitable<> Session::rotate() {
   }
   if (wanted) {
     env.log.info("stored hub kubeconfig was deleted, requesting a new certificate");
-    co_await env.clock.sleep_until(std::min(earliest, expiry));
+    co_await env.clock.sleep_until(std::min(earliest_rotation(), expiry));
   }
   const bool replaced = co_await async::before_deadline(env.clock, expiry, replace_certificate());
   if (replaced) {

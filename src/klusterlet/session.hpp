@@ -33,7 +33,11 @@ class Session {
   bool apply_settings();
   void saw_cluster(std::shared_ptr<const ocm::ManagedCluster> cluster);
   void check_acceptance();
-  Awaitable<> rotate();
+  /// When rotate() is to be started, if it is not `wanted` before: it needs no task of its own until then.
+  [[nodiscard]] TimePoint rotation_start() const;
+  [[nodiscard]] TimePoint earliest_rotation() const;
+  /// Replaces the certificate once it is due, at once if that is `wanted`.
+  Awaitable<> rotate(bool wanted);
   Awaitable<> replace_certificate();
   Awaitable<> put_client_configs();
   void end(std::optional<Leave> leave);
@@ -75,7 +79,10 @@ class Session {
   bool was_accepted_ = false;                   // since the session began
   async::Notify beat_changed_;                  // is_accepted() or period() changed
   async::Notify status_changed_;                // is_status_due() may have changed
+  async::Event cluster_seen_;                   // at least once
   async::Notify renew_;                         // the certificate is to be replaced now
+  bool rotating_ = false;                       // rotate() was started
+  TimePoint started_;
   TimeoutRule timeout_;
   Duration period_in_use_{0};
   struct Beat {
