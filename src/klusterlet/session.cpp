@@ -112,7 +112,12 @@ Awaitable<> Session::watch_cluster() {
 void Session::saw_cluster(std::shared_ptr<const ocm::ManagedCluster> cluster) {
   const bool beat_before = is_accepted();
   const auto period_before = period();
+  const bool was_available = cluster_ != nullptr && cluster_->is_true(ocm::names::available);
   cluster_ = std::move(cluster);
+  // The hub has reverted what we reported, since it misses heartbeats: it would again.
+  if (was_available && cluster_ != nullptr && !cluster_->is_true(ocm::names::available) &&
+      reported_availability_ == true)
+    beats_when_reported_ = beats_;
   if (is_accepted() != beat_before || (beat_before && period() != period_before)) beat_changed_.notify();
   status_changed_.notify();
   if (cluster_ != nullptr) cluster_seen_.set();

@@ -96,7 +96,7 @@ class Session {
   LeaseRenewal lease_;
   bool tried_to_beat_ = false;                 // since the session began
   std::uint64_t beats_ = 0;                    // heartbeats that succeeded
-  std::uint64_t beats_when_reported_ = 0;      // when availability was last written
+  std::uint64_t beats_when_reported_ = 0;      // when availability was last written, or reverted
   std::optional<bool> reported_availability_;  // what was written then
   SpokeHealth health_;
   std::optional<kube::Condition> certificate_condition_;  // to be written
