@@ -47,6 +47,10 @@ async::Awaitable<> forward(tcp::socket client, tcp::endpoint endpoint, async::Cl
   const auto deadline = async::later(clock.now(), forward_connect_timeout);
   const bool answered = co_await async::before_deadline(clock, deadline, connect());
   if (!answered || !server.is_open()) co_return;
+  // Otherwise each small packet may wait for the acknowledgement of the last.
+  boost::system::error_code ignored;
+  client.set_option(tcp::no_delay{true}, ignored);
+  server.set_option(tcp::no_delay{true}, ignored);
   auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
     scope.spawn(copy(client, server, *network));
     scope.spawn(copy(server, client, *network));
