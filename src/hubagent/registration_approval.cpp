@@ -94,7 +94,11 @@ Awaitable<Result<RegistrationRight>> registration_right(const Hub& hub, Migratio
   const auto& subject = subjects->get_array()[0].as_object();
   if (kube::string_at(subject, {"kind"}) != "ServiceAccount") co_return RegistrationRight{};
   RegistrationRight right;
-  right.since = async::parse_time((*binding)->string_at({"metadata", "creationTimestamp"}));
+  try {
+    right.since = async::parse_time((*binding)->string_at({"metadata", "creationTimestamp"}));
+  } catch (const std::invalid_argument&) {
+    co_return RegistrationRight{};  // no API server leaves it out
+  }
   right.user = "system:serviceaccount:" + std::string{kube::string_at(subject, {"namespace"})} + ":" +
                std::string{kube::string_at(subject, {"name"})};
   co_return right;

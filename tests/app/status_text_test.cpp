@@ -204,7 +204,8 @@ TEST(StatusText, TheChecklistMarksTheRunningStep) {
     "Registering": {"startTime": "2030-01-01T00:00:10Z", "state": {
       "cut-over": {"done": true, "startTime": "2030-01-01T00:00:10Z"}}}}})"));
   EXPECT_THAT(text, HasSubstr("\n  [x] cut-over"));
-  EXPECT_THAT(text, HasSubstr("\n  [>] arrivals"));
+  EXPECT_THAT(text, HasSubstr("\n  [>] permission"));
+  EXPECT_THAT(text, HasSubstr("\n  [ ] arrivals"));
   const auto back = migration_checklist(view("m", R"({"phase": "Rollbacking", "state": {"Rollbacking": {"state": {
       "take-up": {"done": true}, "acknowledge": {"done": true}}}}})"));
   EXPECT_THAT(back, HasSubstr("[>] clusters"));
