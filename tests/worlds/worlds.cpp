@@ -13,10 +13,11 @@ namespace {
 using namespace hubferry::worlds;
 
 constexpr const char* usage =
-    "usage: worlds [--seeds A..B] [--minutes M] [--replay S] [--hashes]\n"
+    "usage: worlds [--seeds A..B] [--minutes M] [--replay S] [--hashes] [--first]\n"
     "  --seeds A..B  these worlds (default 1..1000)\n"
     "  --minutes M   no world begins later than that\n"
     "  --replay S    one world: its plan, what became of it, and its timeline\n"
+    "  --first       end with the first violation, in one line: \"seed: violation\"\n"
     "  --hashes      print what became of each world: two processes must agree, byte for byte\n";
 
 struct Arguments {
@@ -25,6 +26,7 @@ struct Arguments {
   std::optional<double> minutes;
   std::optional<std::uint64_t> replay;
   bool hashes = false;
+  bool first_only = false;
 };
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -52,11 +54,13 @@ Arguments parse(int count, char** values) {
     if (const auto at = name.find('='); at != std::string::npos) {
       value = name.substr(at + 1);
       name.resize(at);
-    } else if (name != "--hashes" && index + 1 < count) {
+    } else if (name != "--hashes" && name != "--first" && index + 1 < count) {
       value = values[++index];
     }
     if (name == "--hashes") {
       arguments.hashes = true;
+    } else if (name == "--first") {
+      arguments.first_only = true;
     } else if (name == "--minutes") {
       arguments.minutes = static_cast<double>(number(value));
     } else if (name == "--replay") {
@@ -100,6 +104,10 @@ int run_all(const Arguments& arguments) {
     if (arguments.hashes) std::cout << "seed " << seed << " " << result.summary << "\n";
     if (result.violations.empty()) continue;
     ++violated;
+    if (arguments.first_only) {
+      std::cout << seed << ": " << result.violations.substr(0, result.violations.find('\n')) << std::endl;
+      break;
+    }
     std::cout << "VIOLATION\n" << explain(runner, plan, result) << std::endl;
   }
   std::cerr << worlds << " worlds from seed " << arguments.first << ", " << violated << " with violations, "
