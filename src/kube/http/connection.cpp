@@ -59,17 +59,20 @@ struct Connection::Parsing {
       end -= begin;
       begin = 0;
     }
-    if (buffer.empty()) buffer.resize(first_buffer);
+    if (buffer.size() < first_buffer) buffer.resize(first_buffer);
     // The parser leaves little behind, unless a head or a chunk's extension has no end: then no room is made.
     if (end == buffer.size() && buffer.size() < largest_buffer) buffer.resize(buffer.size() * 2);
     return asio::buffer(buffer.data() + end, buffer.size() - end);
   }
 
-  /// Gives the buffer back if nothing is in it: there may be thousands of connections that wait.
+  /// Gives the buffer back, but for what is not parsed yet: there may be thousands of connections that wait. Of a chunk
+  /// the end of its last line always is left, since the parser wants it together with the next chunk.
   void release() {
-    if (begin != end) return;
-    std::vector<char>{}.swap(buffer);  // an assignment would keep it
-    begin = end = 0;
+    std::vector<char> rest(buffer.begin() + static_cast<std::ptrdiff_t>(begin),
+                           buffer.begin() + static_cast<std::ptrdiff_t>(end));
+    buffer.swap(rest);  // an assignment would keep it
+    end -= begin;
+    begin = 0;
   }
 
   void received(std::size_t size) {
