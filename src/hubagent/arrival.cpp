@@ -20,10 +20,6 @@ constexpr auto default_period = std::chrono::seconds{60};
 /// A watch on one object releases its permit for others after this long.
 constexpr auto watch_turn = std::chrono::seconds{30};
 
-Key work_key(const std::string& cluster) {
-  return {cluster, cluster + "-klusterlet"};
-}
-
 /// With ReadOnly the agent reports the manifests as applied, but only compares them.
 bool is_read_only(const Object& work) {
   const auto* configs = work.find({"spec", "manifestConfigs"});
@@ -82,6 +78,14 @@ kube::CacheOptions cluster_leases() {
   return options;
 }
 
+/// Two renewals sooner after each other than the agent's interval, which is a period at least: it has restarted.
+bool has_restarted(const Object& before, const Object& now) {
+  const auto first = renewed_at(before);
+  const auto second = renewed_at(now);
+  return before.uid() == now.uid() && first && second && *second > *first &&
+         *second - *first < period_of(before) * 4 / 5;
+}
+
 std::string renewal_of(const Object& lease) {
   return std::string{lease.string_at({"spec", "renewTime"})};
 }
@@ -119,10 +123,14 @@ Awaitable<Result<WorkRule>> work_rule(const Hub& hub) {
   co_return *acm_role ? WorkRule::applied : WorkRule::applied_if_exists;
 }
 
+bool delivers(const Object& work) {
+  return !is_read_only(work);
+}
+
 bool satisfies(WorkRule rule, const Object* work) {
   if (rule == WorkRule::none) return true;
   if (work == nullptr) return rule == WorkRule::applied_if_exists;
-  return is_applied(*work) && !is_read_only(*work);
+  return is_applied(*work) && delivers(*work);
 }
 
 Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::string cluster) {
@@ -135,9 +143,13 @@ Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::s
   co_return Result<>{};
 }
 
+Awaitable<Result<>> wait_for_work(Hub& hub, MigrationRef migration, Key key, kube::ObjectPredicate predicate) {
+  return wait_for(hub, migration.uid, ocm::manifest_works, std::move(key), std::move(predicate));
+}
+
 Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, std::string cluster,
                                              kube::ObjectPredicate predicate) {
-  return wait_for(hub, migration.uid, ocm::manifest_works, work_key(cluster), std::move(predicate));
+  return wait_for_work(hub, std::move(migration), klusterlet_work_key(cluster), std::move(predicate));
 }
 
 Awaitable<Result<>> wait_for_copied_works(Hub& hub, MigrationRef migration, std::string cluster) {
@@ -156,12 +168,17 @@ Awaitable<Result<>> wait_for_copied_works(Hub& hub, MigrationRef migration, std:
   co_return Result<>{};
 }
 
-Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster,
-                                          async::WallTime since) {
-  auto is_alive = [&hub, since](const Object* lease) {
-    return !why_not_alive(lease, since, hub.env().clock.wall_now());
+Awaitable<Result<Object>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster,
+                                                async::WallTime since) {
+  Object seen;
+  auto is_alive = [&](const Object* lease) {
+    if (why_not_alive(lease, since, hub.env().clock.wall_now())) return false;
+    seen = *lease;
+    return true;
   };
-  return wait_for(hub, migration.uid, kube::resources::leases, ocm::lease_key(cluster), is_alive);
+  auto alive = co_await wait_for(hub, migration.uid, kube::resources::leases, ocm::lease_key(cluster), is_alive);
+  if (!alive) co_return alive.error();
+  co_return seen;
 }
 
 Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
@@ -184,7 +201,7 @@ Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::s
   const auto selector = rule == WorkRule::none ? ours_selector(migration) : std::string{};
   auto works = co_await list(hub, ocm::manifest_works, cluster, selector);
   if (!works) co_return works.error();
-  const auto klusterlet = std::ranges::find(*works, work_key(cluster), &Object::key);
+  const auto klusterlet = std::ranges::find(*works, klusterlet_work_key(cluster), &Object::key);
   if (!satisfies(rule, klusterlet == works->end() ? nullptr : &*klusterlet))
     co_return not_arrived(hub, cluster, "has not applied its klusterlet's ManifestWork");
   for (const auto& work : *works)
@@ -218,6 +235,11 @@ Awaitable<> Heartbeats::wait_for_renewal(std::string cluster) {
     return false;
   };
   co_await leases_.wait_for(key, is_renewed, async::never);
+}
+
+Awaitable<> Heartbeats::wait_for_restart(std::string cluster, Object before) {
+  const auto now = leases_.get(ocm::lease_key(cluster));
+  if (now == nullptr || !has_restarted(before, *now)) co_await wait_for_renewal(std::move(cluster));
 }
 
 Awaitable<> Heartbeats::wait_for_renewal(std::string cluster, Object known) {

@@ -27,6 +27,8 @@ std::optional<std::string> why_not_alive(const Object* lease, async::WallTime si
 /// What a hub requires of a cluster's klusterlet work before the cluster counts as arrived.
 enum class WorkRule { none, applied_if_exists, applied };
 Awaitable<Result<WorkRule>> work_rule(const Hub& hub);
+/// False for a work of which the agent applies nothing, though it reports it as Applied.
+bool delivers(const Object& work);
 /// True if the agent has applied the current version of the work; null: there is none.
 bool satisfies(WorkRule rule, const Object* work);
 
@@ -34,7 +36,9 @@ bool satisfies(WorkRule rule, const Object* work);
 /// controller may keep its works ReadOnly.
 Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::string cluster);
 
-/// Waits until `predicate` holds for the klusterlet's ManifestWork; null: there is none. Takes slots of its own.
+/// Waits until `predicate` holds for a ManifestWork; null: there is none. Takes slots of its own.
+Awaitable<Result<>> wait_for_work(Hub& hub, MigrationRef migration, Key key, kube::ObjectPredicate predicate);
+/// The same for the one of the klusterlet.
 Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, std::string cluster,
                                              kube::ObjectPredicate predicate);
 
@@ -42,8 +46,9 @@ Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, s
 /// is not waited for. One list, then a watch for each that is missing. Takes slots of its own.
 Awaitable<Result<>> wait_for_copied_works(Hub& hub, MigrationRef migration, std::string cluster);
 
-/// Waits until the cluster's lease proves that its agent is here. Takes slots of its own.
-Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since);
+/// Waits until the cluster's lease proves that its agent is here, and returns that lease. Takes slots of its own.
+Awaitable<Result<Object>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster,
+                                                async::WallTime since);
 
 /// All criteria at once, read from the API server. Errors: cluster_not_available, with what is missing;
 /// cluster_not_found.
@@ -60,6 +65,9 @@ class Heartbeats {
   /// Watches the leases until cancelled: one watch for all clusters.
   Awaitable<> run() { return leases_.run(); }
   Awaitable<> wait_for_lease(std::string cluster);
+  /// Waits until the agent has restarted since it renewed its lease as in `before`: it renews it at its start. One
+  /// that has done so already is not waited for: its next renewal is a whole period away.
+  Awaitable<> wait_for_restart(std::string cluster, Object before);
   /// Waits for a renewal after this call.
   Awaitable<> wait_for_renewal(std::string cluster);
   /// Waits until there is another lease, or this one was renewed.

@@ -2,6 +2,7 @@
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/source_return.hpp"
+#include "hubagent/works.hpp"
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -10,24 +11,43 @@ namespace hubferry::hubagent {
 
 namespace {
 
-/// True if the cluster's agent has received the target's bootstrap kubeconfig. Where there is a klusterlet work, it
-/// arrives by that: the work contains our Secret, and the agent has applied the current version.
-bool has_target_bootstrap(const Object* work, const MigrationRef& migration) {
-  if (work == nullptr) return true;
-  const auto* manifests = work->find({"spec", "workload", "manifests"});
+bool has_bootstrap_secret(const Object& work, const MigrationRef& migration) {
+  const auto* manifests = work.find({"spec", "workload", "manifests"});
   const auto is_bootstrap_secret = [&](const json::value& manifest) {
     return manifest.is_object() && kube::string_at(manifest.get_object(), {"kind"}) == "Secret" &&
            kube::string_at(manifest.get_object(), {"metadata", "name"}) == migration.bootstrap_secret();
   };
-  if (manifests == nullptr || !manifests->is_array() ||
-      std::ranges::none_of(manifests->get_array(), is_bootstrap_secret))
-    return false;
-  return satisfies(WorkRule::applied, work);
+  return manifests != nullptr && manifests->is_array() &&
+         std::ranges::any_of(manifests->get_array(), is_bootstrap_secret);
 }
+
+/// Whether the cluster's agent has received the target's bootstrap kubeconfig, by versions of its klusterlet work.
+/// Without a work it arrives some other way. With several hubs in force the import controller writes a new token into
+/// the work once or twice a second, so that the agent may never have applied the current version: one that had our
+/// Secret is enough, as all since then had it.
+class TargetBootstrap {
+ public:
+  explicit TargetBootstrap(MigrationRef migration) : migration_(std::move(migration)) {}
+
+  bool is_applied(const Object* work) {
+    if (work == nullptr) return true;
+    if (!has_bootstrap_secret(*work, migration_) || !delivers(*work)) {
+      first_version_.reset();
+      return false;
+    }
+    if (!first_version_) first_version_ = work->generation();
+    return is_applied_since(*work, *first_version_);
+  }
+
+ private:
+  MigrationRef migration_;
+  std::optional<std::int64_t> first_version_;  // that had our Secret
+};
 
 /// Waits until the agent has the target's bootstrap kubeconfig: once detached, it no longer reads from this hub.
 Awaitable<Result<>> wait_for_target_bootstrap(Hub& hub, MigrationRef migration, std::string cluster) {
-  auto has_bootstrap = [migration](const Object* work) { return has_target_bootstrap(work, migration); };
+  TargetBootstrap bootstrap{migration};
+  auto has_bootstrap = [&bootstrap](const Object* work) { return bootstrap.is_applied(work); };
   auto& clock = hub.env().clock;
   auto waited = co_await async::before_deadline(clock, clock.now() + hub.options().busy_timeout,
                                                 wait_for_klusterlet_work(hub, migration, cluster, has_bootstrap));

@@ -48,8 +48,12 @@ bool orphan_workload(json::object& work) {
 
 }  // namespace
 
+Key klusterlet_work_key(const std::string& cluster) {
+  return {cluster, cluster + "-klusterlet"};
+}
+
 bool is_klusterlet_work(const std::string& cluster, const Object& work) {
-  return has_label(work, ocm::names::klusterlet_works_label) || work.name() == cluster + "-klusterlet" ||
+  return has_label(work, ocm::names::klusterlet_works_label) || work.key() == klusterlet_work_key(cluster) ||
          work.name() == cluster + "-klusterlet-crds";
 }
 
@@ -76,10 +80,14 @@ bool is_generated_work(const std::string& cluster, const Object& work) {
 }
 
 bool is_applied(const Object& work) {
+  return is_applied_since(work, work.generation());
+}
+
+bool is_applied_since(const Object& work, std::int64_t generation) {
   const auto* applied = kube::find_condition(work, applied_condition);
   if (applied == nullptr || kube::string_at(*applied, {"status"}) != "True") return false;
-  const auto* generation = applied->if_contains("observedGeneration");
-  return generation == nullptr || *generation == work.generation();
+  const auto* observed = applied->if_contains("observedGeneration");
+  return observed == nullptr || (observed->is_int64() && observed->get_int64() >= generation);
 }
 
 void record_applied(json::object& copy, const Object& work) {

@@ -13,6 +13,9 @@ namespace hubferry::hubagent {
 /// Why this work is not copied; nullopt: it is.
 std::optional<std::string> why_work_stays(const std::string& cluster, const Object& work);
 
+/// The work by which a hub with an import controller installs the klusterlet, with its bootstrap kubeconfigs.
+Key klusterlet_work_key(const std::string& cluster);
+
 /// True for the works of the klusterlet itself, of which every hub has its own.
 bool is_klusterlet_work(const std::string& cluster, const Object& work);
 
@@ -22,6 +25,8 @@ bool is_generated_work(const std::string& cluster, const Object& work);
 
 /// True if the agent has applied the current version of the work.
 bool is_applied(const Object& work);
+/// True if it has applied this version, or a later one.
+bool is_applied_since(const Object& work, std::int64_t generation);
 
 /// Records on a copy whether the agent had applied the work on the source, in whatever version.
 void record_applied(json::object& copy, const Object& work);

@@ -82,6 +82,10 @@ Awaitable<> let_registrations_finish(Rollback& rollback, ClusterNames clusters) 
   }
 }
 
+/// Nothing from the source reaches an agent that is registering elsewhere; a new process asks the source too.
+constexpr const char* restart_hint =
+    "; if it does not, delete its pod klusterlet-agent in namespace open-cluster-management-agent";
+
 /// Waits for the agents, for the time of one attempt. A cluster that is not back yet is found by the next round. If the
 /// source accepts none of them now, only their registrations are given a moment.
 Awaitable<> wait_for_returns(Rollback& rollback, ClusterNames clusters, const Failures& target_problems) {
@@ -98,6 +102,7 @@ Awaitable<> wait_for_returns(Rollback& rollback, ClusterNames clusters, const Fa
   for (const auto& cluster : clusters) {
     if (back.contains(cluster)) continue;
     auto message = step.source_name() + " accepts it again; waiting for its agent to renew its lease there";
+    message += restart_hint;
     if (const auto found = target_problems.find(cluster); found != target_problems.end())
       message += "; it may be on " + step.target_name() + ": " + found->second.message;
     rollback.pending.add(rollback.source(), cluster, std::move(message));

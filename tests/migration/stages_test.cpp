@@ -209,8 +209,10 @@ TEST_F(StagesTest, ARollbackWithOneClusterThatDoesNotReturnCountsTheOthers) {
     co_await sleep(2h);
     EXPECT_EQ(phase("m1"), "Rollbacking");
     EXPECT_EQ(clusters("m1", "rolledBack"), 1);
-    EXPECT_THAT(condition("m1", "ResourceRolledBack"),
-                HasSubstr("b: hub 'hub1' accepts it again; waiting for its agent to renew its lease there"));
+    EXPECT_THAT(
+        condition("m1", "ResourceRolledBack"),
+        testing::AllOf(HasSubstr("b: hub 'hub1' accepts it again; waiting for its agent to renew its lease there"),
+                       HasSubstr("delete its pod klusterlet-agent in namespace open-cluster-management-agent")));
     EXPECT_EQ(hubs.hub("hub2").clusters.count("a"), 0u);
     EXPECT_EQ(hubs.hub("hub2").clusters.count("b"), 1u) << "not before it is back";
     EXPECT_FALSE(hubs.hub("hub2").rights.empty()) << "its agent may still be registering there";

@@ -1,0 +1,97 @@
+#include "hub_test.hpp"
+
+/// When a cluster is detached: once its agent has the target's bootstrap kubeconfig.
+namespace hubferry::hubagent {
+namespace {
+
+class DetachTest : public HubTest {
+ protected:
+  /// The klusterlet's work as the import controller writes it, with another token of its own each time.
+  Awaitable<> write_work(bool with_secret, std::string strategy = {}) {
+    json::object work{{"metadata", json::object{{"name", "c1-klusterlet"}, {"namespace", "c1"}}}};
+    json::array manifests;
+    if (with_secret)
+      manifests.push_back(
+          json::object{{"kind", "Secret"}, {"metadata", json::object{{"name", migration_.bootstrap_secret()}}}});
+    manifests.push_back(json::object{{"kind", "Secret"},
+                                     {"metadata", json::object{{"name", "bootstrap-hub-kubeconfig-current-hub"}}},
+                                     {"data", json::object{{"token", ++tokens_}}}});
+    json::array configs;
+    if (!strategy.empty()) configs.push_back(json::object{{"updateStrategy", json::object{{"type", strategy}}}});
+    work["spec"] = json::object{{"workload", json::object{{"manifests", std::move(manifests)}}},
+                                {"manifestConfigs", std::move(configs)}};
+    if (exists(*hub1_, ocm::manifest_works, work_))
+      co_await patch(*hub1_, ocm::manifest_works, work_, json::serialize(work));
+    else
+      co_await put(*hub1_, ocm::manifest_works, std::move(work));
+  }
+  Awaitable<> report_applied(std::int64_t version) {
+    auto applied = condition("Applied", "True", "2029-12-01T00:00:00Z");
+    applied["observedGeneration"] = version;
+    json::object body{{"status", json::object{{"conditions", json::array{std::move(applied)}}}}};
+    co_await patch(*hub1_, ocm::manifest_works, work_, json::serialize(body), "status");
+  }
+  std::int64_t version() { return object(*hub1_, ocm::manifest_works, work_).generation(); }
+
+  /// Detaches c1 beside an import controller and an agent.
+  Awaitable<> detach_beside(Awaitable<> others) {
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(std::move(others));
+      auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+      EXPECT_TRUE(detached && detached->failed.empty());
+      detached_after_ = clock_.now() - begin_;
+      scope.stop();
+    };
+    co_await async::with_scope(both);
+  }
+  Awaitable<> claim() {
+    co_await put_cluster(*hub1_, "c1");
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    EXPECT_TRUE(begun && begun->failed.empty());
+    begin_ = clock_.now();
+  }
+
+  const Key work_{"c1", "c1-klusterlet"};
+  int tokens_ = 0;
+  async::TimePoint begin_;
+  async::Duration detached_after_{};
+};
+
+// With several hubs in force the import controller writes the work once or twice a second, for ever.
+TEST_F(DetachTest, AnAgentThatIsAlwaysAVersionBehindIsDetachedOnceItHasAppliedOneWithTheSecret) {
+  run([&]() -> Awaitable<> {
+    co_await claim();
+    co_await write_work(false);
+    auto restless = [&]() -> Awaitable<> {
+      for (int second = 1;; ++second) {
+        co_await clock_.sleep_for(1s);
+        const auto before = version();
+        co_await write_work(second >= 3);
+        co_await report_applied(before);
+      }
+    };
+    co_await detach_beside(restless());
+  });
+  EXPECT_EQ(detached_after_, 4s) << "the Secret is in the work from the third second on, and applied a second later";
+}
+
+// MCE 5.x, with auto import disabled: the agent reports the work as applied and has applied nothing.
+TEST_F(DetachTest, AVersionThatWasReadOnlyDoesNotCountAsApplied) {
+  run([&]() -> Awaitable<> {
+    co_await claim();
+    co_await write_work(true, "ReadOnly");
+    co_await report_applied(version());
+    auto enabled = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(5s);
+      co_await write_work(true);
+      co_await clock_.sleep_for(5s);
+      co_await report_applied(version());
+      co_await clock_.sleep_for(1h);
+    };
+    co_await detach_beside(enabled());
+  });
+  EXPECT_EQ(detached_after_, 10s);
+}
+
+}  // namespace
+}  // namespace hubferry::hubagent
