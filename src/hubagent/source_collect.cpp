@@ -76,9 +76,7 @@ Awaitable<Result<std::vector<Object>>> find_selected(const Hub& hub, const Carri
     auto found = co_await list(hub, kind.resource, cluster);
     if (!found) co_return found.error();
     for (const auto& object : *found) {
-      if (kind.resource == ocm::manifest_works && object.is_being_deleted())
-        staying.push_back({kind.resource.kind, std::string{object.name()}, "it is being deleted"});
-      else if (is_selected(kind, cluster, object))
+      if (is_selected(kind, cluster, object))
         selected.push_back(object);
       else if (kind.resource == ocm::manifest_works && !is_klusterlet_work(cluster, object))
         staying.push_back({kind.resource.kind, std::string{object.name()}, *why_work_stays(cluster, object)});
@@ -116,14 +114,8 @@ Awaitable<Result<>> collect_referenced(const Hub& hub, const CarriedKind& kind, 
 Awaitable<Result<ClusterResources>> collect_cluster(const Hub& hub, const CarriedResources& kinds,
                                                     std::string cluster) {
   Collection collection;
-  std::vector<std::vector<Object>> by_kind(kinds.size());
-  // The ManagedCluster last: if it is not being deleted, the hub has not begun to delete its other objects either.
-  std::vector<std::size_t> order;
-  for (const bool is_last : {false, true})
-    for (std::size_t i = 0; i < kinds.size(); ++i)
-      if ((kinds[i].resource == ocm::managed_clusters) == is_last) order.push_back(i);
-  for (const auto i : order) {
-    const auto& kind = kinds[i];
+  std::vector<std::pair<const CarriedKind*, Object>> found;
+  for (const auto& kind : kinds) {
     auto selected = co_await find_selected(hub, kind, cluster, collection.staying);
     if (!selected) {
       // The permissions in a cluster's namespace go with it.
@@ -132,11 +124,8 @@ Awaitable<Result<ClusterResources>> collect_cluster(const Hub& hub, const Carrie
       co_return selected.error();
     }
     if (kind.resource == ocm::managed_clusters && selected->empty()) co_return no_such_cluster(hub, cluster);
-    by_kind[i] = std::move(*selected);
+    for (auto& object : *selected) found.emplace_back(&kind, std::move(object));
   }
-  std::vector<std::pair<const CarriedKind*, Object>> found;
-  for (std::size_t i = 0; i < kinds.size(); ++i)
-    for (auto& object : by_kind[i]) found.emplace_back(&kinds[i], std::move(object));
   // Referenced objects first: one that is both referenced and selected comes first, once.
   for (const auto& [kind, object] : found) {
     auto added = co_await collect_referenced(hub, *kind, object, collection);

@@ -1,5 +1,4 @@
 #include <map>
-#include <set>
 
 #include "hubagent/annotations.hpp"
 #include "hubagent/direct_hubs.hpp"
@@ -172,29 +171,7 @@ Awaitable<Result<>> verify_object(const Hub& hub, MigrationRef migration, std::s
   co_return Result<>{};
 }
 
-/// A work that its user has deleted on the source since it was copied must not come back with the cluster. (One that is
-/// being deleted there stays: the agent has not deleted what it deployed.)
-Awaitable<Result<>> delete_outdated_works(const Hub& hub, MigrationRef migration, const ClusterResources& resources) {
-  std::set<std::string> present;
-  for (const auto& carried : resources.objects)
-    if (kube::string_at(carried.object, {"kind"}) == ocm::manifest_works.kind)
-      present.emplace(kube::string_at(carried.object, {"metadata", "name"}));
-  for (const auto& staying : resources.staying) present.insert(staying.name);
-  auto copies = co_await list(hub, ocm::manifest_works, resources.cluster, ours_selector(migration));
-  if (!copies) co_return copies.error();
-  for (const auto& copy : *copies) {
-    if (present.contains(std::string{copy.name()}) || copy.is_being_deleted()) continue;
-    hub.env().log.info("work was deleted on the source, deleting its copy",
-                       {{"cluster", resources.cluster}, {"work", copy.name()}});
-    auto deleted = co_await delete_object(hub, ocm::manifest_works, copy);
-    if (!deleted) co_return deleted.error();
-  }
-  co_return Result<>{};
-}
-
 Awaitable<Result<>> verify_one(const Hub& hub, MigrationRef migration, const ClusterResources& resources, Slot slot) {
-  auto deleted = co_await delete_outdated_works(hub, migration, resources);
-  if (!deleted) co_return deleted.error();
   for (const auto& carried : resources.objects) {
     auto verified = co_await verify_object(hub, migration, resources.cluster, carried);
     if (!verified) co_return verified.error();

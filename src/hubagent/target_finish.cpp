@@ -1,5 +1,4 @@
 #include "hubagent/annotations.hpp"
-#include "hubagent/cluster_secrets.hpp"
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/pause.hpp"
 #include "hubagent/selection.hpp"
@@ -18,7 +17,7 @@ namespace {
 using kube::resources::namespaces;
 
 /// Our label stays: no other migration looks for this uid, and it shows where the object came from.
-Awaitable<Result<>> clean_target_cluster(Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
+Awaitable<Result<>> clean_target_cluster(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
                                          std::string cluster, Slot slot) {
   auto resumed = co_await resume_all(hub, std::move(kinds), migration, cluster);
   if (!resumed) co_return resumed.error();
@@ -30,9 +29,9 @@ Awaitable<Result<>> clean_target_cluster(Hub& hub, std::vector<PausingKind> kind
   };
   auto cleaned = co_await edit(hub, ocm::managed_clusters, cluster_scoped(cluster), allow_import);
   slot.release();
-  if (!cleaned && cleaned.error().is(ErrorKind::not_found)) co_return no_such_cluster(hub, cluster);
-  if (!cleaned) co_return cleaned.error();
-  co_return co_await delete_bootstrap_secrets(hub, std::move(migration), std::move(cluster));
+  if (cleaned) co_return Result<>{};
+  if (cleaned.error().is(ErrorKind::not_found)) co_return no_such_cluster(hub, cluster);
+  co_return cleaned.error();
 }
 
 /// What one rollback needs: the kinds that may have been created, and the namespaces that were.

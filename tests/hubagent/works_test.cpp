@@ -56,26 +56,6 @@ TEST_F(WorksTest, TheUsersWorksAreCopiedAndTheOthersStayWithAReason) {
   EXPECT_EQ(object(*hub2_, ocm::manifest_works, {"c1", "app"}).label(migration_label), "uid-1");
 }
 
-// Else what the user has deleted would be deployed again by the copy.
-TEST_F(WorksTest, AWorkThatWasDeletedOnTheSourceSinceItWasCopiedIsDeletedOnTheTargetToo) {
-  run([&]() -> Awaitable<> {
-    co_await put_works();
-    co_await put_work("held", R"({"finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]})");
-    auto bundle = co_await collected(*hub1_, {"c1"});
-    auto deployed = co_await hub2_->target->deploy(migration_, bundle);
-    CO_ASSERT_TRUE(deployed && deployed->failed.empty());
-    co_await put_work(*hub2_, "local", "{}");
-    for (const char* name : {"app", "held"}) co_await hub1_->server.api().remove(ocm::manifest_works, Key{"c1", name});
-    auto now = co_await collected(*hub1_, {"c1"});
-    auto verified = co_await hub2_->target->verify(migration_, now);
-    CO_ASSERT_TRUE(verified);
-    EXPECT_THAT(verified->done, ElementsAre("c1"));
-  });
-  EXPECT_FALSE(exists(*hub2_, ocm::manifest_works, {"c1", "app"}));
-  EXPECT_TRUE(exists(*hub2_, ocm::manifest_works, {"c1", "held"})) << "its agent has not deleted the workload";
-  EXPECT_TRUE(exists(*hub2_, ocm::manifest_works, {"c1", "local"})) << "it is not ours";
-}
-
 // A work of the klusterlet is the hub's own word to the agent: no source may send one.
 TEST_F(WorksTest, ATargetTakesNoWorkOfTheKlusterlet) {
   run([&]() -> Awaitable<> {

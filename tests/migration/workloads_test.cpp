@@ -119,23 +119,6 @@ TEST_P(WorkloadTest, AnAgentThatIsRestartedAfterTheMigrationStaysOnTheTarget) {
   EXPECT_EQ(world_.world().agents().joined_at("https://hub2.sim"), 1U);
 }
 
-// Their tokens are revoked; all the same they are not the cluster's own, and each migration would leave one more.
-TEST_P(WorkloadTest, NoBootstrapSecretOfTheMigrationStaysOnTheCluster) {
-  const auto bootstrap_secrets = [&] {
-    std::vector<std::string> names;
-    for (const auto& secret : world_.server(cluster_).objects(kube::resources::secrets))
-      if (secret.name().starts_with("bootstrap-")) names.emplace_back(secret.name());
-    return names;
-  };
-  migrate("there", "hub1", "hub2");
-  world_.run_for(10s);
-  EXPECT_THAT(bootstrap_secrets(), testing::ElementsAre(ocm::names::bootstrap_secret));
-  EXPECT_FALSE(world_.server("hub2").object(ocm::manifest_works, Key{cluster_, "bootstrap-there"}));
-  migrate("back", "hub2", "hub1");
-  world_.run_for(10s);
-  EXPECT_THAT(bootstrap_secrets(), testing::ElementsAre(ocm::names::bootstrap_secret));
-}
-
 INSTANTIATE_TEST_SUITE_P(On, WorkloadTest,
                          testing::Values(sim::ImportController::mce_2_17, sim::ImportController::mce_5_x),
                          [](const auto& info) {

@@ -29,7 +29,7 @@ struct StayingObject {
 struct ClusterResources {
   std::string cluster;
   std::vector<CarriedObject> objects;
-  std::vector<StayingObject> staying{};  // for people; and what still exists on the source is not deleted on the target
+  std::vector<StayingObject> staying{};  // for people: a target ignores it
 };
 
 /// Whole clusters, together at most `bundle_limit` bytes of JSON, or one cluster that is larger by itself.
