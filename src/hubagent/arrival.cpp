@@ -78,14 +78,6 @@ kube::CacheOptions cluster_leases() {
   return options;
 }
 
-/// Two renewals sooner after each other than the agent's interval, which is a period at least: it has restarted.
-bool has_restarted(const Object& before, const Object& now) {
-  const auto first = renewed_at(before);
-  const auto second = renewed_at(now);
-  return before.uid() == now.uid() && first && second && *second > *first &&
-         *second - *first < period_of(before) * 4 / 5;
-}
-
 std::string renewal_of(const Object& lease) {
   return std::string{lease.string_at({"spec", "renewTime"})};
 }
@@ -235,11 +227,6 @@ Awaitable<> Heartbeats::wait_for_renewal(std::string cluster) {
     return false;
   };
   co_await leases_.wait_for(key, is_renewed, async::never);
-}
-
-Awaitable<> Heartbeats::wait_for_restart(std::string cluster, Object before) {
-  const auto now = leases_.get(ocm::lease_key(cluster));
-  if (now == nullptr || !has_restarted(before, *now)) co_await wait_for_renewal(std::move(cluster));
 }
 
 Awaitable<> Heartbeats::wait_for_renewal(std::string cluster, Object known) {

@@ -65,9 +65,6 @@ class Heartbeats {
   /// Watches the leases until cancelled: one watch for all clusters.
   Awaitable<> run() { return leases_.run(); }
   Awaitable<> wait_for_lease(std::string cluster);
-  /// Waits until the agent has restarted since it renewed its lease as in `before`: it renews it at its start. One
-  /// that has done so already is not waited for: its next renewal is a whole period away.
-  Awaitable<> wait_for_restart(std::string cluster, Object before);
   /// Waits for a renewal after this call.
   Awaitable<> wait_for_renewal(std::string cluster);
   /// Waits until there is another lease, or this one was renewed.

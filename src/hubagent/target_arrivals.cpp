@@ -48,7 +48,7 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
       auto applied = co_await wait_for_klusterlet_work(wait.hub, wait.migration, cluster, wanted);
       if (!applied) co_return applied.error();
       // It was applied just now: the agent restarts with it, and must come back.
-      if (!at_once) co_await wait.heartbeats.wait_for_restart(cluster, *alive);
+      if (!at_once) co_await wait.heartbeats.wait_for_renewal(cluster);
       auto adopted = co_await wait_for_copied_works(wait.hub, wait.migration, cluster);
       if (!adopted) co_return adopted.error();
     }

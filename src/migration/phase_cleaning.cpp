@@ -116,18 +116,47 @@ Awaitable<hubagent::Result<>> confirm_arrival(Cleanup& cleanup, std::string clus
   co_return hubagent::Result<>{};
 }
 
+/// Which of the clusters that were released to the target are still there. They are only looked at: one that has
+/// registered without its copy is adopted in a later round, once the ledger says that it must be compared again.
+Awaitable<hubagent::Result<Outcome>> look_at_released(Cleanup& cleanup, hubagent::TargetHub& hub, ClusterNames names) {
+  Outcome outcome;
+  for (const auto& name : names) {
+    auto confirmed = co_await hub.confirm(cleanup.step.migration.ref(), name, cleanup.since);
+    if (confirmed)
+      outcome.done.push_back(name);
+    else if (hubagent::concerns_hub(confirmed.error()))
+      co_return confirmed.error();
+    else
+      outcome.failed.push_back({name, confirmed.error().reason(), confirmed.error().describe()});
+  }
+  co_return outcome;
+}
+
+/// Which clusters are on the target. What was released is gone with a copy that the target no longer has.
+Awaitable<Results> find_present(Cleanup& cleanup, ClusterNames clusters) {
+  auto& step = cleanup.step;
+  auto is_released = [&](const std::string& cluster) { return cleanup.released.contains(cluster); };
+  const auto others = std::ranges::partition(clusters, is_released);
+  ClusterNames released{clusters.begin(), others.begin()};
+  TargetOperation look_again = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return look_at_released(cleanup, hub, std::move(names));
+  };
+  auto present = co_await each_on_target(step, std::move(released), look_again);
+  for (const auto& [cluster, failure] : present.failed)
+    if (failure.reason == to_string(hubagent::FailureReason::cluster_not_found)) cleanup.released.erase(cluster);
+  TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.arrived(step.migration.ref(), std::move(names), cleanup.since);
+  };
+  present.add(co_await each_on_target(step, {others.begin(), others.end()}, look));
+  co_return present;
+}
+
 /// Some clusters, from the first look at the target to their deletion from the source. Only what the last step has
 /// proven continues to the next.
 Awaitable<Results> clean_batch(Cleanup& cleanup, ClusterNames clusters) {
   auto& step = cleanup.step;
   const auto ref = step.migration.ref();
-  TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames names) {
-    return hub.arrived(ref, std::move(names), cleanup.since);
-  };
-  auto present = co_await each_on_target(step, clusters, look);
-  // What was released is gone with the copy that the cluster no longer has.
-  for (const auto& [cluster, failure] : present.failed)
-    if (failure.reason == to_string(hubagent::FailureReason::resource_differs)) cleanup.released.erase(cluster);
+  auto present = co_await find_present(cleanup, std::move(clusters));
   keep_unverified(cleanup, present.not_done());
   if (present.done.empty()) co_return Results{};
 

@@ -53,11 +53,12 @@ Awaitable<> delete_copies(Rollback& rollback, Stage stage, ClusterNames clusters
 }
 
 /// Clusters that were not detached, and that the target has nevertheless: others could register there, and the agents
-/// of these may have done so, since they lost the source. They return like detached ones.
-Awaitable<> find_registered(Rollback& rollback) {
+/// of these may have done so, since they lost the source. They return like detached ones. Returns those of which the
+/// target did not say it: their copies stay.
+Awaitable<std::set<std::string>> find_registered(Rollback& rollback) {
   auto& step = rollback.step;
   const auto since = step.migration.cut_over();
-  if (!since) co_return;  // nobody had the permission
+  if (!since) co_return std::set<std::string>{};  // nobody had the permission
   ClusterNames left;
   std::ranges::set_union(rollback.ledger.to_roll_back(), rollback.ledger.to_undo(), std::back_inserter(left));
   auto stages = rollback_by_stage(step.migration, rollback.ledger, left);
@@ -69,10 +70,13 @@ Awaitable<> find_registered(Rollback& rollback) {
     auto failure = rollback.ledger.failures[cluster];
     failure.stage = phases::registering;
     rollback.ledger.fail(cluster, std::move(failure));
+    rollback.ledger.rolled_back.erase(cluster);  // a previous round did not see that it had left
   };
   for (const auto& cluster : looked.done) return_like_detached(cluster);
   for (const auto& [cluster, failure] : looked.failed)
     if (failure.reason != to_string(hubagent::FailureReason::cluster_not_found)) return_like_detached(cluster);
+  for (const auto& cluster : looked.unknown) rollback.pending.add(rollback.target(), cluster, looked.unknown_message);
+  co_return std::set<std::string>{looked.unknown.begin(), looked.unknown.end()};
 }
 
 }  // namespace
@@ -89,7 +93,7 @@ Awaitable<> release_attached(Rollback& rollback, Stage stage, ClusterNames clust
 
 Awaitable<> roll_back_all(Rollback& rollback) {
   const auto& ledger = rollback.ledger;
-  co_await find_registered(rollback);
+  const auto unasked = co_await find_registered(rollback);
   auto to_return = rollback_by_stage(rollback.step.migration, ledger, ledger.to_roll_back());
   for (const auto& [stage, clusters] : to_return) {
     if (stage == Stage::registering)
@@ -101,6 +105,7 @@ Awaitable<> roll_back_all(Rollback& rollback) {
     ClusterNames back;
     for (const auto& cluster : clusters) {
       const bool was_detached = stage == Stage::registering;
+      if (unasked.contains(cluster)) continue;
       if (!was_detached || ledger.rolled_back.contains(cluster) || rollback.returned.contains(cluster))
         back.push_back(cluster);
       else

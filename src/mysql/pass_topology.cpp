@@ -171,9 +171,12 @@ Awaitable<> Pass::record_absent(Reached& primary, const std::vector<const Server
   if (!connected) co_return;
   auto facts = co_await primary.session->facts();
   if (!facts) co_return;
-  for (const auto* server : silent)
+  for (const auto* server : silent) {
     if (!connected->contains(first_server_id + static_cast<std::uint32_t>(server->ordinal)))
       services_.prober.set_absent(cluster_.object.key(), server->name, {facts->applied, now});
+    else
+      services_.prober.clear_absent(cluster_.object.key(), server->name);  // back, and it may have more since
+  }
 }
 
 /// False: there is nothing that replicas could follow.

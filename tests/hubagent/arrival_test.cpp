@@ -256,53 +256,6 @@ TEST_F(ArrivalTest, AnExistingKlusterletWorkMustBeApplied) {
   });
 }
 
-// What the work brings restarts the agent, and the new process may be the one that reports the work as applied: it has
-// renewed the lease at its start already, and does so again a minute later only.
-TEST_F(ArrivalTest, AnAgentThatHasRestartedBeforeItReportsTheWorkIsNotWaitedForAgain) {
-  run([&]() -> Awaitable<> {
-    co_await deploy("c1");
-    co_await put_work("c1", "False");
-    co_await join("c1");
-    auto agent = [&]() -> Awaitable<> {
-      co_await clock_.sleep_for(5s);
-      co_await renew("c1");
-      co_await clock_.sleep_for(2s);
-      co_await report_work(*hub2_, {"c1", "c1-klusterlet"}, "True", 1);
-      co_await clock_.sleep_for(58s);
-      co_await renew("c1");
-    };
-    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
-      scope.spawn(agent());
-      co_await await_all({"c1"});
-    };
-    co_await async::with_scope(both);
-    EXPECT_THAT(arrivals_, ElementsAre("c1 after 7s"));
-  });
-}
-
-// A renewal a whole period later shows that the agent runs, not that it has restarted.
-TEST_F(ArrivalTest, ARegularRenewalIsNotTakenForARestart) {
-  run([&]() -> Awaitable<> {
-    co_await deploy("c1");
-    co_await put_work("c1", "False");
-    co_await join("c1");
-    auto agent = [&]() -> Awaitable<> {
-      co_await clock_.sleep_for(60s);
-      co_await renew("c1");
-      co_await clock_.sleep_for(5s);
-      co_await report_work(*hub2_, {"c1", "c1-klusterlet"}, "True", 1);
-      co_await clock_.sleep_for(5s);
-      co_await renew("c1");
-    };
-    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
-      scope.spawn(agent());
-      co_await await_all({"c1"});
-    };
-    co_await async::with_scope(both);
-    EXPECT_THAT(arrivals_, ElementsAre("c1 after 1m10s"));
-  });
-}
-
 // The work agent may still serve the source, and would delete the workloads with the source's works.
 TEST_F(ArrivalTest, AClusterArrivesWhenItsAgentHasAppliedTheWorksThatItHadAppliedOnTheSource) {
   run([&]() -> Awaitable<> {

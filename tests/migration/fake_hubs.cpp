@@ -483,8 +483,7 @@ class FakeTarget final : public hubagent::TargetHub {
         outcome.done.push_back(name);
       else
         outcome.failed.push_back(
-            {name, has_copy(migration, name) ? FailureReason::cluster_not_available : FailureReason::cluster_not_found,
-             "cluster " + name + " is not Available on " + hub_.name});
+            {name, why_not_here(migration, name), "cluster " + name + " is not Available on " + hub_.name});
     }
     co_return outcome;
   }
@@ -493,7 +492,7 @@ class FakeTarget final : public hubagent::TargetHub {
     auto begun = co_await world_.begin(hub_, "target.confirm");
     if (!begun) co_return begun.error();
     if (is_here(migration, cluster, since)) co_return Result<>{};
-    co_return hubagent::Error{FailureReason::cluster_not_available,
+    co_return hubagent::Error{why_not_here(migration, cluster),
                               "cluster " + cluster + " is not Available on " + hub_.name};
   }
 
@@ -585,6 +584,9 @@ class FakeTarget final : public hubagent::TargetHub {
   bool has_copy(const MigrationRef& migration, const std::string& name) const {
     const auto found = hub_.clusters.find(name);
     return found != hub_.clusters.end() && found->second.created_by == migration.uid;
+  }
+  FailureReason why_not_here(const MigrationRef& migration, const std::string& name) const {
+    return has_copy(migration, name) ? FailureReason::cluster_not_available : FailureReason::cluster_not_found;
   }
   bool is_here(const MigrationRef& migration, const std::string& name, async::WallTime since) const {
     const auto found = hub_.clusters.find(name);

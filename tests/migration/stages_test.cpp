@@ -270,6 +270,30 @@ TEST_F(CleaningTest, AClusterThatTheSourceCannotDeleteIsNotCopiedAgain) {
   expect_moved("m1", {"a"}, {"b", "c"});
 }
 
+// Somebody deletes its copy, and the agent registers again: what was released to the target is gone, and a process that
+// dies right after it has adopted the cluster must not leave it to the next one as proven.
+TEST_F(CleaningTest, AReleasedClusterWhoseCopyWasDeletedIsComparedAgain) {
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    hubs.faults["source.clean"].error = FakeHubs::forbidden();
+    co_await reaches("m1", "Cleaning");
+    co_await sleep(5min);
+    auto copy = hubs.hub("hub2").clusters.extract("a");
+    co_await sleep(1h);
+    copy.mapped().content += 1;
+    copy.mapped().stubborn = true;
+    hubs.hub("hub2").clusters.insert(std::move(copy));
+    hubs.faults.clear();
+    co_await sleep(1h);
+    EXPECT_EQ(phase("m1"), "Cleaning");
+    EXPECT_EQ(hubs.hub("hub1").clusters.count("a"), 1U);
+    hubs.hub("hub2").clusters.at("a").stubborn = false;
+    co_await reaches("m1", "Completed");
+  });
+  expect_moved("m1", {"a"}, {"b", "c"});
+}
+
 TEST_F(CleaningTest, AnOperationThatHangsIsPendingToo) {
   given("m1", {"a"});
   live([&]() -> Awaitable<> {

@@ -215,6 +215,25 @@ TEST_F(LastCopyTest, AReplicaThatOnlyTheOperatorCannotReachIsWaitedFor) {
   EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
 }
 
+TEST_F(LastCopyTest, AReplicaThatWasAbsentForAMomentAndIsConnectedAgainIsWaitedFor) {
+  given_running();
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  mysql.cut_off.insert(mysql.at("demo-2").address);
+  mysql.at("demo-2").replica->io = false;
+  run_for(30s);
+  mysql.at("demo-2").replica->io = true;
+  run_for(12s);
+  mysql.at("demo-1").replica->io = false;
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  kill_primary();
+  run_for(80s);
+  EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  mysql.cut_off.clear();
+  run_for(1min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+}
+
 // demo-1 cannot follow the primary any more, so what demo-2 had when it went down nobody else has received since.
 TEST_F(LastCopyTest, AReplicaThatWasDownLongBeforeIsWaitedForIfNobodyElseHasWhatItReceived) {
   given_last_copy_on_demo_2();

@@ -43,8 +43,17 @@ Awaitable<Result<Object>> edit_loop(Api& api, Resource resource, Key key, std::o
     request.subresource = options.subresource;
     request.body = with_type(resource, std::move(changed));
     auto written = co_await api.call(std::move(request));
-    if (written || !wants_another_look(written.error())) co_return written;
+    if (written) co_return written;
     last = written.error();
+    if (last.kind == ErrorKind::invalid) {
+      // A webhook judges before the API server compares versions: what it refuses may be what others changed since.
+      auto reread = request_for(Verb::get, resource, key, options);
+      auto current = co_await api.call(std::move(reread));
+      if (!current || current->resource_version() == known->resource_version()) co_return last;
+      known = *current;
+      continue;
+    }
+    if (!wants_another_look(last)) co_return last;
     known.reset();
   }
   co_return last;

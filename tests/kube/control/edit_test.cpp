@@ -99,6 +99,24 @@ TEST_F(EditTest, ErrorsThatAnotherReadCannotFixAreReturned) {
   });
 }
 
+// As the webhook of ManagedClusters does where a taint was changed since.
+TEST_F(EditTest, AWebhooksRefusalOfAStaleWriteIsAConflict) {
+  api_.put(resources::config_maps, config_map("old"));
+  run([&](async::TaskScope&) -> Awaitable<> {
+    const Object known = *api_.find(resources::config_maps, a);
+    api_.put(resources::config_maps, config_map("changed by another"));
+    api_.fail_next(Verb::update, ErrorKind::invalid, false, 400);
+    auto edited = co_await edit(api_, resources::config_maps, known, set_data("new"), EditOptions{});
+    EXPECT_TRUE(edited.has_value());
+    EXPECT_EQ(stored(), "new");
+    api_.fail_next(Verb::update, ErrorKind::invalid, false, 400);
+    auto refused = co_await edit(api_, resources::config_maps, a, set_data("newer"));
+    CO_ASSERT_TRUE(refused.has_error());
+    EXPECT_EQ(refused.error().kind, ErrorKind::invalid);
+    EXPECT_EQ(stored(), "new") << "what was refused in its current version is not written again";
+  });
+}
+
 TEST_F(EditTest, AnAmbiguousServerErrorIsFollowedByAReadButNotByAnotherWrite) {
   api_.put(resources::config_maps, config_map("old"));
   run([&](async::TaskScope&) -> Awaitable<> {
