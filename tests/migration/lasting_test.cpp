@@ -53,6 +53,24 @@ TEST_F(LastingTest, RegistrationsAreApprovedWhileTheSourceIsDown) {
   expect_moved("m1", {}, {"a", "b", "c"});
 }
 
+// The agent of a cluster that could not be copied may have registered on the target all the same, if it lost the
+// source.
+TEST_F(LastingTest, NoCopyIsDeletedWhileTheTargetDoesNotSayWhoHasRegistered) {
+  hubs.faults["target.deploy b"] = {.error = FakeHubs::forbidden()};
+  hubs.travel_time = 1000h;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    hubs.hub("hub2").clusters["b"] = hubs.hub("hub2").clusters.at("a");
+    hubs.faults["target.arrived"] = {.error = FakeHubs::unreachable("hub2")};
+    co_await reaches("m1", "Rollbacking");
+    co_await sleep(1h);
+    EXPECT_EQ(hubs.hub("hub2").clusters.count("b"), 1U);
+    hubs.faults.clear();
+    co_await reaches("m1", "Failed");
+  });
+}
+
 // The ConfigMap is deleted with the namespace, and cannot be created again: the finalizer must go all the same.
 TEST_F(LastingTest, DeletingTheNamespaceOfAMigrationEndsIt) {
   hubs.travel_times["b"] = 1000h;
