@@ -61,8 +61,8 @@ auto with_retries(const kube::Env& env, RetryUntil until, Call call) -> decltype
   }
 }
 
-/// True if the hub has answered, and does not review rules for us. Also if it fails to: all its authorizers must be able
-/// to list their rules, while a single permission needs only one that knows.
+/// True if the hub has answered, and does not review rules for us. Also if it fails to: all its authorizers must be
+/// able to list their rules, while a single permission needs only one that knows.
 bool cannot_list_rules(const kube::Error& error) {
   using enum kube::ErrorKind;
   return error.kind == forbidden || error.kind == not_found || error.kind == unsupported || error.kind == invalid ||

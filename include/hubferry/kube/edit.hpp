@@ -22,9 +22,9 @@ struct EditOptions {
 
 /// Reads, mutates, and writes with the resourceVersion that was read; nothing is written when nothing changed.
 /// After a conflict, and after a write without an answer, it reads and decides again, for a bounded number of attempts.
-/// After an ambiguous response it reads again too, but leaves another write to the caller. So it does after a refusal as
-/// invalid, and decides again if the object has changed since.
-/// Errors: those of the last read or write; `conflict` or `ambiguous` when the attempts were used up.
+/// After an ambiguous response it reads again too, but leaves another write to the caller. So it does after a refusal
+/// as invalid, and decides again if the object has changed since. Errors: those of the last read or write; `conflict`
+/// or `ambiguous` when the attempts were used up.
 Awaitable<Result<Object>> edit(Api& api, Resource resource, Key key, Mutation mutate, EditOptions options);
 Awaitable<Result<Object>> edit(Api& api, Resource resource, Key key, Mutation mutate);
 /// The same, beginning with a state that the caller holds (from a cache): saves a read when that is current.
