@@ -135,13 +135,9 @@ Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::s
   co_return Result<>{};
 }
 
-Awaitable<Result<>> wait_for_work(Hub& hub, MigrationRef migration, Key key, kube::ObjectPredicate predicate) {
-  return wait_for(hub, migration.uid, ocm::manifest_works, std::move(key), std::move(predicate));
-}
-
 Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, std::string cluster,
                                              kube::ObjectPredicate predicate) {
-  return wait_for_work(hub, std::move(migration), klusterlet_work_key(cluster), std::move(predicate));
+  return wait_for(hub, migration.uid, ocm::manifest_works, klusterlet_work_key(cluster), std::move(predicate));
 }
 
 Awaitable<Result<>> wait_for_copied_works(Hub& hub, MigrationRef migration, std::string cluster) {
@@ -160,17 +156,12 @@ Awaitable<Result<>> wait_for_copied_works(Hub& hub, MigrationRef migration, std:
   co_return Result<>{};
 }
 
-Awaitable<Result<Object>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster,
-                                                async::WallTime since) {
-  Object seen;
-  auto is_alive = [&](const Object* lease) {
-    if (why_not_alive(lease, since, hub.env().clock.wall_now())) return false;
-    seen = *lease;
-    return true;
+Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster,
+                                          async::WallTime since) {
+  auto is_alive = [&hub, since](const Object* lease) {
+    return !why_not_alive(lease, since, hub.env().clock.wall_now());
   };
-  auto alive = co_await wait_for(hub, migration.uid, kube::resources::leases, ocm::lease_key(cluster), is_alive);
-  if (!alive) co_return alive.error();
-  co_return seen;
+  return wait_for(hub, migration.uid, kube::resources::leases, ocm::lease_key(cluster), is_alive);
 }
 
 Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,

@@ -36,9 +36,7 @@ bool satisfies(WorkRule rule, const Object* work);
 /// controller may keep its works ReadOnly.
 Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::string cluster);
 
-/// Waits until `predicate` holds for a ManifestWork; null: there is none. Takes slots of its own.
-Awaitable<Result<>> wait_for_work(Hub& hub, MigrationRef migration, Key key, kube::ObjectPredicate predicate);
-/// The same for the one of the klusterlet.
+/// Waits until `predicate` holds for the klusterlet's ManifestWork; null: there is none. Takes slots of its own.
 Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, std::string cluster,
                                              kube::ObjectPredicate predicate);
 
@@ -46,9 +44,8 @@ Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, s
 /// is not waited for. One list, then a watch for each that is missing. Takes slots of its own.
 Awaitable<Result<>> wait_for_copied_works(Hub& hub, MigrationRef migration, std::string cluster);
 
-/// Waits until the cluster's lease proves that its agent is here, and returns that lease. Takes slots of its own.
-Awaitable<Result<Object>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster,
-                                                async::WallTime since);
+/// Waits until the cluster's lease proves that its agent is here. Takes slots of its own.
+Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since);
 
 /// All criteria at once, read from the API server. Errors: cluster_not_available, with what is missing;
 /// cluster_not_found.
