@@ -15,6 +15,10 @@ struct Controller::State {
         services{global, hubs, admission, reporter, options, env},
         controller(global, managed_cluster_migrations, services, given, controller_options(options)) {
     declare(controller.definition);
+    controller.definition.put_phase = [this](Migration& migration, const Phase& phase) {
+      migration.set_phase(phase);
+      put_summary(migration, env.clock.wall_now());
+    };
     controller.on_change = [this](const Migration* old, const Migration* now) { changed(old, now); };
     controller.add_task([this] { return reporter.run(); });
     controller.before_start([this] { return restore_claims(); });

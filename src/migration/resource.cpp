@@ -71,6 +71,10 @@ MigrationStatus::Condition read_condition(const json::object& condition) {
           text_in(condition, "message"), changed};
 }
 
+bool is_summary(std::string_view condition) {
+  return condition == conditions::ready || condition == conditions::succeeded || condition == conditions::stalled;
+}
+
 bool is_of(std::string_view phase, PhaseKind kind) {
   const auto* known = find_phase(phase);
   return known != nullptr && known->kind == kind;
@@ -108,8 +112,10 @@ MigrationStatus read_status(const json::object& status) {
     read.failures.push_back(
         {text_in(item, "name"), text_in(item, "stage"), text_in(item, "reason"), text_in(item, "message")});
   });
-  for_each_object(status, {"conditions"},
-                  [&](const json::object& item) { read.conditions.push_back(read_condition(item)); });
+  for_each_object(status, {"conditions"}, [&](const json::object& item) {
+    auto condition = read_condition(item);
+    if (!is_summary(condition.type)) read.conditions.push_back(std::move(condition));
+  });
   for (const auto* activity : {activities::rollback, activities::cleanup})
     for (auto& problem : problems_in(status, activity)) read.problems.push_back(std::move(problem));
   if (const auto* state = kube::find(status, {"state"})) read.states = phase::states_from_json(*state);

@@ -123,6 +123,32 @@ void fail_remaining(const Migration& migration, Ledger& ledger) {
     ledger.fail(cluster, {phase, reasons::error, message.empty() ? "the migration stopped in " + phase : message});
 }
 
+void put_summary(Migration& migration, WallTime now) {
+  const auto phase = migration.phase();
+  if (!is_terminal(phase)) {
+    kube::remove_condition(migration.status, conditions::succeeded);
+    kube::remove_condition(migration.status, conditions::stalled);
+    set_condition(migration, conditions::ready, kube::ConditionStatus::unknown, "Migrating",
+                  "the migration has not ended", now);
+    return;
+  }
+  const auto status = read_status(migration.status);
+  if (status.has_succeeded()) {
+    const auto message =
+        count_clusters(static_cast<std::size_t>(status.clusters.migrated)) + " migrated to " + migration.to();
+    kube::remove_condition(migration.status, conditions::stalled);
+    for (const auto* type : {conditions::ready, conditions::succeeded})
+      set_condition(migration, type, kube::ConditionStatus::yes, phase, message, now);
+    return;
+  }
+  const auto* cause = status.cause();
+  const std::string reason = cause == nullptr ? reasons::error : cause->reason;
+  const std::string message = cause == nullptr ? "the migration failed" : cause->message;
+  for (const auto* type : {conditions::ready, conditions::succeeded})
+    set_condition(migration, type, kube::ConditionStatus::no, reason, message, now);
+  set_condition(migration, conditions::stalled, kube::ConditionStatus::yes, reason, message, now);
+}
+
 RollbackVerdict judge_rollback(const Migration& migration, const Ledger& ledger) {
   if (ledger.left_behind.empty()) {
     if (ledger.rolled_back.empty()) return {true, "ResourceRolledBack", "nothing had to be rolled back"};

@@ -35,9 +35,9 @@ TEST_F(MigrationTest, ConditionsComeInTheOrderOfThePhasesWithGenerationAndTimes)
     EXPECT_TRUE(entry.as_object().contains("lastUpdateTime"));
     EXPECT_TRUE(entry.as_object().contains("lastTransitionTime"));
   }
-  EXPECT_THAT(types,
-              testing::ElementsAre("MigrationStarted", "ResourceValidated", "ResourceInitialized", "ResourceDeployed",
-                                   "ClusterRegistered", "MigrationVerified", "ResourceCleaned"));
+  EXPECT_THAT(types, testing::ElementsAre("Ready", "MigrationStarted", "ResourceValidated", "ResourceInitialized",
+                                          "ResourceDeployed", "ClusterRegistered", "MigrationVerified",
+                                          "ResourceCleaned", "Succeeded"));
 }
 
 TEST_F(MigrationTest, EveryTransitionHasAnEvent) {

@@ -172,6 +172,49 @@ TEST(StatusReport, AnIdenticalConditionIsNotChanged) {
   EXPECT_EQ(condition.at("observedGeneration").to_number<int>(), 3);
 }
 
+std::string condition_status(const Migration& migration, std::string_view type) {
+  const auto* condition = kube::find_condition_in_status(migration.status, type);
+  return condition == nullptr ? "absent" : std::string{kube::string_at(*condition, {"status"})};
+}
+
+TEST(Summary, IsReadyAndSucceededOnlyAtTheEndAndNotAfterIt) {
+  auto migration = with_spec(sound);
+  const async::WallTime now{1h};
+  for (const auto& phase : {phases::pending, phases::cleaning, phases::rollbacking}) {
+    migration.set_phase(phase);
+    put_summary(migration, now);
+    EXPECT_EQ(condition_status(migration, conditions::ready), "Unknown") << phase;
+    EXPECT_EQ(condition_status(migration, conditions::succeeded), "absent") << phase;
+    EXPECT_EQ(condition_status(migration, conditions::stalled), "absent") << phase;
+  }
+  migration.set_phase(phases::completed);
+  put_summary(migration, now);
+  EXPECT_EQ(condition_status(migration, conditions::ready), "True");
+  EXPECT_EQ(condition_status(migration, conditions::succeeded), "True");
+  EXPECT_EQ(condition_status(migration, conditions::stalled), "absent");
+  migration.set_phase(phases::cleaning);  // deleted before the cleanup was complete
+  put_summary(migration, now);
+  EXPECT_EQ(condition_status(migration, conditions::ready), "Unknown");
+  EXPECT_EQ(condition_status(migration, conditions::succeeded), "absent");
+}
+
+TEST(Summary, OfAFailedMigrationNamesTheCauseAndNotItself) {
+  auto migration = with_spec(sound);
+  const async::WallTime now{1h};
+  migration.set_phase(phases::pending);
+  put_summary(migration, now);
+  set_condition(migration, conditions::registered, kube::ConditionStatus::no, "Timeout", "cluster1 is missing", now);
+  migration.set_phase(phases::failed);
+  for (int twice = 0; twice < 2; ++twice) put_summary(migration, now);
+  for (const auto* type : {conditions::ready, conditions::succeeded, conditions::stalled}) {
+    EXPECT_EQ(condition_reason(migration, type), "Timeout") << type;
+    EXPECT_EQ(condition_message(migration, type), "cluster1 is missing") << type;
+  }
+  EXPECT_EQ(condition_status(migration, conditions::succeeded), "False");
+  EXPECT_EQ(condition_status(migration, conditions::stalled), "True");
+  EXPECT_EQ(read_status(migration.status).conditions.size(), 1) << "what people read has them not";
+}
+
 Contender contender(std::string uid, int age, ClusterNames clusters, bool active = false) {
   return {uid, {"ns", uid}, std::to_string(1000 - age), "hub1", "hub2", std::move(clusters), active};
 }

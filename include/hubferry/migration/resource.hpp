@@ -28,6 +28,11 @@ inline constexpr const char* registered = "ClusterRegistered";
 inline constexpr const char* verified = "MigrationVerified";
 inline constexpr const char* cleaned = "ResourceCleaned";
 inline constexpr const char* rolled_back = "ResourceRolledBack";
+/// What the phase says in the words that tools know: `kubectl wait`, and kstatus, by which Flux and Argo CD judge. They
+/// follow from the phase and from the conditions above, so MigrationStatus has them not.
+inline constexpr const char* ready = "Ready";          // Unknown until the end
+inline constexpr const char* succeeded = "Succeeded";  // only at the end
+inline constexpr const char* stalled = "Stalled";      // True if it failed, else absent
 
 }  // namespace conditions
 
