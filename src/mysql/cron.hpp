@@ -9,8 +9,9 @@
 
 namespace hubferry::mysql {
 
-/// A schedule as cron has it: minute, hour, day of month, month, day of week; `*`, lists, ranges and steps; 0 and 7 are
-/// Sunday. Times are UTC. If both days are restricted, either may match.
+/// A schedule as Kubernetes' CronJobs have it: minute, hour, day of month, month, day of week; `*`, lists, ranges and
+/// steps; names of months and days of the week (JAN, MON); 0 and 7 are Sunday; @hourly, @daily, @midnight, @weekly,
+/// @monthly, @yearly and @annually. Times are UTC. If both days are restricted, either may match.
 class CronSchedule {
  public:
   /// Nothing for what is no schedule.
@@ -18,6 +19,8 @@ class CronSchedule {
 
   /// The first minute after `time` that matches; nothing if there is none within five years (February 30).
   [[nodiscard]] std::optional<async::WallTime> next(async::WallTime time) const;
+  /// The last minute that matches, after `from` and not after `to`; nothing if there is none.
+  [[nodiscard]] std::optional<async::WallTime> last_between(async::WallTime from, async::WallTime to) const;
 
  private:
   [[nodiscard]] bool matches_day(std::chrono::sys_days day) const;

@@ -16,6 +16,11 @@ std::int64_t integer_in(const json::object& from, std::string_view field) {
   return value != nullptr && value->is_int64() ? value->get_int64() : 0;
 }
 
+/// Of the condition BackupRunning while it runs.
+std::string backup_message(const std::string& backup) {
+  return "backup " + backup;
+}
+
 bool is_pod_ready(const kube::Object& pod) {
   return kube::is_condition_true(pod, "Ready");
 }
@@ -204,10 +209,19 @@ void Pass::report_backups() {
       running = key.name;
   });
   if (!running.empty()) {
-    set(conditions::backup_running, ConditionStatus::yes, reasons::job_created, "backup " + running);
+    set(conditions::backup_running, ConditionStatus::yes, reasons::job_created, backup_message(running));
   } else if (const auto* last = kube::find_condition_in_status(cluster_.status, conditions::backup_running);
              last != nullptr && kube::string_at(*last, {"status"}) == "True") {
-    set(conditions::backup_running, ConditionStatus::no, reasons::backup_finished, "no backup runs");
+    const std::string message{kube::string_at(*last, {"message"})};
+    bool has_failed = false;
+    services_.backups->for_each([&](const kube::Key& key, const ObjectCache::Pointer& backup) {
+      has_failed = has_failed || (key.ns == owner_.ns && backup_message(key.name) == message &&
+                                  backup->string_at({"status", "phase"}) == phases::failed);
+    });
+    if (has_failed)
+      set(conditions::backup_running, ConditionStatus::no, reasons::backup_failed, message + " failed");
+    else
+      set(conditions::backup_running, ConditionStatus::no, reasons::backup_finished, "no backup runs");
   }
 }
 

@@ -22,11 +22,15 @@ std::string compact(async::WallTime time) {
 Awaitable<> Pass::schedule_backups() {
   if (spec_.backup_schedule.empty()) {
     kube::remove_condition(cluster_.status, conditions::backups_on_time);
+    // One that is set later is a new schedule: it has missed nothing.
+    cluster_.status.erase("lastBackupScheduleTime");
     co_return;
   }
   const auto schedule = CronSchedule::parse(spec_.backup_schedule);
   if (!schedule) {
-    warn("BackupScheduleInvalid", "spec.backupSchedule.schedule is not a cron expression");
+    constexpr const char* problem = "spec.backupSchedule.schedule is not a cron expression: no backup is made";
+    warn(reasons::schedule_invalid, problem);
+    set(conditions::backups_on_time, ConditionStatus::no, reasons::schedule_invalid, problem);
     co_return;
   }
   report_overdue(*schedule);
@@ -37,9 +41,7 @@ Awaitable<> Pass::schedule_backups() {
     cluster_.status["lastBackupScheduleTime"] = async::format_time(now);
     co_return;
   }
-  std::optional<async::WallTime> due;
-  for (auto next = schedule->next(async::parse_time(last)); next && *next <= now; next = schedule->next(*next))
-    due = next;
+  const auto due = schedule->last_between(time_of(std::string{last}, now), now);
   if (!due) co_return;
   bool is_running = false;
   services_.backups->for_each([&](const kube::Key& key, const ObjectCache::Pointer& backup) {
@@ -63,7 +65,8 @@ Awaitable<> Pass::schedule_backups() {
 void Pass::report_overdue(const CronSchedule& schedule) {
   const auto now = services_.env.clock.wall_now();
   const auto* condition = kube::find_condition_in_status(cluster_.status, conditions::backups_on_time);
-  const bool is_new = condition == nullptr;
+  // One that was no schedule before has missed nothing either.
+  const bool is_new = condition == nullptr || kube::string_at(*condition, {"reason"}) == reasons::schedule_invalid;
   auto last = std::string{kube::string_at(cluster_.status, {"lastSuccessfulBackupTime"})};
   services_.backups->for_each([&](const kube::Key& key, const ObjectCache::Pointer& backup) {
     if (key.ns != owner_.ns || backup->string_at({"spec", "cluster"}) != owner_.name) return;

@@ -21,7 +21,8 @@ Awaitable<std::optional<ReconcileState>> Pass::replication() {
   if (set_replicas_ == 0) {
     if (status_of_failover) cluster_.clear_failover();
     set(conditions::failover_in_progress, ConditionStatus::no, reasons::no_failover, "scaled to zero");
-    set(conditions::primary_healthy, ConditionStatus::no, reasons::no_primary, "scaled to zero");
+    // Neither healthy nor a problem: a person wanted no primary.
+    set(conditions::primary_healthy, ConditionStatus::unknown, reasons::no_primary, "scaled to zero");
     co_return std::nullopt;
   }
   // While this is recorded no other path changes read_only or attaches servers.

@@ -289,8 +289,13 @@ TEST(Deployment, StartsTheManagerWithExistingFlags) {
   }
 }
 
-TEST(Deployment, PortsProbesAndServiceAgree) {
-  const auto pod = pod_spec();
+class PortsOf : public testing::TestWithParam<const char*> {};
+
+TEST_P(PortsOf, ADeploymentItsProbesAndItsServiceAgree) {
+  const std::string name = GetParam();
+  const std::string service = name == "hubferry-manager" ? "hubferry-metrics" : name + "-metrics";
+  const auto deployment = find_manifest("Deployment", name);
+  const auto& pod = deployment.content.at("spec").at("template").at("spec");
   const auto& container = pod.at("containers").at(0);
   std::map<std::string, std::int64_t> ports;
   for (const auto& port : container.at("ports").as_array())
@@ -298,17 +303,14 @@ TEST(Deployment, PortsProbesAndServiceAgree) {
   EXPECT_EQ(ports, (std::map<std::string, std::int64_t>{{"metrics", 8080}, {"health", 8081}}));
   EXPECT_EQ(container.at("livenessProbe").at("httpGet").at("port"), "health");
   EXPECT_EQ(container.at("readinessProbe").at("httpGet").at("path"), "/readyz");
-  EXPECT_EQ(find_manifest("Service", "hubferry-metrics").content.at("spec").at("ports").at(0).at("targetPort"),
-            "metrics");
-  const auto selector =
-      find_manifest("Deployment", "hubferry-manager").content.at("spec").at("selector").at("matchLabels");
-  EXPECT_EQ(find_manifest("Service", "hubferry-metrics").content.at("spec").at("selector"), selector);
-  EXPECT_EQ(
-      find_manifest("PodDisruptionBudget", "hubferry-manager").content.at("spec").at("selector").at("matchLabels"),
-      selector);
-  EXPECT_EQ(find_manifest("NetworkPolicy", "hubferry-manager").content.at("spec").at("podSelector").at("matchLabels"),
-            selector);
+  EXPECT_EQ(find_manifest("Service", service).content.at("spec").at("ports").at(0).at("targetPort"), "metrics");
+  const auto& selector = deployment.content.at("spec").at("selector").at("matchLabels");
+  EXPECT_EQ(find_manifest("Service", service).content.at("spec").at("selector"), selector);
+  EXPECT_EQ(find_manifest("PodDisruptionBudget", name).content.at("spec").at("selector").at("matchLabels"), selector);
+  EXPECT_EQ(find_manifest("NetworkPolicy", name).content.at("spec").at("podSelector").at("matchLabels"), selector);
 }
+
+INSTANTIATE_TEST_SUITE_P(Managers, PortsOf, testing::Values("hubferry-manager", "hubferry-mysql"));
 
 TEST(Image, HasEveryLibraryThatTheBinaryLinks) {
   // What Debian's base image and the C++ runtime bring; the latter comes with any of the other packages.

@@ -73,11 +73,17 @@ TEST(Queries, SelectOnlyOurOwnSeries) {
 }
 
 // The alerts' job="hubferry" is the value of that label of the Service.
-TEST(Queries, TheServiceMonitorNamesTheJobThatTheAlertsSelect) {
-  const auto monitor = find_manifest("ServiceMonitor", "hubferry");
-  EXPECT_EQ(kube::string_at(monitor.content, {"spec", "jobLabel"}), "app.kubernetes.io/name");
-  const auto service = find_manifest("Service", "hubferry-metrics");
-  EXPECT_EQ(service.content.at("metadata").at("labels").at("app.kubernetes.io/name"), "hubferry");
+TEST(Queries, AServiceMonitorOfEachManagerNamesTheJobThatTheAlertsSelect) {
+  for (const std::string suffix : {"", "-mysql"}) {
+    const auto monitor = find_manifest("ServiceMonitor", "hubferry" + suffix);
+    EXPECT_EQ(kube::string_at(monitor.content, {"spec", "jobLabel"}), "app.kubernetes.io/name");
+    const auto service = find_manifest("Service", "hubferry" + suffix + "-metrics");
+    const auto& labels = service.content.at("metadata").at("labels");
+    EXPECT_EQ(labels.at("app.kubernetes.io/name"), "hubferry");
+    EXPECT_EQ(monitor.content.at("spec").at("selector").at("matchLabels"), labels) << "it selects that Service";
+    EXPECT_EQ(kube::string_at(monitor.content, {"metadata", "namespace"}),
+              kube::string_at(service.content, {"metadata", "namespace"}));
+  }
 }
 
 std::set<std::string> metrics_of(const std::string& page) {

@@ -180,6 +180,50 @@ TEST_F(BackupTest, ABackupIsOverdueWhenTwoScheduledTimesHavePassedSinceTheLastSu
   EXPECT_EQ(condition("BackupsOnTime"), "");
 }
 
+TEST_F(BackupTest, AScheduleThatIsSetAgainHasMissedNothing) {
+  const auto* hourly = R"({"spec": {"backupSchedule": {"schedule": "@hourly", "storage": {"claimName": "backups"}}}})";
+  given_running();
+  given_claim();
+  patch(hourly);
+  run_for(30min);
+  patch(R"({"spec": {"backupSchedule": null}})");
+  run_for(3h);
+  patch(hourly);
+  run_for(5min);
+  EXPECT_THAT(jobs(), IsEmpty());
+  run_for(1h);
+  EXPECT_EQ(jobs().size(), 1U);
+}
+
+TEST_F(BackupTest, AScheduleThatIsNoneIsReportedAndRaisesTheAlertForOverdueBackups) {
+  auto& overdue = metrics.gauge("hubferry_mysql_clusters_with_overdue_backup",
+                                "MySQL clusters that missed two scheduled backups in a row.");
+  given_running(R"({"backupSchedule": {"schedule": "every night", "storage": {"claimName": "backups"}}})");
+  run_for(1min);
+  EXPECT_EQ(condition("BackupsOnTime"), "False BackupScheduleInvalid") << status_text();
+  EXPECT_EQ(overdue.value(), 1);
+  EXPECT_GE(events("BackupScheduleInvalid"), 1U);
+  patch(R"({"spec": {"backupSchedule": {"schedule": "@daily"}}})");
+  run_for(1min);
+  EXPECT_EQ(condition("BackupsOnTime"), "True OnTime") << status_text();
+  EXPECT_EQ(overdue.value(), 0);
+}
+
+TEST_F(BackupTest, BackupRunningSaysThatTheLastOneFailed) {
+  given_running();
+  given_claim();
+  given_backup();
+  run_for(2s);
+  EXPECT_EQ(condition("BackupRunning"), "True JobCreated");
+  for (const auto* attempt : {"full-1", "full-2", "full-3", "full-4"}) {
+    end_job(attempt, "Failed");
+    run_for(5min);
+  }
+  EXPECT_EQ(backup_phase(), "Failed");
+  EXPECT_EQ(condition("BackupRunning"), "False BackupFailed");
+  EXPECT_EQ(condition_message("BackupRunning"), "backup full failed");
+}
+
 /// Everything again with the rights of manifests/mysql and no others.
 class MysqlRightsTest : public BackupTest {
  protected:

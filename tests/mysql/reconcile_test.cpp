@@ -164,6 +164,10 @@ TEST_F(ReconcileTest, ScalingDownRemovesTheVolumeButNeverThatOfTheFirst) {
   EXPECT_EQ(phase(), "Running") << status_text();
   EXPECT_TRUE(exists(kinds::persistent_volume_claims, "data-demo-0"));
   EXPECT_EQ(condition("FailoverInProgress"), "False NoFailover");
+  EXPECT_EQ(condition("PrimaryHealthy"), "Unknown NoPrimary");
+  auto& without_primary = metrics.gauge("hubferry_mysql_clusters_without_primary",
+                                        "MySQL clusters whose condition PrimaryHealthy is False.");
+  EXPECT_EQ(without_primary.value(), 0) << "nobody is to be alerted";
   patch(R"({"spec": {"replicas": 1}})");
   run_for(2min);
   EXPECT_EQ(phase(), "Running") << status_text();

@@ -1,14 +1,19 @@
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "hubferry/mysql/controller.hpp"
 #include "hubferry/mysql/exporter.hpp"
 #include "hubferry/mysql/resource.hpp"
 #include "hubferry/sql/sql.hpp"
+#include "mysql/backup_job.hpp"
 #include "mysql/candidate.hpp"
 #include "mysql/children.hpp"
 #include "mysql/cron.hpp"
 #include "mysql/gtid.hpp"
 #include "mysql_test.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::mysql {
 namespace {
@@ -115,9 +120,66 @@ TEST(Cron, FindsTheNextTime) {
   EXPECT_EQ(next("0 0 13 * 5", "2030-01-01T00:00:00Z"), "2030-01-04T00:00:00Z") << "the 13th, or a Friday";
   EXPECT_EQ(next("0 0 * * 7", "2030-01-01T00:00:00Z"), "2030-01-06T00:00:00Z") << "Sunday is 0 and 7";
   EXPECT_EQ(next("0 0 30 2 *", "2030-01-01T00:00:00Z"), "never");
-  for (const auto* bad :
-       {"", "* * * *", "60 * * * *", "* * 0 * *", "a * * * *", "*/0 * * * *", "5-1 * * * *", "@daily"})
+  for (const auto* bad : {"", "* * * *", "60 * * * *", "* * 0 * *", "a * * * *", "*/0 * * * *", "5-1 * * * *", "@never",
+                          "0 0 * MON *", "0 0 * * MONDAY"})
     EXPECT_FALSE(CronSchedule::parse(bad)) << bad;
+}
+
+TEST(Cron, KnowsTheWordsThatCronJobsKnow) {
+  const auto next = [](const char* schedule) {
+    return async::format_time(
+        CronSchedule::parse(schedule).value().next(async::parse_time("2030-01-01T00:00:00Z")).value());
+  };
+  EXPECT_EQ(next("@daily"), "2030-01-02T00:00:00Z");
+  EXPECT_EQ(next("@weekly"), "2030-01-06T00:00:00Z");
+  EXPECT_EQ(next("@monthly"), "2030-02-01T00:00:00Z");
+  EXPECT_EQ(next("0 5 * * mon-FRI"), "2030-01-01T05:00:00Z");
+  EXPECT_EQ(next("0 5 * * SAT"), "2030-01-05T05:00:00Z");
+  EXPECT_EQ(next("0 0 1 Mar *"), "2030-03-01T00:00:00Z");
+}
+
+TEST(Cron, FindsTheLastTimeThatPassedHoweverManyThereWere) {
+  const auto last = [](const char* schedule, const char* from, const char* to) {
+    const auto found =
+        CronSchedule::parse(schedule).value().last_between(async::parse_time(from), async::parse_time(to));
+    return found ? async::format_time(*found) : "none";
+  };
+  EXPECT_EQ(last("* * * * *", "1990-01-01T00:00:00Z", "2030-01-01T00:00:30Z"), "2030-01-01T00:00:00Z");
+  EXPECT_EQ(last("0 3 * * *", "2029-12-01T00:00:00Z", "2030-01-01T02:00:00Z"), "2029-12-31T03:00:00Z");
+  EXPECT_EQ(last("0 3 1 * *", "2029-06-01T00:00:00Z", "2030-01-01T02:00:00Z"), "2029-12-01T03:00:00Z");
+  EXPECT_EQ(last("0 3 1 6 *", "2025-06-01T04:00:00Z", "2030-01-01T02:00:00Z"), "2029-06-01T03:00:00Z");
+  EXPECT_EQ(last("0 3 * * *", "2030-01-01T03:00:00Z", "2030-01-02T02:59:59Z"), "none")
+      << "the first is not after itself";
+  EXPECT_EQ(last("0 3 * * *", "2030-01-01T03:00:00Z", "2030-01-02T03:00:00Z"), "2030-01-02T03:00:00Z");
+}
+
+// The part of the Job's script after the backup, with a directory of ours for /backup.
+TEST(Retention, KeepsTheLastOfTheScheduleAndNothingElseGoes) {
+  const hubferry::test::TemporaryDirectory directory;
+  BackupJob job;
+  job.cluster = "demo";
+  job.keep = 2;
+  const auto made = wanted_job(job);
+  std::string script{made.at("spec").at("template").at("spec").at("containers").at(0).at("command").at(2).as_string()};
+  const auto begin = script.find("[ \"$KEEP\" -gt 0 ]");
+  ASSERT_NE(begin, std::string::npos);
+  script = script.substr(begin);
+  const auto claim = directory.path().string();
+  const auto at = script.find("/backup/");
+  ASSERT_NE(at, std::string::npos);
+  script.replace(at, std::string{"/backup"}.size(), claim);
+  ASSERT_EQ(script.find("/backup"), std::string::npos);
+  for (const auto* name : {"demo-203001010300", "demo-203001020300", "demo-203001030300", "demo-by-hand",
+                           "demo-203001040300.part", "demo-2-203001010300", "other-203001010300"})
+    std::filesystem::create_directories(directory.path() / name / "data");
+  const auto keep = "export KEEP=" + std::to_string(job.keep) + " CLUSTER=" + job.cluster + "\n";
+  ASSERT_EQ(std::system(("set -eu\n" + keep + script).c_str()), 0);
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator{directory.path()})
+    left.push_back(entry.path().filename().string());
+  EXPECT_THAT(left,
+              testing::UnorderedElementsAre("demo-203001020300", "demo-203001030300", "demo-by-hand",
+                                            "demo-203001040300.part", "demo-2-203001010300", "other-203001010300"));
 }
 
 TEST(Passwords, AreSixteenHarmlessCharactersAndDiffer) {

@@ -73,6 +73,7 @@ inline constexpr const char* password_mismatch = "PasswordMismatch";
 inline constexpr const char* lagging = "Lagging";
 inline constexpr const char* backup_on_time = "OnTime";
 inline constexpr const char* backup_overdue = "BackupOverdue";
+inline constexpr const char* schedule_invalid = "BackupScheduleInvalid";
 inline constexpr const char* spec_valid = "SpecValid";
 inline constexpr const char* spec_invalid = "SpecInvalid";
 }  // namespace reasons
