@@ -1,5 +1,5 @@
 // What the move of 1,000 ClusterDeployments with 10 objects each costs: requests, CPU and memory. Two simulated hubs
-// that take 10 ms for a request, on virtual time and one core; without Hive.
+// that take 10 ms for a request, on virtual time and one core: first without Hive, then beside Hive as it is installed.
 #include <boost/json/parse.hpp>
 #include <map>
 
@@ -10,6 +10,7 @@
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/relocator/controller.hpp"
 #include "hubferry/sim/crds.hpp"
+#include "hubferry/sim/hive_controllers.hpp"
 #include "hubferry/sim/network.hpp"
 #include "report.hpp"
 
@@ -69,61 +70,40 @@ Requests requests_of_manager(const sim::Server& server) {
   return found;
 }
 
-}  // namespace
+/// Two hubs, and the manager on the first.
+struct Hubs {
+  Hubs() {
+    options.name = "source";
+    source.emplace(options, env);
+    options.name = "destination";
+    destination.emplace(options, env);
+    network.add("https://destination.sim", *destination);
+    loop.run(sim::install_crds(source->api(), env));
+    loop.run(sim::install_crds(destination->api(), env));
+    before_fill = perf::allocated_bytes();
+    loop.run(fill(source->api()));
+    source->forget_requests();
+    on_server = perf::allocated_bytes() - before_fill;
+    const auto kubeconfig = kube::encode_base64(kube::to_kubeconfig(network.config_for(*destination, manager)));
+    loop.run(put(source->api(), kube::resources::secrets,
+                 R"({"metadata": {"name": "destination", "namespace": "default"}, "data": {"kubeconfig": ")" +
+                     kubeconfig + R"("}})"));
+  }
 
-int main(int argc, char** argv) {
-  perf::Report report{"relocator: 1,000 ClusterDeployments with 10 objects each", argc, argv};
-  async::VirtualLoop loop;
-  async::Random random{1};
-  obs::Metrics metrics;
-  const kube::Env env{loop.clock(), random, metrics, obs::Logger{}};
-  sim::Options options;
-  options.name = "source";
-  sim::Server source{options, env};
-  options.name = "destination";
-  sim::Server destination{options, env};
-  sim::Network network;
-  network.add("https://destination.sim", destination);
-  loop.run(sim::install_crds(source.api(), env));
-  loop.run(sim::install_crds(destination.api(), env));
-  const double before_fill = perf::allocated_bytes();
-  loop.run(fill(source.api()));
-  source.forget_requests();
-  const double on_server = perf::allocated_bytes() - before_fill;
-  const auto kubeconfig = kube::encode_base64(kube::to_kubeconfig(network.config_for(destination, manager)));
-  loop.run(put(source.api(), kube::resources::secrets,
-               R"({"metadata": {"name": "destination", "namespace": "default"}, "data": {"kubeconfig": ")" +
-                   kubeconfig + R"("}})"));
+  Awaitable<> begin() {
+    source->forget_requests();
+    destination->forget_requests();
+    for (auto* server : {&*source, &*destination}) server->faults().on({}).always().delay(sim::Latency::fixed(10ms));
+    return put(source->api(), relocator::cluster_relocators,
+               R"({"metadata": {"name": "all"}, "spec": {"kubeconfigSecretRef": {"namespace": "default", "name":
+                   "destination"}, "clusterDeploymentSelector": {"matchLabels": {"hive-instance": "hive2"}}}})");
+  }
 
-  const auto api = source.api_as(manager);
-  const hubs::Connect connect = [&](const std::string&, const kube::ClientConfig& config) {
-    return network.connect(config);
-  };
-  relocator::Controller controller{*api, connect, {}, env};
-  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
-    scope.spawn(controller.run());
-    // Until each has its condition: that happens once, long before a move.
-    co_await loop.clock().sleep_for(1min);
-    const double at_rest = perf::allocated_bytes() - before_fill - on_server;
-    source.forget_requests();
-    destination.forget_requests();
-    for (auto* server : {&source, &destination}) server->faults().on({}).always().delay(sim::Latency::fixed(10ms));
-    const double memory = perf::allocated_bytes();
-    const perf::Stopwatch watch;
-    const auto start = loop.clock().now();
-    co_await put(source.api(), relocator::cluster_relocators,
-                 R"({"metadata": {"name": "all"}, "spec": {"kubeconfigSecretRef": {"namespace": "default", "name":
-                     "destination"}, "clusterDeploymentSelector": {"matchLabels": {"hive-instance": "hive2"}}}})");
-    double peak = 0;
-    while (source.count(ocm::cluster_deployments) > 0) {
-      co_await loop.clock().sleep_for(100ms);
-      const auto copied = static_cast<double>(destination.count(ocm::cluster_deployments)) / deployments;
-      peak = std::max(peak, perf::allocated_bytes() - memory - copied * on_server);
-    }
+  void report_requests(perf::Report& report, async::TimePoint start) {
     const double virtual_seconds = std::chrono::duration<double>(loop.clock().now() - start).count();
-    const auto there = requests_of_manager(destination);
-    const auto here = requests_of_manager(source);
-    report.line("moved", static_cast<double>(destination.count(ocm::cluster_deployments)), "ClusterDeployments");
+    const auto there = requests_of_manager(*destination);
+    const auto here = requests_of_manager(*source);
+    report.line("moved", static_cast<double>(destination->count(ocm::cluster_deployments)), "ClusterDeployments");
     report.line("rate, 10 at once, 10 ms for a request", deployments / virtual_seconds, "per second");
     report.line("requests per ClusterDeployment", static_cast<double>(there.all + here.all) / deployments, "",
                 "at most 3 + 1.2 per object: " + std::to_string(3 + 1.2 * objects));
@@ -131,8 +111,46 @@ int main(int argc, char** argv) {
     for (const auto& requests : {here, there})
       for (const auto& [kind, count] : requests.by_kind)
         report.line("  " + kind, static_cast<double>(count) / deployments, "per ClusterDeployment");
+  }
+
+  async::VirtualLoop loop;
+  async::Random random{1};
+  obs::Metrics metrics;
+  const kube::Env env{loop.clock(), random, metrics, obs::Logger{}};
+  sim::Options options;
+  std::optional<sim::Server> source;
+  std::optional<sim::Server> destination;
+  sim::Network network;
+  const hubs::Connect connect = [this](const std::string&, const kube::ClientConfig& config) {
+    return network.connect(config);
+  };
+  double before_fill = 0;
+  double on_server = 0;
+};
+
+/// Requests, CPU and memory of the manager alone.
+void measure_alone(perf::Report& report) {
+  Hubs hubs;
+  const auto api = hubs.source->api_as(manager);
+  relocator::Controller controller{*api, hubs.connect, {}, hubs.env};
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(controller.run());
+    // Until each has its condition: that happens once, long before a move.
+    co_await hubs.loop.clock().sleep_for(1min);
+    const double at_rest = perf::allocated_bytes() - hubs.before_fill - hubs.on_server;
+    const double memory = perf::allocated_bytes();
+    const perf::Stopwatch watch;
+    const auto start = hubs.loop.clock().now();
+    co_await hubs.begin();
+    double peak = 0;
+    while (hubs.source->count(ocm::cluster_deployments) > 0) {
+      co_await hubs.loop.clock().sleep_for(100ms);
+      const auto copied = static_cast<double>(hubs.destination->count(ocm::cluster_deployments)) / deployments;
+      peak = std::max(peak, perf::allocated_bytes() - memory - copied * hubs.on_server);
+    }
+    hubs.report_requests(report, start);
     report.line("CPU, simulated servers included", watch.cpu() * 1000 / deployments, "ms per ClusterDeployment");
-    report.line("memory of its objects on a simulated server", on_server / deployments / 1024,
+    report.line("memory of its objects on a simulated server", hubs.on_server / deployments / 1024,
                 "KiB per ClusterDeployment");
     report.line("memory of the manager at rest", at_rest / deployments / 1024, "KiB per ClusterDeployment",
                 "objects that it shares with the server not included");
@@ -140,5 +158,36 @@ int main(int argc, char** argv) {
                 "the servers' records of requests included");
     scope.stop();
   };
-  loop.run(async::with_scope(body));
+  hubs.loop.run(async::with_scope(body));
+}
+
+/// Requests of the manager beside Hive as it is installed on both hubs, which writes to the ClusterDeployments, too.
+void measure_beside_hive(perf::Report& report) {
+  Hubs hubs;
+  const auto api = hubs.source->api_as(manager);
+  relocator::Controller controller{*api, hubs.connect, {}, hubs.env};
+  sim::HiveControllers here{hubs.source->api(), {}, hubs.env};
+  sim::HiveControllers there{hubs.destination->api(), {}, hubs.env};
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(here.run());
+    scope.spawn(there.run());
+    scope.spawn(controller.run());
+    co_await hubs.loop.clock().sleep_for(1min);
+    const auto start = hubs.loop.clock().now();
+    co_await hubs.begin();
+    while (hubs.source->count(ocm::cluster_deployments) > 0) co_await hubs.loop.clock().sleep_for(100ms);
+    report.line("beside Hive:", 0, "");
+    hubs.report_requests(report, start);
+    report.line("deprovisioned", static_cast<double>(here.count("deprovision") + there.count("deprovision")), "", "0");
+    scope.stop();
+  };
+  hubs.loop.run(async::with_scope(body));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  perf::Report report{"relocator: 1,000 ClusterDeployments with 10 objects each", argc, argv};
+  measure_alone(report);
+  measure_beside_hive(report);
 }

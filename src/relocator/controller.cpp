@@ -42,7 +42,7 @@ struct Controller::State {
       controller.for_each([&](const Deployment& deployment) { visit(deployment.object); });
     };
     services.reporter.follow(*services.relocators, services.deployments);
-    controller.on_change = [this](const Deployment*, const Deployment*) { services.reporter.touch(); };
+    controller.on_change = [this](const Deployment* old, const Deployment* now) { services.observe(old, now); };
     controller.add_task([this] { return services.reporter.run(); });
     controller.before_start([this] { return services.begin(); });
     controller.build();

@@ -3,37 +3,23 @@
 #include <algorithm>
 #include <array>
 
-#include "hubferry/kube/base64.hpp"
 #include "hubferry/ocm/hive.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/relocator/names.hpp"
+#include "relocator/refusal_text.hpp"
 
 namespace hubferry::relocator {
 
 namespace {
 
-/// True if a message contains something of a Secret's data: it must not become readable in a condition.
-bool quotes_content(std::string_view message, const json::object& secret) {
-  constexpr std::size_t shortest = 4;
-  const auto* data = kube::find(secret, {"data"});
-  if (data == nullptr || !data->is_object()) return false;
-  const auto quotes = [&](std::string_view text) {
-    return text.size() >= shortest && message.find(text) != std::string_view::npos;
-  };
-  return std::ranges::any_of(data->get_object(), [&](const auto& entry) {
-    if (!entry.value().is_string()) return false;
-    const std::string_view encoded = entry.value().get_string();
-    const auto decoded = kube::decode_base64(encoded);
-    return quotes(encoded) || (decoded && quotes(*decoded));
-  });
-}
-
-Problem copy_failed(const kube::Resource& resource, const json::object& object, std::string why) {
-  if (resource == kube::resources::secrets && quotes_content(why, object))
-    why = "the destination refuses it, with a message that quotes its content";
+Problem copy_failed(const kube::Resource& resource, const json::object& object, const std::string& why) {
   const Key key{std::string{kube::string_at(object, {"metadata", "namespace"})},
                 std::string{kube::string_at(object, {"metadata", "name"})}};
   return {reasons::move_failed, "cannot copy " + resource.kind + " " + kube::to_string(key) + ": " + why};
+}
+
+Problem copy_failed(const kube::Resource& resource, const json::object& object, const kube::Error& error) {
+  return copy_failed(resource, object, refusal_text(resource, object, error));
 }
 
 constexpr std::array cluster_ids{"infraID", "clusterID"};
@@ -147,7 +133,7 @@ Awaitable<OrProblem<Look>> prepare_and_look(const Destination& destination, cons
     auto created = co_await destination.api->create(kube::resources::namespaces, wanted);
     if (created) co_return Look{};
     if (created.error().kind != kube::ErrorKind::already_exists) {
-      auto problem = copy_failed(kube::resources::namespaces, wanted, created.error().describe());
+      auto problem = copy_failed(kube::resources::namespaces, wanted, created.error());
       if (kube::is_transient(created.error().kind)) problem.reason = reasons::no_connection;
       co_return problem;
     }
@@ -173,7 +159,7 @@ Awaitable<OrProblem<bool>> Copier::copy_zone(Object zone) {
   patch["status"] = std::move(status);
   const Key key = zone.key();
   auto written = co_await destination_->api->merge_patch(ocm::dns_zones, key, patch, "status");
-  if (!written) co_return copy_failed(ocm::dns_zones, wanted, written.error().describe());
+  if (!written) co_return copy_failed(ocm::dns_zones, wanted, written.error());
   co_return true;
 }
 
@@ -208,14 +194,14 @@ Awaitable<OrProblem<bool>> Copier::put(kube::Resource resource, json::object wan
   if (created) co_return true;
   const auto kind = created.error().kind;
   if (kind != kube::ErrorKind::already_exists && kind != kube::ErrorKind::ambiguous)
-    co_return copy_failed(resource, wanted, created.error().describe());
+    co_return copy_failed(resource, wanted, created.error());
   co_return co_await reconcile_existing(std::move(resource), std::move(wanted));
 }
 
 Awaitable<OrProblem<bool>> Copier::reconcile_existing(kube::Resource resource, json::object wanted) {
   const Key key = Object{wanted}.key();
   auto present = co_await destination_->api->get(resource, key);
-  if (!present) co_return copy_failed(resource, wanted, present.error().describe());
+  if (!present) co_return copy_failed(resource, wanted, present.error());
   auto comparable = clean_copy(*present);
   if (resource == ocm::machine_pools) ignore_finalizers(comparable, wanted);
   if (without_origin(comparable) == without_origin(wanted)) co_return true;
@@ -232,7 +218,7 @@ Awaitable<OrProblem<bool>> Copier::reconcile_existing(kube::Resource resource, j
                           "not in use, or make them equal");
   if (present->is_being_deleted()) co_return copy_failed(resource, wanted, "it is being deleted on the destination");
   auto other = co_await other_user(resource, *present);
-  if (!other) co_return copy_failed(resource, wanted, other.error().describe());
+  if (!other) co_return copy_failed(resource, wanted, other.error());
   if (!other->empty())
     co_return copy_failed(
         resource, wanted,
@@ -246,7 +232,7 @@ Awaitable<OrProblem<bool>> Copier::reconcile_existing(kube::Resource resource, j
   // Immutable, or another type: only a new object can have this content.
   if (written.error().kind == kube::ErrorKind::invalid)
     co_return co_await replace(std::move(resource), std::move(wanted), *present);
-  co_return copy_failed(resource, wanted, written.error().describe());
+  co_return copy_failed(resource, wanted, written.error());
 }
 
 Awaitable<kube::Result<std::string>> Copier::other_user(kube::Resource resource, const Object& present) {
@@ -271,9 +257,9 @@ Awaitable<OrProblem<bool>> Copier::replace(kube::Resource resource, json::object
   request.precondition_uid = std::string{present.uid()};
   auto removed = co_await destination_->api->call(std::move(request));
   if (!removed && removed.error().kind != kube::ErrorKind::not_found)
-    co_return copy_failed(resource, wanted, removed.error().describe());
+    co_return copy_failed(resource, wanted, removed.error());
   auto created = co_await destination_->api->create(resource, wanted);
-  if (!created) co_return copy_failed(resource, wanted, created.error().describe());
+  if (!created) co_return copy_failed(resource, wanted, created.error());
   co_return true;
 }
 

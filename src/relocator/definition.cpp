@@ -60,6 +60,13 @@ std::vector<Key> Services::concerned(const Object& relocator) const {
   return keys;
 }
 
+void Services::observe(const Deployment* old, const Deployment* now) {
+  reporter.observe(old != nullptr ? &old->object : nullptr, now != nullptr ? &now->object : nullptr);
+  if (now != nullptr) return;
+  failures.erase(old->object.key());
+  condition_written.erase(old->object.key());
+}
+
 void set_condition(Context& context, Deployment& deployment, kube::ConditionStatus status, std::string_view reason,
                    std::string_view message) {
   // Hive's own relocation controller, where it is enabled, answers a True with a False of its own at once, unless it is

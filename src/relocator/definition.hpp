@@ -20,6 +20,8 @@ struct Services {
   Awaitable<> begin();
   /// The ClusterDeployments that a relocator matches, and those that move under its name: they may have to return.
   [[nodiscard]] std::vector<Key> concerned(const Object& relocator) const;
+  /// A ClusterDeployment has changed. Null: it did not, or does not exist.
+  void observe(const Deployment* old, const Deployment* now);
 
   kube::Api& source;
   kube::Env env;
@@ -38,6 +40,9 @@ struct Services {
   /// the requests of a predecessor.
   async::TimePoint no_abort_before = {};
   std::unordered_map<Key, async::TimePoint> unanswered_until = {};
+
+  /// Until then Hive's own relocation controller is known not to delete what is annotated as relocated.
+  async::TimePoint hive_deletes_nothing_before = {};
 
   // Hive's own ClusterRelocates, read when needed and valid for some seconds.
   std::vector<Object> hive_relocates = {};

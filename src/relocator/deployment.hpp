@@ -71,16 +71,12 @@ struct Deployment : phase::KubeResource {
   [[nodiscard]] phase::State state(const Phase&) const { return {}; }
   void set_state(const Phase&, const phase::State&) {}
   /// After a write conflict: the slot is kept, the phase is derived anew.
-  void carry_from(const Deployment& mine) {
-    slot = mine.slot;
-    finished = mine.finished;
-  }
+  void carry_from(const Deployment& mine) { slot = mine.slot; }
 
   [[nodiscard]] Relocation relocation() const { return relocation_of(object); }
 
   std::shared_ptr<Slot> slot;  // to move to the destination; held until the machine rests
   std::string destination;     // the identity of the hub that Checking has looked at
-  bool finished = false;       // by this machine: it counts the relocation
   Object arrived;              // the copy that this machine has created on the destination
 
  private:

@@ -36,6 +36,8 @@ struct Destination {
   async::TimePoint verified{};
   std::set<std::string> selector_sync_sets;
   std::optional<async::TimePoint> sync_sets_read;
+  /// The last copy was released before we came to it: hubferry runs there, too.
+  bool releases_copies = false;
 };
 
 /// Connections to destinations, by kubeconfig Secret of the source hub (key `kubeconfig`). exec plugins and file

@@ -1,5 +1,6 @@
 #include "relocator/reporter.hpp"
 
+#include "hubferry/async/deadline.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -68,11 +69,46 @@ void Reporter::begun(const Object& deployment, const std::string& relocator) {
   touch();
 }
 
-void Reporter::relocated(const Object& deployment, const std::string& relocator) {
+void Reporter::finishing(const Object& deployment, const std::string& relocator) {
+  auto& known = finishing_[deployment.key()];
+  known.uid = std::string{deployment.uid()};
+  known.relocator = relocator;
+}
+
+Awaitable<bool> Reporter::wait_for_deletion(Key key, async::TimePoint deadline) {
+  const auto found = finishing_.find(key);
+  if (found == finishing_.end()) co_return true;
+  const auto seen = found->second.deleted;
+  co_return co_await async::before_deadline(env_.clock, deadline, seen->wait());
+}
+
+void Reporter::deleted(const Key& key) {
+  const auto found = finishing_.extract(key);
+  if (found.empty()) return;
+  const auto& relocator = found.mapped().relocator;
+  found.mapped().deleted->set();
   relocations_.with({relocator}).increment();
   ++moved_[relocator];
-  progress_[relocator].relocated.push_back(kube::to_string(deployment.key()));
+  progress_[relocator].relocated.push_back(kube::to_string(key));
   touch();
+}
+
+void Reporter::observe(const Object* old, const Object* now) {
+  touch();
+  const auto found = finishing_.find(now != nullptr ? now->key() : old->key());
+  if (found == finishing_.end()) return;
+  const Key key = found->first;
+  const auto is_it = [&](const Object* object) { return object != nullptr && object->uid() == found->second.uid; };
+  const auto is_relocated = [&](const Object* object) {
+    return is_it(object) && relocation_of(*object).stage == Stage::complete;
+  };
+  if (is_it(now)) {
+    if (is_relocated(now) && now->is_being_deleted()) deleted(key);
+  } else if (is_relocated(old)) {
+    deleted(key);
+  } else if (is_it(old)) {
+    finishing_.erase(found);  // somebody has undone the move, and deleted it
+  }
 }
 
 void Reporter::report_progress() {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <unordered_map>
 
 #include "hubferry/async/event.hpp"
 #include "hubferry/kube/event_recorder.hpp"
@@ -29,7 +30,17 @@ class Reporter {
 
   void event(const Object& deployment, kube::EventType type, std::string_view reason, std::string_view note);
   void begun(const Object& deployment, const std::string& relocator);
-  void relocated(const Object& deployment, const std::string& relocator);
+  /// It is about to be annotated as relocated, and to be deleted then. By us or by Hive, and whether or not we learn
+  /// of our own deletion, it counts as moved once.
+  void finishing(const Object& deployment, const std::string& relocator);
+  /// True if its deletion has not been seen since.
+  [[nodiscard]] bool awaits_deletion(const Key& key) const { return finishing_.contains(key); }
+  /// True if its deletion is seen until then.
+  Awaitable<bool> wait_for_deletion(Key key, async::TimePoint deadline);
+  /// It has been deleted: it counts.
+  void deleted(const Key& key);
+  /// A ClusterDeployment has changed. Null: it did not, or does not exist.
+  void observe(const Object* old, const Object* now);
   /// `reason`: no_match, multiple_matches, new_match, deleted.
   void aborted(const Object& deployment, const std::string& relocator, std::string_view reason);
 
@@ -38,6 +49,13 @@ class Reporter {
     std::size_t matching = 0;
     std::size_t moving = 0;
     std::size_t failed = 0;
+  };
+
+  /// One that is to be deleted.
+  struct Finishing {
+    std::string uid;
+    std::string relocator;
+    std::shared_ptr<async::Event> deleted = std::make_shared<async::Event>();
   };
 
   /// By relocator: what no event has reported yet.
@@ -59,6 +77,7 @@ class Reporter {
   const ObjectCache* relocators_ = nullptr;
   Deployments deployments_;
   async::Notify changed_;
+  std::unordered_map<Key, Finishing> finishing_;
   std::map<std::string, std::size_t> moved_;  // by relocator: not in its status yet
   std::map<std::string, Progress> progress_;
   obs::Family<obs::Counter>& relocations_;

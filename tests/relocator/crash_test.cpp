@@ -106,6 +106,21 @@ TEST_F(CrashTest, ACrashAtAnyWriteEndsInTheSameMoveWithOneOwnerAndNoDeprovision)
   EXPECT_GE(die_at_every_write(move), 20u);
 }
 
+// Then nobody but the relocator deletes what has moved.
+TEST_F(CrashAloneTest, ACrashAtAnyWriteWithoutHivesRelocationControllerEndsInTheSameMove) {
+  given_secret();
+  given_relocator();
+  Story move;
+  move.begin = [&](const std::string& name) { begin(name); };
+  move.is_over = [&](const std::string& name) { return has_moved(name); };
+  move.verify = [&](const std::string& name) {
+    live_until([&] { return has_moved(name); });
+    live_for(5s);
+    expect_arrived(name);
+  };
+  EXPECT_GE(die_at_every_write(move), 20u);
+}
+
 TEST_F(CrashTest, ACrashAtAnyWriteAndADeletionByTheUserNeverDeprovisionsAClusterThatTheDestinationHas) {
   given_secret();
   given_relocator();

@@ -1,3 +1,4 @@
+#include "intercepting_api.hpp"
 #include "state_test.hpp"
 
 /// What counts as proof that the destination has the cluster, and what does not.
@@ -175,39 +176,19 @@ TEST_F(StateTest, OneWhoseAnnotationIsRemovedJustBeforeItsDeletionIsNotDeprovisi
   expect_moved();
 }
 
-/// Says that it has created a ClusterDeployment, and has not.
-class LyingApi final : public kube::Api {
- public:
-  LyingApi(std::shared_ptr<kube::Api> real, std::optional<Object>& answer) : real_(std::move(real)), answer_(answer) {}
-
-  Awaitable<kube::Result<Object>> call(kube::Request request) override {
-    if (answer_ && request.verb == kube::Verb::create && request.resource == ocm::cluster_deployments)
-      co_return *answer_;
-    co_return co_await real_->call(std::move(request));
-  }
-  Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions list_options,
-                                               const kube::Decoder& decoder) override {
-    return real_->list(std::move(resource), std::move(list_options), decoder);
-  }
-  Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource resource,
-                                                                    kube::WatchOptions watch_options,
-                                                                    const kube::Decoder& decoder) override {
-    return real_->watch(std::move(resource), std::move(watch_options), decoder);
-  }
-  Awaitable<kube::Result<json::value>> get_path(std::string path) override { return real_->get_path(std::move(path)); }
-  [[nodiscard]] std::string_view name() const override { return real_->name(); }
-
- private:
-  std::shared_ptr<kube::Api> real_;
-  std::optional<Object>& answer_;
-};
-
+/// A destination that says that it has created a ClusterDeployment, and has not.
 class LyingTest : public StateTest {
  protected:
   hubs::Connect connect() override {
     return [this](const std::string&, const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
-      return std::make_shared<LyingApi>(network.connect(config), answer);
+      return std::make_shared<InterceptingApi>(network.connect(config), [this](kube::Api& real, kube::Request request) {
+        return lie(real, std::move(request));
+      });
     };
+  }
+  Awaitable<kube::Result<Object>> lie(kube::Api& real, kube::Request request) {
+    if (answer && request.verb == kube::Verb::create && request.resource == ocm::cluster_deployments) co_return *answer;
+    co_return co_await real.call(std::move(request));
   }
 
   std::optional<Object> answer;

@@ -180,13 +180,46 @@ TEST_F(StateTest, ARefusalThatQuotesASecretDoesNotBecomeReadable) {
   destination.server.add_admission(
       kube::resources::secrets,
       [&quoted](const sim::AdmissionReview&) -> std::optional<std::string> { return "not allowed: " + quoted; });
-  for (const auto* text : {"aHVudGVyMjI=", "hunter22"}) {
+  for (const auto* text : {"aHVudGVyMjI=", "hunter22", "hunter", "unter22", "VudGVyM"}) {
     quoted = text;
     live_for(10min);
     EXPECT_THAT(condition(), HasSubstr("True MoveFailed: cannot copy Secret prod/pull: the destination refuses it"));
     for (const auto& note : events("MoveFailed")) EXPECT_THAT(note, Not(HasSubstr(quoted)));
     for (const auto& line : log.lines()) EXPECT_THAT(line, Not(HasSubstr(quoted)));
   }
+}
+
+// It may quote it in any form.
+TEST_F(StateTest, WhatAWebhookSaysOfASecretIsNotShownButItsNameIs) {
+  given_move();
+  create(kube::resources::secrets,
+         R"({"metadata": {"name": "pull", "namespace": "prod"}, "data": {"password": "aHVudGVyMjI="}})");
+  std::string message;
+  destination.server.add_admission(
+      kube::resources::secrets,
+      [&message](const sim::AdmissionReview&) -> std::optional<std::string> { return message; });
+  for (const auto* text :
+       {R"(admission webhook "keys.example.com" denied the request: HUNTER22)",
+        R"(ValidatingAdmissionPolicy 'keys.example.com' with binding 'b' denied request: HUNTER22)"}) {
+    message = text;
+    live_for(10min);
+    EXPECT_THAT(condition(), HasSubstr("True MoveFailed: cannot copy Secret prod/pull: the destination refuses it"));
+    EXPECT_THAT(condition(), HasSubstr("keys.example.com"));
+    for (const auto& note : events("MoveFailed")) EXPECT_THAT(note, Not(HasSubstr("HUNTER")));
+    for (const auto& line : log.lines()) EXPECT_THAT(line, Not(HasSubstr("HUNTER")));
+  }
+}
+
+TEST_F(StateTest, ARefusalOfASecretThatQuotesNothingOfItIsShown) {
+  given_move();
+  create(kube::resources::secrets,
+         R"({"metadata": {"name": "pull", "namespace": "prod"}, "data": {"password": "aHVudGVyMjI="}})");
+  destination.server.add_admission(
+      kube::resources::secrets,
+      [](const sim::AdmissionReview&) -> std::optional<std::string> { return "exceeded quota: objects"; });
+  live_for(1min);
+  EXPECT_THAT(condition(), HasSubstr("cannot copy Secret prod/pull: forbidden (403 Forbidden)"));
+  EXPECT_THAT(condition(), HasSubstr("exceeded quota: objects"));
 }
 
 }  // namespace

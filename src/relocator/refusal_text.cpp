@@ -1,0 +1,87 @@
+#include "relocator/refusal_text.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "hubferry/kube/base64.hpp"
+
+namespace hubferry::relocator {
+
+namespace {
+
+namespace json = kube::json;
+
+/// A value shorter than this is no secret; one that is found everywhere would hide every message.
+constexpr std::size_t shortest_value = 4;
+/// That many characters in a row are a quotation.
+constexpr std::size_t quotation = 6;
+
+/// A message, in which the quotations of values are looked for.
+class Quotations {
+ public:
+  explicit Quotations(std::string message) : message_(std::move(message)) {
+    const std::string_view text = message_;
+    for (std::size_t at = 0; at + quotation <= text.size(); ++at) parts_.insert(text.substr(at, quotation));
+  }
+  Quotations(const Quotations&) = delete;
+  Quotations& operator=(const Quotations&) = delete;
+
+  [[nodiscard]] bool any_of(std::string_view value) const {
+    if (value.size() < shortest_value) return false;
+    if (value.size() < quotation) return message_.find(value) != std::string::npos;
+    for (std::size_t at = 0; at + quotation <= value.size(); ++at)
+      if (parts_.contains(value.substr(at, quotation))) return true;
+    return false;
+  }
+
+ private:
+  const std::string message_;
+  std::unordered_set<std::string_view> parts_;  // of message_
+};
+
+/// Names are no secret, and are in most messages.
+std::string without_name(std::string message, std::string_view name) {
+  if (name.empty()) return message;
+  for (auto at = message.find(name); at != std::string::npos; at = message.find(name, at + 1))
+    message.replace(at, name.size(), 1, '\0');
+  return message;
+}
+
+bool quotes_content(const std::string& message, const json::object& secret) {
+  const auto* data = kube::find(secret, {"data"});
+  if (data == nullptr || !data->is_object()) return false;
+  const Quotations quotations{without_name(without_name(message, kube::string_at(secret, {"metadata", "name"})),
+                                           kube::string_at(secret, {"metadata", "namespace"}))};
+  return std::ranges::any_of(data->get_object(), [&](const auto& entry) {
+    if (!entry.value().is_string()) return false;
+    const std::string_view encoded = entry.value().get_string();
+    const auto decoded = kube::decode_base64(encoded);
+    return quotations.any_of(encoded) || (decoded && quotations.any_of(*decoded));
+  });
+}
+
+/// The webhook or policy that has refused it, as the API server names it; empty: none has.
+std::string refuser(std::string_view message) {
+  for (const std::string_view phrase : {R"(admission webhook ")", "ValidatingAdmissionPolicy '"}) {
+    const auto begin = message.find(phrase);
+    if (begin == std::string_view::npos) continue;
+    const auto end = message.find(phrase.back(), begin + phrase.size());
+    return std::string{message.substr(begin, end == std::string_view::npos ? phrase.size() : end + 1 - begin)};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string refusal_text(const kube::Resource& resource, const json::object& object, const kube::Error& error) {
+  if (resource != kube::resources::secrets || error.message.empty()) return error.describe();
+  auto bare = error;
+  bare.message.clear();
+  const auto refused = "the destination refuses it: " + bare.describe();
+  if (const auto by = refuser(error.message); !by.empty())
+    return refused + " by " + by + ", whose message is not shown: it may quote its content";
+  if (quotes_content(error.message, object)) return refused + ", with a message that quotes its content";
+  return error.describe();
+}
+
+}  // namespace hubferry::relocator
