@@ -18,11 +18,12 @@ HubOptions with_defaults(HubOptions options) {
 
 }  // namespace
 
-Hub::Hub(std::string name, std::shared_ptr<kube::Api> api, HubOptions options, kube::Env env)
+Hub::Hub(std::string name, std::shared_ptr<kube::Api> api, HubOptions options, kube::Env env,
+         std::shared_ptr<OpenWrites> open)
     : name_(std::move(name)),
       options_(with_defaults(std::move(options))),
       env_{env.clock, env.random, env.metrics, env.log.named("hubagent").with("hub", name_)},
-      api_(std::make_unique<SettlingApi>(std::move(api), env_.clock)),
+      api_(std::make_unique<SettlingApi>(std::move(api), open ? std::move(open) : make_open_writes(), env_.clock)),
       clusters_(*api_, ocm::managed_clusters, {}, ocm::managed_cluster_decoder(), env_),
       in_flight_(options_.clusters_in_flight),
       in_flight_gauge_(env_.metrics

@@ -5,6 +5,7 @@
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/async/event.hpp"
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/hubagent/hub.hpp"
 
 namespace hubferry::hubagent {
 
@@ -62,23 +63,23 @@ Awaitable<> wait_for_answer(Write& write, async::Clock& clock) {
 
 }  // namespace
 
-SettlingApi::SettlingApi(std::shared_ptr<kube::Api> inner, async::Clock& clock)
-    : inner_(std::move(inner)), clock_(clock) {}
-
-void SettlingApi::remember(const kube::Key& key) {
-  unanswered_.push_back({key, clock_.now() + longest_request});
-}
-
-async::TimePoint SettlingApi::settled_at(const std::string& name) {
-  std::erase_if(unanswered_, [&](const Unanswered& write) { return write.until <= clock_.now(); });
-  auto until = clock_.now();
-  for (const auto& write : unanswered_)
+async::TimePoint OpenWrites::settled_at(const std::string& name, async::TimePoint now) {
+  std::erase_if(writes_, [&](const Write& write) { return write.until <= now; });
+  auto until = now;
+  for (const auto& write : writes_)
     if (write.key.ns == name || write.key.name == name) until = std::max(until, write.until);
   return until;
 }
 
+std::shared_ptr<OpenWrites> make_open_writes() {
+  return std::make_shared<OpenWrites>();
+}
+
+SettlingApi::SettlingApi(std::shared_ptr<kube::Api> inner, std::shared_ptr<OpenWrites> open, async::Clock& clock)
+    : inner_(std::move(inner)), open_(std::move(open)), clock_(clock) {}
+
 Awaitable<> SettlingApi::settle(std::string name) {
-  co_await clock_.sleep_until(settled_at(name));
+  co_await clock_.sleep_until(open_->settled_at(name, clock_.now()));
 }
 
 Awaitable<kube::Result<kube::Object>> SettlingApi::call(kube::Request request) {
@@ -98,7 +99,7 @@ Awaitable<kube::Result<kube::Object>> SettlingApi::call(kube::Request request) {
     cancelled = std::current_exception();
   }
   co_await async::asio::this_coro::throw_if_cancelled(throws);
-  if (!write.answer || is_open(*write.answer)) remember(key);
+  if (!write.answer || is_open(*write.answer)) open_->remember(key, clock_.now() + longest_request);
   if (cancelled) std::rethrow_exception(cancelled);
   if (write.error) std::rethrow_exception(write.error);
   co_return std::move(*write.answer);

@@ -8,6 +8,23 @@
 
 namespace hubferry::hubagent {
 
+/// The writes to a hub that may still take effect. They outlive the connection over which they were sent.
+/// Executor: one loop.
+class OpenWrites {
+ public:
+  void remember(const kube::Key& key, async::TimePoint until) { writes_.push_back({key, until}); }
+  /// When no write to an object of this name, or in the namespace of this name, can take effect any more.
+  async::TimePoint settled_at(const std::string& name, async::TimePoint now);
+
+ private:
+  struct Write {
+    kube::Key key;
+    async::TimePoint until;
+  };
+
+  std::list<Write> writes_;
+};
+
 /// A hub's Api that remembers the writes that may still take effect although nobody waits for them: those whose caller
 /// was cancelled, and those without an answer. Without that, an object whose creation was slow appears after the
 /// rollback that was to delete it, and stays for ever.
@@ -16,12 +33,14 @@ namespace hubferry::hubagent {
 /// Executor: one loop. Lifetime: outlives its requests.
 class SettlingApi final : public kube::Api {
  public:
-  SettlingApi(std::shared_ptr<kube::Api> inner, async::Clock& clock);
+  SettlingApi(std::shared_ptr<kube::Api> inner, std::shared_ptr<OpenWrites> open, async::Clock& clock);
 
   /// Waits until no unanswered write to an object of this name, or in the namespace of this name, can take effect.
   async::Awaitable<> settle(std::string name);
   /// False if settle() would have to wait.
-  [[nodiscard]] bool is_settled(const std::string& name) { return settled_at(name) <= clock_.now(); }
+  [[nodiscard]] bool is_settled(const std::string& name) {
+    return open_->settled_at(name, clock_.now()) <= clock_.now();
+  }
 
   async::Awaitable<kube::Result<kube::Object>> call(kube::Request request) override;
   async::Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions options,
@@ -33,17 +52,9 @@ class SettlingApi final : public kube::Api {
   [[nodiscard]] std::string_view name() const override { return inner_->name(); }
 
  private:
-  struct Unanswered {
-    kube::Key key;
-    async::TimePoint until;
-  };
-
-  void remember(const kube::Key& key);
-  async::TimePoint settled_at(const std::string& name);
-
   std::shared_ptr<kube::Api> inner_;
+  std::shared_ptr<OpenWrites> open_;
   async::Clock& clock_;
-  std::list<Unanswered> unanswered_;
 };
 
 }  // namespace hubferry::hubagent

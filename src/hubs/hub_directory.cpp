@@ -175,7 +175,9 @@ class HubDirectory::State {
   template <typename Open>
   void use(const std::string& hub, const std::string& version, Open open, Address address) {
     if (scope_ == nullptr || secrets_in_use_[hub] == version) return;
-    auto to = std::make_shared<hubagent::Hub>(hub, open(), options.hub, env);
+    auto& open_writes = open_writes_[hub];
+    if (open_writes == nullptr) open_writes = hubagent::make_open_writes();
+    auto to = std::make_shared<hubagent::Hub>(hub, open(), options.hub, env, open_writes);
     auto connection = make_connection(to, reachable_.with({hub}));
     env.log.info(secrets_in_use_[hub].empty() ? "hub found, connecting" : "hub kubeconfig changed, reconnecting",
                  {{"hub", hub}, {"server", address.server}});
@@ -204,6 +206,8 @@ class HubDirectory::State {
   std::set<std::string> known_;        // hubs of the global hub
   std::map<std::string, std::string> secrets_in_use_;
   std::map<std::string, Address> addresses_;
+  /// By hub; kept when a connection is replaced: what was sent over the old one may still take effect.
+  std::map<std::string, std::shared_ptr<hubagent::OpenWrites>> open_writes_;
 };
 
 HubDirectory::HubDirectory(kube::Api& global, Connect connect, HubDirectoryOptions options, kube::Env env)

@@ -234,6 +234,30 @@ TEST_F(HubDirectoryTest, ARunningOperationSurvivesAChangeOfTheSecret) {
   world_.run(test());
 }
 
+// What was sent over the old connection may take effect as long as an API server works on it. An operation that undoes
+// it must come after that.
+TEST_F(HubDirectoryTest, WritesOverAConnectionThatWasReplacedAreStillWaitedFor) {
+  auto test = [&]() -> Awaitable<> {
+    const ClusterNames one{world_.world().clusters().front()};
+    world_.server("hub1").faults().on({"update", "managedclusters"}).times(1).delay(sim::Latency::fixed(1h));
+    auto operation = [&]() -> Awaitable<> { (void)co_await initialize_source("hub1", one); };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(operation());
+      co_await world_.clock().sleep_for(5s);
+      co_await put_secret("hub1", kube::to_kubeconfig(world_.world().admin_config("hub1")) + "\n");
+      co_await world_.clock().sleep_for(10s);
+      const auto began = world_.clock().now();
+      auto accept = [&](SourceHub& source) { return source.accept(migration, one); };
+      auto accepted = co_await on_source(directory_, "hub1", accept);
+      EXPECT_TRUE(accepted);
+      EXPECT_GE(world_.clock().now() - began, 30s);
+      scope.stop();
+    };
+    co_await async::with_scope(both);
+  };
+  world_.run(test());
+}
+
 TEST_F(HubDirectoryTest, ReachabilityOfAHubIsAMetric) {
   auto reachable = [&] {
     return world_.env()

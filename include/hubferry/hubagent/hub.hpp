@@ -58,11 +58,17 @@ class [[nodiscard]] Slot {
 
 class SettlingApi;
 
+/// The writes to a hub that may still take effect: see Hub::settle().
+class OpenWrites;
+std::shared_ptr<OpenWrites> make_open_writes();
+
 /// One hub, as its operations share it: its API server, a cache of its clusters, and the limits on what is in flight.
 /// Lifetime: outlives run() and every operation. Executor: the control loop.
 class Hub {
  public:
-  Hub(std::string name, std::shared_ptr<kube::Api> api, HubOptions options, kube::Env env);
+  /// `open` has the writes of an earlier connection to the same hub; null: there was none.
+  Hub(std::string name, std::shared_ptr<kube::Api> api, HubOptions options, kube::Env env,
+      std::shared_ptr<OpenWrites> open = nullptr);
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
   ~Hub();
