@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "hubferry/kube/cache_core.hpp"
 #include "hubferry/kube/names.hpp"
 
 namespace hubferry::kube {
 
 namespace {
 
-constexpr std::size_t most_objects = 1'000'000;  // of one list
+constexpr CacheLimits list_limits;
 
 Key key_of(const json::object& object) {
   return {std::string{string_at(object, {"metadata", "namespace"})},
@@ -94,12 +95,14 @@ Awaitable<Result<Object>> Api::remove(const Resource& resource, Key key, Propaga
 
 Awaitable<Result<std::vector<Object>>> Api::list_all(const Resource& resource, ListOptions options) {
   std::vector<Object> all;
+  std::size_t bytes = 0;
   bool paged = options.limit > 0;
   while (true) {
     auto page = co_await list(resource, options, object_decoder());
     if (!page && page.error().kind == ErrorKind::gone && !options.continue_token.empty()) {
       // The snapshot expired between two pages; one unpaged list cannot be torn.
       all.clear();
+      bytes = 0;
       options.continue_token.clear();
       options.limit = 0;
       paged = false;
@@ -107,11 +110,13 @@ Awaitable<Result<std::vector<Object>>> Api::list_all(const Resource& resource, L
     }
     if (!page) co_return page.error();
     // An object that cannot be decoded has a key only.
-    for (const auto& item : page->items)
+    for (const auto& item : page->items) {
+      bytes += item.bytes;
       if (item.object) all.push_back(*static_cast<const Object*>(item.object.get()));
+    }
     if (!paged || page->continue_token.empty()) co_return all;
     // Else it would grow for ever.
-    if (page->continue_token == options.continue_token || all.size() > most_objects)
+    if (page->continue_token == options.continue_token || all.size() > list_limits.objects || bytes > list_limits.bytes)
       co_return Error{
           ErrorKind::bad_response, 0, {}, "the list of " + resource.display_name() + " has no end", std::nullopt};
     options.continue_token = page->continue_token;

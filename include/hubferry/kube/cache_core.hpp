@@ -18,11 +18,18 @@
 
 namespace hubferry::kube {
 
+/// Beyond these a collection is a fault of the server, or an attack: memory must have a bound.
+struct CacheLimits {
+  std::size_t objects = 1'000'000;
+  std::size_t bytes = std::size_t{1} << 30U;  // as they were sent
+};
+
 struct CacheOptions {
   std::string ns;  // empty: all namespaces
   std::string label_selector;
   std::string field_selector;
   WatchPolicy watch;
+  CacheLimits limits;
 };
 
 /// How fresh a cache is.
@@ -115,6 +122,7 @@ class CacheCore {
     Pointer object;
     std::uint64_t version = 0;     // 0: not a number
     std::uint32_t generation = 0;  // of the list that brought or confirmed it
+    std::uint32_t bytes = 0;       // as it was sent
   };
   using Objects = std::unordered_map<Key, Entry>;
   struct Change {
@@ -141,6 +149,7 @@ class CacheCore {
     std::vector<WatchEvent> events;  // not applied yet
   };
   struct Instruments;
+  class Collected;
 
   Awaitable<Report> obey(WatchAction action, std::unique_ptr<WatchStream>& stream);
   Awaitable<Report> list_page(ListNext next);
@@ -152,12 +161,15 @@ class CacheCore {
   void heard_from_server(std::size_t events);
   void take_events(Report& report);
   void collect_events(Report& report);
+  /// The collection is not read any further: the report becomes an error.
+  static void refuse(Report& report, std::string_view why);
+  [[nodiscard]] bool exceeds_limits(std::size_t objects, std::size_t bytes) const;
   void apply(WatchEvent& event);
   void swap_in(const std::string& resource_version);
   void advance(std::uint64_t version, const std::string& text);
 
-  void put(Key key, Pointer object, std::uint64_t version);
-  void replace(Objects::value_type& entry, Pointer object, std::uint64_t version);
+  void put(Decoded item, std::uint64_t version);
+  void replace(Objects::value_type& entry, Decoded item, std::uint64_t version);
   Change take_out(Objects::iterator at);
   void file(const Objects::value_type& entry);
   void unfile(const Objects::value_type& entry);
@@ -178,7 +190,8 @@ class CacheCore {
   std::vector<std::shared_ptr<CacheSubscription::Slot>> subscribers_;
   std::uint64_t changes_ = 0;  // visible so far: subscribers are notified of those after they subscribed
 
-  std::vector<Decoded> collected_;  // a list that is not complete yet
+  std::uint64_t bytes_ = 0;               // of all objects
+  std::unique_ptr<Collected> collected_;  // a list that is not complete yet
   std::uint32_t generation_ = 0;
   std::uint64_t version_ = 0;  // everything up to here is reflected
   std::string version_text_;

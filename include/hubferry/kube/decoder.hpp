@@ -13,6 +13,7 @@ struct Decoded {
   Key key;
   std::string resource_version;
   std::shared_ptr<const void> object;  // of the decoder's type; null for a bookmark
+  std::size_t bytes = 0;               // as it was sent; 0: not known
 };
 
 /// Turns what a server sends into what a reader keeps. It runs on the loop of the connection, before anything is

@@ -1,5 +1,6 @@
 #include "hubferry/async/deadline.hpp"
 #include "kube/cache/cache_detail.hpp"
+#include "kube/cache/collected.hpp"
 
 // How a cache follows the server, and how others wait for what it learns.
 namespace hubferry::kube {
@@ -7,8 +8,6 @@ namespace hubferry::kube {
 namespace {
 
 constexpr std::size_t most_series = 1000;
-// A list beyond this is a fault of the server, or an attack: memory must have a bound.
-constexpr std::size_t most_listed_objects = 1'000'000;
 
 WatchMachine::Facts facts_of(const Error& error) {
   WatchMachine::Facts facts;
@@ -44,6 +43,7 @@ CacheCore::CacheCore(Api& api, Resource resource, CacheOptions options, const De
       decoder_(decoder),
       env_(std::move(env)),
       instruments_(std::make_unique<Instruments>(env_.metrics, api.name(), resource_.display_name())),
+      collected_(std::make_unique<Collected>()),
       last_event_(env_.clock.now()) {
   env_.log = env_.log.named("kube.cache").with("server", api.name()).with("resource", resource_.display_name());
 }
@@ -63,7 +63,7 @@ Awaitable<> CacheCore::run() {
     only_pages |= machine.state() == WatchState::listing && report.input == WatchInput::garbled;
     auto step = machine.resume(report.input, std::move(report.facts), env_.clock.now(), env_.random);
     if (step.drop_stream) stream.reset();
-    if (step.begin) collected_.clear();
+    if (step.begin) collected_->take();
     if (!step.restart.empty()) count_restart(step.restart, report.error, step.action);
     if (step.complete) {
       swap_in(machine.resource_version());
@@ -107,19 +107,22 @@ Awaitable<CacheCore::Report> CacheCore::list_page(ListNext next) {
   auto page = co_await api_.list(resource_, std::move(options), decoder_);
   if (page && !asked.empty() && page->continue_token == asked)
     page = Error{ErrorKind::bad_response, 0, {}, "the list repeats its continue token", std::nullopt};
-  if (page && collected_.size() + page->items.size() > most_listed_objects)
-    page = Error{ErrorKind::bad_response, 0, {}, "the list has too many objects", std::nullopt};
 
   Report report;
   if (!page) {
     report.input = cause_of(page.error());
     report.facts = facts_of(page.error());
     report.error = page.error();
-    collected_ = {};
+    collected_->take();
     co_return report;
   }
   heard_from_server(0);
-  collected_.insert(collected_.end(), std::move_iterator{page->items.begin()}, std::move_iterator{page->items.end()});
+  for (auto& item : page->items) collected_->add(std::move(item));
+  if (exceeds_limits(collected_->size(), collected_->bytes())) {
+    refuse(report, "the list is too large");
+    collected_->take();
+    co_return report;
+  }
   report.input = page->continue_token.empty() ? WatchInput::last_page : WatchInput::page;
   report.facts.resource_version = std::move(page->resource_version);
   report.facts.continue_token = std::move(page->continue_token);
@@ -187,10 +190,22 @@ void CacheCore::heard_from_server(std::size_t events) {
   instruments_->last_event.set(std::chrono::duration<double>(env_.clock.wall_now().time_since_epoch()).count());
 }
 
+void CacheCore::refuse(Report& report, std::string_view why) {
+  report.error = Error{ErrorKind::bad_response, 0, {}, std::string{why}, std::nullopt};
+  report.input = cause_of(*report.error);
+  report.facts = facts_of(*report.error);
+  report.events.clear();
+}
+
+bool CacheCore::exceeds_limits(std::size_t objects, std::size_t bytes) const {
+  return objects > options_.limits.objects || bytes > options_.limits.bytes;
+}
+
 void CacheCore::take_events(Report& report) {
   heard_from_server(report.events.size());
   for (auto& event : report.events) apply(event);
   report.events.clear();
+  if (exceeds_limits(objects_.size(), bytes_)) return refuse(report, "the watch brings too much");
   report.facts.resource_version = version_text_;
 }
 
@@ -206,13 +221,15 @@ void CacheCore::collect_events(Report& report) {
     }
     if (event->type == WatchEventType::bookmark) continue;
     report.facts.bookmarks_only = false;
-    // Changes among the initial events are rare; each object is to be in the list once.
-    if (event->type != WatchEventType::added)
-      std::erase_if(collected_, [&](const Decoded& other) { return other.key == event->decoded.key; });
-    if (event->type != WatchEventType::deleted) collected_.push_back(std::move(event->decoded));
+    // Each object is to be in the list once.
+    if (event->type != WatchEventType::added) collected_->remove(event->decoded.key);
+    if (event->type != WatchEventType::deleted) collected_->add(std::move(event->decoded));
   }
   heard_from_server(static_cast<std::size_t>(event - report.events.begin()));
   report.events.erase(report.events.begin(), event);
+  if (!exceeds_limits(collected_->size(), collected_->bytes())) return;
+  refuse(report, "the initial events are too many");
+  collected_->take();
 }
 
 void CacheCore::count_restart(std::string_view restart, const std::optional<Error>& error, const WatchAction& next) {

@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "kube/cache/cache_detail.hpp"
+#include "kube/cache/collected.hpp"
 
 // What a cache holds and whom it notifies. How it follows the server is in cache_run.cpp.
 namespace hubferry::kube {
@@ -107,19 +108,26 @@ void CacheCore::unfile(const Objects::value_type& entry) {
   }
 }
 
-void CacheCore::put(Key key, Pointer object, std::uint64_t version) {
-  const auto added = objects_.emplace(std::move(key), Entry{std::move(object), version, generation_}).first;
+void CacheCore::put(Decoded item, std::uint64_t version) {
+  const auto bytes = static_cast<std::uint32_t>(item.bytes);  // an answer is far smaller than 4 GiB
+  bytes_ += bytes;
+  const auto added =
+      objects_.emplace(std::move(item.key), Entry{std::move(item.object), version, generation_, bytes}).first;
   file(*added);
 }
 
-void CacheCore::replace(Objects::value_type& entry, Pointer object, std::uint64_t version) {
+void CacheCore::replace(Objects::value_type& entry, Decoded item, std::uint64_t version) {
   unfile(entry);
-  entry.second = Entry{std::move(object), version, generation_};
+  const auto bytes = static_cast<std::uint32_t>(item.bytes);
+  bytes_ += bytes;
+  bytes_ -= entry.second.bytes;
+  entry.second = Entry{std::move(item.object), version, generation_, bytes};
   file(entry);
 }
 
 CacheCore::Change CacheCore::take_out(Objects::iterator at) {
   unfile(*at);
+  bytes_ -= at->second.bytes;
   auto node = objects_.extract(at);
   return {std::move(node.key()), std::move(node.mapped().object), nullptr};
 }
@@ -138,9 +146,9 @@ void CacheCore::apply(WatchEvent& event) {
   } else if (event.type != WatchEventType::bookmark && event.decoded.object && !stale) {
     change = Change{event.decoded.key, known ? found->second.object : nullptr, event.decoded.object};
     if (known)
-      replace(*found, std::move(event.decoded.object), version);
+      replace(*found, std::move(event.decoded), version);
     else
-      put(std::move(event.decoded.key), std::move(event.decoded.object), version);
+      put(std::move(event.decoded), version);
   }
   advance(version, text);
   if (change) notify(*change, ++changes_);
@@ -149,7 +157,7 @@ void CacheCore::apply(WatchEvent& event) {
 void CacheCore::swap_in(const std::string& resource_version) {
   ++generation_;
   std::vector<Change> changes;
-  for (auto& item : collected_) {
+  for (auto& item : collected_->take()) {
     const auto found = objects_.find(item.key);
     if (!item.object) {
       // Without a name it is nothing that a collection can hold. With one it is there, but cannot be decoded: what was
@@ -160,15 +168,14 @@ void CacheCore::swap_in(const std::string& resource_version) {
     const std::uint64_t version = resource_version_number(item.resource_version);
     if (found == objects_.end()) {
       changes.push_back({item.key, nullptr, item.object});
-      put(std::move(item.key), std::move(item.object), version);
+      put(std::move(item), version);
     } else if (version == 0 || version != found->second.version) {
       changes.push_back({item.key, found->second.object, item.object});
-      replace(*found, std::move(item.object), version);
+      replace(*found, std::move(item), version);
     } else {
       found->second.generation = generation_;
     }
   }
-  std::vector<Decoded>{}.swap(collected_);
   for (auto at = objects_.begin(); at != objects_.end();) {
     const auto next = std::next(at);
     // Deleted while the watch was down.

@@ -92,9 +92,10 @@ Awaitable<Result<ListPage>> list_on_loop(ClientPtr client, Resource resource, Li
   page.items.reserve(envelope->items.size());
   for (const auto item : envelope->items) {
     auto decoded = decoder->from_bytes(item);
-    if (decoded)
+    if (decoded) {
+      decoded->bytes = item.size();
       page.items.push_back(std::move(*decoded));
-    else if (decoded.error().kind == ErrorKind::unsupported) {
+    } else if (decoded.error().kind == ErrorKind::unsupported) {
       client->skipped(wire, decoded.error());
       // That it exists is known all the same: a cache keeps what it had.
       if (auto identity = identify(item)) page.items.push_back(std::move(*identity));

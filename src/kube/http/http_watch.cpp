@@ -95,6 +95,7 @@ Result<WatchEvent> HttpWatch::decode(std::string_view type, std::string_view obj
         ErrorKind::bad_response, 0, {}, "an event of unknown type \"" + std::string{type} + "\"", std::nullopt};
   auto decoded = decoder_.from_bytes(object);
   if (!decoded) return decoded.error();
+  decoded->bytes = object.size();
   return WatchEvent{*known, std::move(*decoded), false};
 }
 
