@@ -112,6 +112,25 @@ std::vector<FieldError> check_metadata(const kube::Resource& resource, const jso
   return field_errors;
 }
 
+std::vector<FieldError> check_update(const kube::Resource& resource, const json::object& old,
+                                     const json::object& next) {
+  if (resource.group != "apps" || resource.plural != "statefulsets") return {};
+  const auto fixed_part = [](const json::object& set) {
+    const auto* spec = set.if_contains("spec");
+    auto fixed = spec != nullptr && spec->is_object() ? spec->get_object() : json::object{};
+    for (const auto* changeable : {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+                                   "persistentVolumeClaimRetentionPolicy", "minReadySeconds"})
+      fixed.erase(changeable);
+    return fixed;
+  };
+  if (fixed_part(old) == fixed_part(next)) return {};
+  return {{"spec",
+           "Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
+           "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are "
+           "forbidden",
+           "FieldValueForbidden"}};
+}
+
 std::vector<FieldError> check_definition(const json::object& definition) {
   std::vector<FieldError> field_errors;
   const auto* spec_value = definition.if_contains("spec");

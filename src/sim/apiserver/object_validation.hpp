@@ -23,6 +23,9 @@ std::vector<FieldError> check_metadata(const kube::Resource& resource, const jso
 /// Validates a CustomResourceDefinition.
 std::vector<FieldError> check_definition(const json::object& definition);
 
+/// Fields of built-in kinds that an update may not change: those of StatefulSets.
+std::vector<FieldError> check_update(const kube::Resource& resource, const json::object& old, const json::object& next);
+
 /// Moves a Secret's stringData into its data.
 void fold_string_data(json::object& secret);
 

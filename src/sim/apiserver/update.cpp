@@ -198,6 +198,8 @@ Outcome<kube::Object> Core::replace(const User& user, const Kind& kind, const ku
       }
   }
   if (auto checked = check_content(kind, key.name, next); !checked) return checked.error();
+  if (auto field_errors = check_update(kind.resource, old, next); !field_errors.empty())
+    return errors::invalid(kind.resource, key.name, field_errors);
   if (request.subresource.empty())
     if (auto asked = check_admission(user, kind, &before, next); !asked) return asked.error();
   auto& fixed = kube::object_in(next, "metadata");

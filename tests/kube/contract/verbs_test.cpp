@@ -245,5 +245,30 @@ TEST_P(KubeContract, DryRunsValidateAnswerAndChangeNothing) {
   });
 }
 
+// Volumes cannot grow in place: an operator that tries is refused.
+TEST_P(KubeContract, OfAStatefulSetOnlySomeFieldsCanBeChanged) {
+  run([&]() -> Awaitable<> {
+    const Resource stateful_sets{"apps", "v1", "statefulsets", "StatefulSet", true};
+    const auto set = json::parse(R"({"metadata": {"name": "db"}, "spec": {
+      "replicas": 0, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
+      "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "db", "image": "db:1"}]}},
+      "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}]}})");
+    auto named = set.as_object();
+    named["metadata"].as_object()["namespace"] = key("db").ns;
+    auto made = co_await api().create(stateful_sets, named);
+    CO_ASSERT_TRUE(made.has_value());
+    auto scaled =
+        co_await api().merge_patch(stateful_sets, key("db"), json::parse(R"({"spec": {"replicas": 1}})").as_object());
+    EXPECT_TRUE(scaled);
+    auto grown = scaled->json();
+    auto& claim = grown["spec"].as_object()["volumeClaimTemplates"].as_array().at(0).as_object();
+    claim["spec"].as_object()["resources"].as_object()["requests"].as_object()["storage"] = "2Gi";
+    auto refused = co_await api().update(stateful_sets, grown);
+    expect_error(refused, ErrorKind::invalid);
+    EXPECT_EQ(refused.error().status, 422);
+  });
+}
+
 }  // namespace
 }  // namespace hubferry::contract
