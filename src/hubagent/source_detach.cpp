@@ -21,22 +21,31 @@ bool has_bootstrap_secret(const Object& work, const MigrationRef& migration) {
          std::ranges::any_of(manifests->get_array(), is_bootstrap_secret);
 }
 
+enum class Delivery {
+  absent,     // the work does not have our Secret
+  withheld,   // the agent must not apply it
+  written,    // the work has it, and the agent has not applied it yet
+  rewritten,  // the same, and the work was written once more since: the import controller does not rest
+  applied,
+};
+
 /// Whether the cluster's agent has received the target's bootstrap kubeconfig, by versions of its klusterlet work.
-/// Without a work it arrives some other way. With several hubs in force the import controller writes a new token into
-/// the work once or twice a second, so that the agent may never have applied the current version: one that had our
+/// Without a work it arrives some other way. The agent need not have applied the current version: one that had our
 /// Secret is enough, as all since then had it.
 class TargetBootstrap {
  public:
   explicit TargetBootstrap(MigrationRef migration) : migration_(std::move(migration)) {}
 
-  bool is_applied(const Object* work) {
-    if (work == nullptr) return true;
-    if (!has_bootstrap_secret(*work, migration_) || !delivers(*work)) {
+  Delivery look(const Object* work) {
+    if (work == nullptr) return Delivery::applied;
+    const bool has_secret = has_bootstrap_secret(*work, migration_);
+    if (!has_secret || !delivers(*work)) {
       first_version_.reset();
-      return false;
+      return has_secret ? Delivery::withheld : Delivery::absent;
     }
     if (!first_version_) first_version_ = work->generation();
-    return is_applied_since(*work, *first_version_);
+    if (is_applied_since(*work, *first_version_)) return Delivery::applied;
+    return work->generation() > *first_version_ ? Delivery::rewritten : Delivery::written;
   }
 
  private:
@@ -44,13 +53,60 @@ class TargetBootstrap {
   std::optional<std::int64_t> first_version_;  // that had our Secret
 };
 
-/// Waits until the agent has the target's bootstrap kubeconfig: once detached, it no longer reads from this hub.
-Awaitable<Result<>> wait_for_target_bootstrap(Hub& hub, MigrationRef migration, std::string cluster) {
+bool is_resting(const MigrationRef& migration, const json::object& cluster) {
+  return annotation_text(cluster, ocm::names::klusterlet_config_annotation) == migration.resting_config();
+}
+
+/// Lets the import controller rest on this cluster, or deliver again. If the annotation is not ours any more, it stays.
+Awaitable<Result<>> set_resting(Hub& hub, MigrationRef migration, std::string cluster, bool resting) {
+  auto change = [&](json::object& object) {
+    if (!is_claimed_by(migration, Object{object})) return false;
+    const std::string before{annotation_text(object, annotations::klusterlet_config_before)};
+    const auto delivering = migration.klusterlet_config(before);
+    const auto from = resting ? delivering : migration.resting_config();
+    if (annotation_text(object, ocm::names::klusterlet_config_annotation) != from) return false;
+    return set_annotation(object, ocm::names::klusterlet_config_annotation,
+                          resting ? migration.resting_config() : delivering);
+  };
+  auto slot = co_await hub.slot();
+  auto changed = co_await edit(hub, ocm::managed_clusters, cluster_scoped(cluster), change);
+  slot.release();
+  if (!changed && changed.error().is(ErrorKind::not_found)) co_return no_such_cluster(hub, cluster);
+  if (!changed) co_return changed.error();
+  co_return Result<>{};
+}
+
+/// Waits until the agent has applied the target's bootstrap kubeconfig.
+///
+/// With several hubs in force the import controllers that we know never rest: each reconcile writes a new token of the
+/// hub itself into the work, up to five times a second. The agent applies each version, but its report of one that has
+/// been replaced is refused, for minutes or for ever. So once the work has our Secret, the import controller is given a
+/// reason to leave it as it is.
+Awaitable<Result<>> follow_delivery(Hub& hub, MigrationRef migration, std::string cluster, bool can_rest,
+                                    bool resting) {
   TargetBootstrap bootstrap{migration};
-  auto has_bootstrap = [&bootstrap](const Object* work) { return bootstrap.is_applied(work); };
+  auto delivery = Delivery::absent;
+  auto needs_attention = [&](const Object* work) {
+    delivery = bootstrap.look(work);
+    return delivery == Delivery::applied || (delivery == Delivery::rewritten && can_rest && !resting) ||
+           (delivery == Delivery::absent && resting);
+  };
+  while (true) {
+    auto waited = co_await wait_for_klusterlet_work(hub, migration, cluster, needs_attention);
+    if (!waited) co_return waited.error();
+    if (delivery == Delivery::applied) co_return Result<>{};
+    resting = !resting;
+    auto changed = co_await set_resting(hub, migration, cluster, resting);
+    if (!changed) co_return changed.error();
+  }
+}
+
+/// Waits until the agent has the target's bootstrap kubeconfig: once detached, it no longer reads from this hub.
+Awaitable<Result<>> wait_for_target_bootstrap(Hub& hub, MigrationRef migration, std::string cluster, bool can_rest,
+                                              bool resting) {
   auto& clock = hub.env().clock;
   auto waited = co_await async::before_deadline(clock, clock.now() + hub.options().busy_timeout,
-                                                wait_for_klusterlet_work(hub, migration, cluster, has_bootstrap));
+                                                follow_delivery(hub, migration, cluster, can_rest, resting));
   if (waited) co_return std::move(*waited);
   co_return Error{FailureReason::error, "cluster " + cluster + " was not detached from hub " + hub.name() +
                                             ": its agent has not applied ManifestWork " + cluster +
@@ -66,16 +122,23 @@ bool is_detached(const Object& cluster) {
   return accepts != nullptr && *accepts == false;
 }
 
-Awaitable<Result<>> detach_one(Hub& hub, bool works_served, MigrationRef migration, std::string cluster, Slot slot) {
+/// How this hub gives its agents bootstrap kubeconfigs.
+struct Works {
+  bool served = false;
+  bool can_rest = false;  // the import controller can be kept from writing them
+};
+
+Awaitable<Result<>> detach_one(Hub& hub, Works works, MigrationRef migration, std::string cluster, Slot slot) {
   auto found = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
   if (!found) co_return found.error();
   if (!*found) co_return no_such_cluster(hub, cluster);
   if (!is_claimed_by(migration, **found)) co_return not_claimed(hub, cluster, **found);
   if (is_detached(**found)) co_return Result<>{};
   // One that a rollback accepted again was detached before, so its agent has had the bootstrap kubeconfig.
-  if (works_served && !is_returning(**found)) {
+  if (works.served && !is_returning(**found)) {
+    const bool resting = is_resting(migration, (*found)->json());
     slot.release();
-    auto waited = co_await wait_for_target_bootstrap(hub, migration, cluster);
+    auto waited = co_await wait_for_target_bootstrap(hub, migration, cluster, works.can_rest, resting);
     if (!waited) co_return waited.error();
     slot = co_await hub.slot();
   }
@@ -105,8 +168,16 @@ Awaitable<Result<>> detach_one(Hub& hub, bool works_served, MigrationRef migrati
 Awaitable<Result<Outcome>> DirectSourceHub::detach(MigrationRef migration, ClusterNames clusters) {
   auto served = co_await serves(*hub_, ocm::manifest_works);
   if (!served) co_return served.error();
+  Works works{.served = *served};
+  if (works.served) {
+    auto config = co_await get_if_exists(*hub_, ocm::klusterlet_configs, cluster_scoped(migration.resting_config()));
+    if (!config) co_return config.error();
+    // A server that drops the format would not keep anything from being written.
+    works.can_rest =
+        *config && is_ours(migration, **config) && (*config)->find({"spec", "multipleHubsConfig"}) != nullptr;
+  }
   auto process = [&](std::string cluster, Slot slot) {
-    return detach_one(*hub_, *served, migration, std::move(cluster), std::move(slot));
+    return detach_one(*hub_, works, migration, std::move(cluster), std::move(slot));
   };
   co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
 }

@@ -208,7 +208,8 @@ bool drop_claim(json::object& object, const MigrationRef& migration, bool accept
   if (annotation_text(object, disable_auto_import_annotation) == migration.uid)
     drop_annotation(object, disable_auto_import_annotation);
   const std::string before{annotation_text(object, annotations::klusterlet_config_before)};
-  if (annotation_text(object, klusterlet_config_annotation) == migration.klusterlet_config(before)) {
+  const auto config = annotation_text(object, klusterlet_config_annotation);
+  if (config == migration.klusterlet_config(before) || config == migration.resting_config()) {
     if (before.empty())
       drop_annotation(object, klusterlet_config_annotation);
     else

@@ -26,9 +26,9 @@ Awaitable<Result<>> put_bootstrap_secret(const Hub& hub, MigrationRef migration,
   co_return Result<>{};
 }
 
-json::object bootstrap_from_secret(const MigrationRef& migration) {
+json::object bootstrap_from_secret(const std::string& name) {
   json::object secret;
-  secret["name"] = migration.bootstrap_secret();
+  secret["name"] = name;
   json::object local;
   local["kubeConfigSecrets"] = json::array{std::move(secret)};
   json::object kubeconfigs;
@@ -38,10 +38,10 @@ json::object bootstrap_from_secret(const MigrationRef& migration) {
 }
 
 /// The format of MCE 2.8 and newer. "IncludeCurrentHub" keeps a rollback possible.
-json::object several_hubs(const MigrationRef& migration) {
+json::object several_hubs(const std::string& secret) {
   json::object hubs;
   hubs["genBootstrapKubeConfigStrategy"] = "IncludeCurrentHub";
-  hubs["bootstrapKubeConfigs"] = bootstrap_from_secret(migration);
+  hubs["bootstrapKubeConfigs"] = bootstrap_from_secret(secret);
   return hubs;
 }
 
@@ -59,10 +59,10 @@ Awaitable<Result<json::object>> users_spec(const Hub& hub, std::string name) {
   co_return kept;
 }
 
-Awaitable<Result<Object>> put_config(const Hub& hub, MigrationRef migration, std::string before, json::object spec) {
+Awaitable<Result<Object>> put_config(const Hub& hub, MigrationRef migration, std::string name, json::object spec) {
   json::object wanted;
   wanted["spec"] = std::move(spec);
-  auto key = cluster_scoped(migration.klusterlet_config(before));
+  auto key = cluster_scoped(name);
   co_return co_await put_own_object(hub, std::move(migration), ocm::klusterlet_configs, std::move(key),
                                     std::move(wanted));
 }
@@ -73,14 +73,25 @@ Awaitable<Result<>> put_klusterlet_config(const Hub& hub, MigrationRef migration
   auto spec = co_await users_spec(hub, before);
   if (!spec) co_return spec.error();
   auto newer = *spec;
-  newer["multipleHubsConfig"] = several_hubs(migration);
-  auto written = co_await put_config(hub, migration, before, std::move(newer));
+  newer["multipleHubsConfig"] = several_hubs(migration.bootstrap_secret());
+  const auto name = migration.klusterlet_config(before);
+  auto written = co_await put_config(hub, migration, name, std::move(newer));
   if (!written) co_return written.error();
   if (written->find({"spec", "multipleHubsConfig"}) != nullptr) co_return Result<>{};
   auto older = std::move(*spec);
-  older["bootstrapKubeConfigs"] = bootstrap_from_secret(migration);
-  auto again = co_await put_config(hub, migration, before, std::move(older));
+  older["bootstrapKubeConfigs"] = bootstrap_from_secret(migration.bootstrap_secret());
+  auto again = co_await put_config(hub, migration, name, std::move(older));
   if (!again) co_return again.error();
+  co_return Result<>{};
+}
+
+/// See MigrationRef::resting_config(). Nobody refers to it yet, and on a server that drops the newer format nobody
+/// will.
+Awaitable<Result<>> put_resting_config(const Hub& hub, MigrationRef migration) {
+  json::object spec;
+  spec["multipleHubsConfig"] = several_hubs(migration.resting_config());
+  auto written = co_await put_config(hub, migration, migration.resting_config(), std::move(spec));
+  if (!written) co_return written.error();
   co_return Result<>{};
 }
 
@@ -142,6 +153,8 @@ Awaitable<Result<Outcome>> DirectSourceHub::initialize(MigrationRef migration, C
     auto config = co_await put_klusterlet_config(hub, migration, before);
     if (!config) co_return config.error();
   }
+  auto resting = co_await put_resting_config(hub, migration);
+  if (!resting) co_return resting.error();
   auto process = [&](std::string cluster, Slot slot) {
     return initialize_one(hub, *kinds, migration, std::move(cluster), std::move(slot));
   };

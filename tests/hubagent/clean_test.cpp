@@ -281,7 +281,8 @@ TEST_F(CleanTest, OnlyTheMigrationsOwnObjectsAreDeleted) {
     auto begun = co_await hub1_->source->initialize(migration_, {}, kubeconfig_);
     CO_ASSERT_TRUE(begun);
     EXPECT_THAT(differences(before, content_of(hub1_->server)),
-                UnorderedElementsAre("+KlusterletConfig migration-move", "+Secret multicluster-engine/bootstrap-move"));
+                UnorderedElementsAre("+KlusterletConfig delivered-move", "+KlusterletConfig migration-move",
+                                     "+Secret multicluster-engine/bootstrap-move"));
     auto others = co_await hub1_->source->delete_migration_objects(other_);
     EXPECT_TRUE(others);
     EXPECT_TRUE(exists(*hub1_, ocm::klusterlet_configs, {{}, "migration-move"}));

@@ -31,6 +31,10 @@ class DetachTest : public HubTest {
     json::object body{{"status", json::object{{"conditions", json::array{std::move(applied)}}}}};
     co_await patch(*hub1_, ocm::manifest_works, work_, json::serialize(body), "status");
   }
+  std::string config() {
+    return std::string{
+        object(*hub1_, ocm::managed_clusters, {{}, "c1"}).annotation(ocm::names::klusterlet_config_annotation)};
+  }
   std::int64_t version() { return object(*hub1_, ocm::manifest_works, work_).generation(); }
 
   /// Detaches c1 beside an import controller and an agent.
@@ -73,6 +77,90 @@ TEST_F(DetachTest, AnAgentThatIsAlwaysAVersionBehindIsDetachedOnceItHasAppliedOn
     co_await detach_beside(restless());
   });
   EXPECT_EQ(detached_after_, 4s) << "the Secret is in the work from the third second on, and applied a second later";
+}
+
+// Each new version comes before the agent has reported the one before: the hub refuses its report.
+TEST_F(DetachTest, AnImportControllerThatNeverRestsIsLetRestSoThatTheAgentsReportArrives) {
+  run([&]() -> Awaitable<> {
+    co_await claim();
+    co_await write_work(false);
+    auto restless = [&]() -> Awaitable<> {
+      while (true) {
+        if (config() == "migration-move") co_await write_work(true);
+        co_await clock_.sleep_for(500ms);
+      }
+    };
+    auto slow = [&]() -> Awaitable<> {
+      while (true) {
+        const auto before = version();
+        co_await clock_.sleep_for(1s);
+        if (version() == before) co_await report_applied(before);
+      }
+    };
+    auto both = [&]() -> Awaitable<> {
+      auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+        scope.spawn(restless());
+        co_await slow();
+      };
+      co_await async::with_scope(body);
+    };
+    co_await detach_beside(both());
+  });
+  EXPECT_LE(detached_after_, 3s);
+  EXPECT_EQ(config(), "delivered-move");
+}
+
+// The Secret is missing that it names: an import controller then leaves the work as it is, until this is undone.
+TEST_F(DetachTest, AWorkThatLosesTheSecretWhileTheImportControllerRestsIsDeliveredAgain) {
+  run([&]() -> Awaitable<> {
+    co_await claim();
+    co_await write_work(true);
+    std::vector<std::string> configs;
+    auto others = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(1s);
+      co_await write_work(true);
+      co_await clock_.sleep_for(1s);
+      configs.push_back(config());
+      co_await write_work(false);
+      co_await clock_.sleep_for(1s);
+      configs.push_back(config());
+      co_await write_work(true);
+      co_await report_applied(version());
+      co_await clock_.sleep_for(1h);
+    };
+    co_await detach_beside(others());
+    EXPECT_THAT(configs, ElementsAre("delivered-move", "migration-move"));
+  });
+  EXPECT_EQ(detached_after_, 3s);
+}
+
+TEST_F(DetachTest, ARollbackGivesAClusterWhoseImportControllerRestsItsOwnConfigBack) {
+  run([&]() -> Awaitable<> {
+    auto cluster = managed_cluster("c1");
+    cluster["metadata"].as_object()["annotations"] = json::object{{ocm::names::klusterlet_config_annotation, "edge"}};
+    co_await put_namespace(*hub1_, "c1");
+    co_await put(*hub1_, ocm::managed_clusters, std::move(cluster));
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    EXPECT_TRUE(begun && begun->failed.empty());
+    co_await write_work(true);
+    auto rewrite = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(1s);
+      co_await write_work(true);
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(rewrite());
+      auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+      EXPECT_TRUE(detached && detached->failed.size() == 1) << "its agent reports nothing";
+    };
+    co_await async::with_scope(both);
+    EXPECT_EQ(config(), "delivered-move");
+    auto back = co_await hub1_->source->roll_back(migration_, Stage::deploying, {"c1"});
+    EXPECT_TRUE(back && back->failed.empty());
+    EXPECT_EQ(config(), "edge");
+    auto deleted = co_await hub1_->source->delete_migration_objects(migration_);
+    EXPECT_TRUE(deleted);
+    EXPECT_FALSE(exists(*hub1_, ocm::klusterlet_configs, {{}, "delivered-move"}));
+  });
 }
 
 // MCE 5.x, with auto import disabled: the agent reports the work as applied and has applied nothing.

@@ -18,6 +18,9 @@ struct MigrationRef {
   [[nodiscard]] std::string klusterlet_config(const std::string& before = {}) const {
     return "migration-" + name + (before.empty() ? "" : "-" + before);
   }
+  /// The KlusterletConfig that lets the import controller rest once a cluster has our bootstrap kubeconfig: the Secret
+  /// that it names, by the same name, does not exist, and without it the import controller writes nothing.
+  [[nodiscard]] std::string resting_config() const { return "delivered-" + name; }
   [[nodiscard]] std::string bootstrap_secret() const { return "bootstrap-" + name; }
 };
 
