@@ -171,10 +171,20 @@ Awaitable<bool> Session::take_work(kube::Object work) {
     agent_.env.log.info("received a new list of hubs");
   }
   if (is_applied(work)) co_return true;
+  const auto apply_time = agent_.options.work_apply_time;
   const kube::Mutation mutate = [this](object& target) { return put_applied(target, agent_.env.clock.wall_now()); };
   kube::EditOptions options;
   options.subresource = "status";
-  auto written = co_await kube::edit(*api_, ocm::manifest_works, work.key(), mutate, options);
+  kube::Result<kube::Object> written{work};
+  if (apply_time > Duration{0}) {
+    co_await agent_.env.clock.sleep_for(apply_time);
+    options.attempts = 1;
+    written = co_await kube::edit(*api_, ocm::manifest_works, work, mutate, options);
+    // The version that replaced it follows.
+    if (!written && written.error().kind == kube::ErrorKind::conflict) co_return true;
+  } else {
+    written = co_await kube::edit(*api_, ocm::manifest_works, work.key(), mutate, options);
+  }
   // The hub waits for a sign of life of an agent that has applied it.
   if (written) beat_changed_.notify();
   co_return written || written.error().kind == kube::ErrorKind::not_found;

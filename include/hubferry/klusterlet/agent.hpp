@@ -63,6 +63,10 @@ struct AgentOptions {
   /// As the registration agent of Open Cluster Management does: once it registers with a hub, neither a refusal nor a
   /// timeout nor a changed list makes it select another one, only a restart. For simulated fleets.
   bool registers_until_restarted = false;
+  /// How long it takes to apply the klusterlet's ManifestWork. As the work agent of Open Cluster Management, it then
+  /// reports the version that it began with, and the hub refuses the report of one that has been replaced. For
+  /// simulated fleets. Zero: the current version is reported at once.
+  Duration work_apply_time{0};
   bool record_events = true;
   /// Also connect to hubs without TLS: for simulated hubs only, since the credential is sent in clear text.
   bool allow_plain_http = false;

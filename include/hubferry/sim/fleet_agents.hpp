@@ -20,7 +20,8 @@ struct FleetOptions {
   async::Duration start_spread{0};
   /// Each event costs a write on the hub; off by default for thousands of agents.
   bool record_events = false;
-  /// They register as the agent of Open Cluster Management does: until they succeed, or are restarted.
+  /// They register as the agent of Open Cluster Management does: until they succeed, or are restarted. And they take
+  /// their time to apply the klusterlet's work.
   bool upstream = false;
   /// Of clusters with an API server of their own.
   async::Duration eviction_grace = std::chrono::minutes{60};

@@ -13,6 +13,9 @@ namespace {
 
 constexpr const char* by_config = "klusterlet-config";
 
+/// Recorded: one to five writes a second.
+constexpr auto restless_interval = std::chrono::milliseconds{500};
+
 std::string config_of(const Object& cluster) {
   return std::string{cluster.annotation(ocm::names::klusterlet_config_annotation)};
 }
@@ -31,6 +34,11 @@ std::vector<std::string> secrets_of(const Object& config) {
   read(config.find({"spec", "bootstrapKubeConfigs", "localSecretsConfig", "kubeConfigSecrets"}));
   read(config.find({"spec", "multipleHubsConfig", "bootstrapKubeConfigs", "localSecretsConfig", "kubeConfigSecrets"}));
   return names;
+}
+
+/// True if the KlusterletConfig puts several hubs in force, in the format of MCE 2.8 and newer.
+bool has_several_hubs(const Object& config) {
+  return config.find({"spec", "multipleHubsConfig", "bootstrapKubeConfigs", "localSecretsConfig"}) != nullptr;
 }
 
 struct BootstrapSecret {
@@ -126,11 +134,12 @@ bool is_importable(const Object& cluster) {
 }
 
 /// Gives every accepted cluster its bootstrap kubeconfigs: this hub's own; or, with a KlusterletConfig that names
-/// others, those and then this hub's under another name.
+/// others, those and then this hub's under another name. As the real one, that of 5.x never comes to rest then: it
+/// looks for its own token under the first name, does not find it, and writes a new one, which makes it look again.
 class Import final : public HubController {
  public:
   explicit Import(HubContext& hub)
-      : HubController(hub, "import"), own_kubeconfig_(kube::encode_base64(hub.options.bootstrap_kubeconfig.reveal())) {
+      : HubController(hub, "import"), own_kubeconfig_(hub.options.bootstrap_kubeconfig.reveal()) {
     hub.clusters.add_index(by_config, [](const Object& cluster) {
       auto config = config_of(cluster);
       return config.empty() ? std::vector<std::string>{} : std::vector{std::move(config)};
@@ -169,6 +178,7 @@ class Import final : public HubController {
     const bool read_only = hub_.options.import_controller == ImportController::mce_5_x && is_import_disabled(*cluster);
     const auto present = hub_.works.get({key.name, key.name + "-klusterlet"});
     json::object spec;
+    bool restless = false;
     if (read_only && present != nullptr) {
       // The content of an existing work is not written any more.
       const auto* manifests = present->find({"spec", "workload", "manifests"});
@@ -180,6 +190,7 @@ class Import final : public HubController {
       json::array manifests;
       for (const auto& secret : *secrets) manifests.push_back(secret_manifest(secret));
       const auto config = hub_.klusterlet_configs.get(cluster_key(config_of(*cluster)));
+      restless = config != nullptr && never_rests(*config);
       manifests.push_back(klusterlet_manifest(key.name, *secrets, hub_.options.hub_connection_timeout, config.get()));
       if (present == nullptr) {
         auto prepared = co_await prepare_import(key.name, manifests);
@@ -195,7 +206,9 @@ class Import final : public HubController {
         {"metadata",
          json::object{{"name", key.name + "-klusterlet"}, {"namespace", key.name}, {"labels", std::move(labels)}}},
         {"spec", std::move(spec)}};
-    co_return co_await write_work(std::move(work));
+    auto written = co_await write_work(std::move(work));
+    if (written && restless) queue_.add_after(key, restless_interval);
+    co_return written;
   }
 
   /// What the spec no longer has is removed from the work.
@@ -226,8 +239,8 @@ class Import final : public HubController {
     co_return secret;
   }
 
-  [[nodiscard]] kube::Result<std::vector<BootstrapSecret>> secrets_for(const Object& cluster) const {
-    const std::vector<BootstrapSecret> own_only{{ocm::names::bootstrap_secret, own_kubeconfig_}};
+  [[nodiscard]] kube::Result<std::vector<BootstrapSecret>> secrets_for(const Object& cluster) {
+    const std::vector<BootstrapSecret> own_only{{ocm::names::bootstrap_secret, kube::encode_base64(own_kubeconfig_)}};
     const auto config = hub_.klusterlet_configs.get(cluster_key(config_of(cluster)));
     if (config == nullptr) return own_only;
     const auto names = secrets_of(*config);
@@ -241,11 +254,20 @@ class Import final : public HubController {
         return kube::Error{kube::ErrorKind::retry_later, 0, {}, "there is no Secret " + name, std::nullopt};
       secrets.push_back({name, std::move(kubeconfig)});
     }
-    secrets.push_back({std::string{ocm::names::bootstrap_secret} + "-current-hub", own_kubeconfig_});
+    const auto current = never_rests(*config) ? with_new_token() : own_kubeconfig_;
+    secrets.push_back({std::string{ocm::names::bootstrap_secret} + "-current-hub", kube::encode_base64(current)});
     return secrets;
   }
 
+  [[nodiscard]] bool never_rests(const Object& config) const {
+    return hub_.options.import_controller == ImportController::mce_5_x && has_several_hubs(config);
+  }
+
+  /// The token itself does not matter: the old ones stay valid.
+  std::string with_new_token() { return own_kubeconfig_ + "\n# token " + std::to_string(++tokens_) + "\n"; }
+
   std::string own_kubeconfig_;
+  std::uint64_t tokens_ = 0;
 };
 
 }  // namespace
