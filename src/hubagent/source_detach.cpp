@@ -21,6 +21,10 @@ bool has_bootstrap_secret(const Object& work, const MigrationRef& migration) {
          std::ranges::any_of(manifests->get_array(), is_bootstrap_secret);
 }
 
+/// After this the cluster fails with the reason, and is tried again: less than what a migration gives an operation, a
+/// third of its stage's timeout, or the reason would be lost with the operation.
+constexpr auto delivery_timeout = std::chrono::seconds{30};
+
 enum class Delivery {
   absent,     // the work does not have our Secret
   withheld,   // the agent must not apply it
@@ -105,7 +109,7 @@ Awaitable<Result<>> follow_delivery(Hub& hub, MigrationRef migration, std::strin
 Awaitable<Result<>> wait_for_target_bootstrap(Hub& hub, MigrationRef migration, std::string cluster, bool can_rest,
                                               bool resting) {
   auto& clock = hub.env().clock;
-  auto waited = co_await async::before_deadline(clock, clock.now() + hub.options().busy_timeout,
+  auto waited = co_await async::before_deadline(clock, clock.now() + delivery_timeout,
                                                 follow_delivery(hub, migration, cluster, can_rest, resting));
   if (waited) co_return std::move(*waited);
   co_return Error{FailureReason::error, "cluster " + cluster + " was not detached from hub " + hub.name() +

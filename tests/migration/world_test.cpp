@@ -141,6 +141,19 @@ TEST(WholeWorldStories, AClusterThatIsSwitchedOffIsRolledBackAndTheOthersMove) {
   expect_clean_move(whole, before, {names[0], names[2]}, {"m1"}, of_the_others);
 }
 
+TEST(WholeWorldStories, AStageOfThreeMinutesIsLongEnoughToSayWhyAClusterWasNotDetached) {
+  WholeWorld whole{1, 8};
+  const auto names = whole.world.world().clusters();
+  whole.start_manager();
+  whole.world.world().agents().remove(names[0]);
+  whole.migrate("m1", {names[0]});
+  json::object timeout{{"spec", json::object{{"supportedConfigs", json::object{{"stageTimeout", "3m"}}}}}};
+  EXPECT_TRUE(whole.world.run(
+      whole.world.api("global").merge_patch(managed_cluster_migrations, {"default", "m1"}, std::move(timeout))));
+  whole.run_until_ended({"m1"}, 10min);
+  EXPECT_THAT(whole.describe("m1"), testing::HasSubstr("its agent has not applied ManifestWork"));
+}
+
 TEST(WholeWorldStories, DeletingARunningMigrationLeavesTheWorldAsItWas) {
   for (const std::chrono::milliseconds span : {300ms, 600ms, 1200ms, 5000ms, 20000ms, 60000ms}) {
     SCOPED_TRACE(std::to_string(span.count()));
