@@ -27,6 +27,17 @@ bool is_larger(const std::string& one, const std::string& other) {
   return parse_quantity(one).value_or(0) > parse_quantity(other).value_or(0);
 }
 
+/// Has all fields removed that are `present` and not wanted.
+void remove_others(json::object& wanted, const json::object& present) {
+  for (const auto& field : present) {
+    auto* ours = wanted.if_contains(field.key());
+    if (ours == nullptr)
+      wanted[field.key()] = nullptr;
+    else if (ours->is_object() && field.value().is_object())
+      remove_others(ours->get_object(), field.value().get_object());
+  }
+}
+
 }  // namespace
 
 /// Creates or corrects an object of the cluster. What the cache shows as it is wanted is not read again.
@@ -196,9 +207,7 @@ Awaitable<> Pass::ensure_stateful_set() {
     // What the user took out of it goes; elsewhere, fields of others stay.
     auto& context = wanted.at("spec").at("template").at("spec").at("securityContext").as_object();
     const auto* has = present->find({"spec", "template", "spec", "securityContext"});
-    if (has != nullptr && has->is_object())
-      for (const auto& field : has->get_object())
-        if (!context.contains(field.key())) context[field.key()] = nullptr;
+    if (has != nullptr && has->is_object()) remove_others(context, has->get_object());
   }
   // As it was just read, not from a cache: by an older status, pods that are new would count as outdated.
   const bool is_as_wanted =

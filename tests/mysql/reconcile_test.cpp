@@ -471,7 +471,15 @@ TEST_F(ReconcileTest, TheSecurityContextOfThePodsIsTheUsers) {
     return found == nullptr ? "none" : json::serialize(*found);
   };
   EXPECT_EQ(context(), R"({"fsGroup":999})") << "the group of the image's server";
-  patch(R"({"spec": {"podSecurityContext": {}}})");
+  patch(R"({"spec": {"podSecurityContext": {"fsGroup": 999, "seLinuxOptions": {"level": "s0", "type": "spc_t"},
+                                            "seccompProfile": {"type": "Localhost", "localhostProfile": "a.json"}}}})");
+  run_for(5min);
+  patch(R"({"spec": {"podSecurityContext": {"fsGroup": null, "seLinuxOptions": {"type": null},
+                                            "seccompProfile": {"type": "RuntimeDefault", "localhostProfile": null}}}})");
+  run_for(5min);
+  EXPECT_EQ(json::parse(context()),
+            json::parse(R"({"seLinuxOptions": {"level": "s0"}, "seccompProfile": {"type": "RuntimeDefault"}})"));
+  patch(R"({"spec": {"podSecurityContext": {"seLinuxOptions": null, "seccompProfile": null}}})");
   run_for(5min);
   EXPECT_EQ(context(), "{}");
   EXPECT_EQ(phase(), "Running") << status_text();
