@@ -13,6 +13,22 @@ namespace {
 using testing::HasSubstr;
 namespace json = boost::json;
 
+/// Has another value while this lives, however the test ends.
+class EnvironmentVariable {
+ public:
+  EnvironmentVariable(const char* name, const std::string& value) : name_(name) {
+    if (const auto* before = getenv(name)) before_ = before;
+    setenv(name, value.c_str(), 1);
+  }
+  EnvironmentVariable(const EnvironmentVariable&) = delete;
+  EnvironmentVariable& operator=(const EnvironmentVariable&) = delete;
+  ~EnvironmentVariable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
 class HttpTls : public HttpTest {
  protected:
   static kube::ClientConfig trusting(const Authority& authority) {
@@ -266,16 +282,13 @@ TEST_F(HttpTls, AnAuthorityThatWasReplacedIsReadAgain) {
 TEST_F(HttpTls, TheSystemsAuthoritiesAreReadAgainWhenTheyWereReplaced) {
   TemporaryDirectory directory;
   const Authority successor{"the next authority"};
-  setenv("SSL_CERT_FILE", directory.write("ca.crt", authority_.certificate_pem()).c_str(), 1);
-  {
-    ScriptedServer server{successor.issue({"IP:127.0.0.1"}), answer_all};
-    auto api = connect(server, {});
-    EXPECT_THAT(get(*api).error().message, HasSubstr("unknown authority"));
-    directory.write("ca.crt", authority_.certificate_pem() + successor.certificate_pem());
-    const auto object = get(*api);
-    EXPECT_TRUE(object) << object.error();
-  }
-  unsetenv("SSL_CERT_FILE");
+  const EnvironmentVariable bundle{"SSL_CERT_FILE", directory.write("ca.crt", authority_.certificate_pem())};
+  ScriptedServer server{successor.issue({"IP:127.0.0.1"}), answer_all};
+  auto api = connect(server, {});
+  EXPECT_THAT(get(*api).error().message, HasSubstr("unknown authority"));
+  directory.write("ca.crt", authority_.certificate_pem() + successor.certificate_pem());
+  const auto object = get(*api);
+  EXPECT_TRUE(object) << object.error();
 }
 
 // One context for the whole process; what is a client's own stays its own.
