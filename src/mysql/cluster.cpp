@@ -22,8 +22,7 @@ std::optional<FailoverRecord> Cluster::failover() const {
   record.fenced = kube::string_at(from, {"fencedTime"});
   record.without = kube::string_at(from, {"without"});
   record.received = kube::string_at(from, {"received"});
-  record.chosen = kube::string_at(from, {"chosenTime"});
-  record.stalled = kube::string_at(from, {"stalledTime"});
+  record.chosen_start = kube::string_at(from, {"chosenStart"});
   const auto* planned = from.if_contains("planned");
   record.planned = planned != nullptr && planned->is_bool() && planned->get_bool();
   return record;
@@ -36,8 +35,7 @@ void Cluster::set_failover(const FailoverRecord& record) {
   if (!record.fenced.empty()) value["fencedTime"] = record.fenced;
   if (!record.without.empty()) value["without"] = record.without;
   if (!record.received.empty()) value["received"] = record.received;
-  if (!record.chosen.empty()) value["chosenTime"] = record.chosen;
-  if (!record.stalled.empty()) value["stalledTime"] = record.stalled;
+  if (!record.chosen_start.empty()) value["chosenStart"] = record.chosen_start;
   status["failover"] = std::move(value);
 }
 

@@ -27,11 +27,10 @@ struct FailoverRecord {
   std::string wanted;   // planned: the pod that was asked for; empty: any
   std::string started;  // when the old primary was found to be down
   bool planned = false;
-  std::string fenced;    // when the old primary was first known to accept no writes
-  std::string without;   // the servers that were given up for it
-  std::string received;  // what the chosen replica has, also after it was given up: a new primary must have it
-  std::string chosen;    // when `to` was chosen
-  std::string stalled;   // since when it could not be promoted
+  std::string fenced;        // when the old primary was first known to accept no writes
+  std::string without;       // the servers that were given up for it
+  std::string received;      // what the chosen replica has, also after it was given up: a new primary must have it
+  std::string chosen_start;  // Facts::started of `to` when it was selected: another value means a restart
 };
 
 /// A time of the status; `otherwise` if there is none.

@@ -226,8 +226,7 @@ void Pass::report_backups() {
 }
 
 ReconcileState Pass::next_phase() {
-  const auto resync = is_watching_absent_ ? std::min(services_.options.resync, services_.prober.options().interval)
-                                          : services_.options.resync;
+  const auto resync = services_.options.resync;
   if (phase_ == phases::running) {
     const bool other_version =
         set_ &&

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct Reached {
 struct Choice {
   std::string pod;  // empty: none
   GtidPosition received;
+  std::string started;  // see Facts
   std::string missing;  // servers that may have what the others lack, and could not be asked
   std::string without;  // servers that were given up, and would have been waited for
 };
@@ -137,13 +139,14 @@ class Pass {
 
   // pass_choice.cpp: which replica becomes the primary.
   Awaitable<Choice> choose(const FailoverRecord& record, const Fenced& fenced);
-  Awaitable<bool> has_chosen_lost(const FailoverRecord& record, const Reached& chosen, std::string& missing);
+  Awaitable<> stop_receiving(std::vector<Reached>& replicas, std::set<const ServerView*>& silent);
+  Awaitable<bool> has_chosen_lost(const FailoverRecord& record, const Reached& chosen,
+                                  std::vector<std::string>& missing);
   Awaitable<bool> is_old_primary_back(const FailoverRecord& record);
   Awaitable<bool> may_open_new(const Reached& primary);
   [[nodiscard]] static bool is_behind(const Reached& primary, const std::vector<Reached>& replicas);
   [[nodiscard]] std::string reason_to_wait(const std::vector<Reached>& reached, const Reached& primary) const;
   [[nodiscard]] bool has_run_since_writable(const Reached& server) const;
-  [[nodiscard]] bool has_run_since(const Reached& server, const std::string& time) const;
   [[nodiscard]] bool has_at_most(const ServerView& absent, const GtidPosition& position,
                                  const ServerView* primary) const;
 
@@ -164,7 +167,6 @@ class Pass {
   std::vector<ServerView> servers_;
   std::map<std::string, std::string> unhealthy_;  // pod -> why it does not replicate
   bool may_heal_ = false;                         // the primary is read-only, and nobody has what it lacks
-  bool is_watching_absent_ = false;  // a replica gives no answer: the primary is asked about it with every probe
   bool errant_ = false;
   bool password_denied_ = false;
 };

@@ -1,25 +1,29 @@
 // Which replica becomes the primary: the one with everything, or none.
 #include <algorithm>
 
+#include "hubferry/async/task_scope.hpp"
 #include "mysql/pass.hpp"
 
 namespace hubferry::mysql {
 
 namespace {
 
-// What a pass may take between two questions to the primary about an absent replica, beyond two probes.
+// What a pass may take from a probe until it asks the primary about an absent replica.
 constexpr Duration absence_margin = std::chrono::seconds{5};
 
 }  // namespace
 
-/// True: around the time when the primary was last seen writable, it said itself that this replica was not connected,
-/// and `position` has all that the primary had then. So this replica has nothing more. That it gives no answer proves
-/// nothing: it may be cut off from the operator only, and acknowledge writes all the same.
+/// True: the primary said itself, twice in a row, the second time around the last probe that found it writable, that
+/// this replica was not connected, and `position` has all that the primary had then. So this replica has nothing more.
+/// That it gives no answer proves nothing: it may be cut off from the operator only, and acknowledge writes all the
+/// same. Nor does one such answer: a replica that has just lost its connection is about to make it again.
 bool Pass::has_at_most(const ServerView& absent, const GtidPosition& position, const ServerView* primary) const {
   const auto& absence = absent.health.absence;
   if (!absence || primary == nullptr || !primary->health.last_writable_at) return false;
-  const auto margin = 2 * services_.prober.options().interval + absence_margin;
-  return absence->at + margin >= *primary->health.last_writable_at && !has_more(absence->position, position);
+  const auto interval = services_.prober.options().interval;
+  if (absence->at - absence->since < interval / 2) return false;  // passes may follow each other within a moment
+  const bool is_recent = absence->at + interval + absence_margin >= *primary->health.last_writable_at;
+  return is_recent && !has_more(absence->position, position);
 }
 
 /// True: this process saw it writable, and it has not started since then. Nothing else proves that: an uptime alone
@@ -28,14 +32,6 @@ bool Pass::has_run_since_writable(const Reached& server) const {
   const auto& seen = server.server->health.last_writable_at;
   if (!seen) return false;
   const auto ago = services_.env.clock.now() - *seen + 2 * services_.prober.options().interval;
-  return server.facts.uptime > std::chrono::duration<double>(ago).count();
-}
-
-/// True: it has not started since that time, as the status has it.
-bool Pass::has_run_since(const Reached& server, const std::string& time) const {
-  if (time.empty()) return false;
-  const auto now = services_.env.clock.wall_now();
-  const auto ago = now - time_of(time, async::WallTime{}) + 2 * services_.prober.options().interval;
   return server.facts.uptime > std::chrono::duration<double>(ago).count();
 }
 
@@ -89,22 +85,42 @@ Awaitable<bool> Pass::is_old_primary_back(const FailoverRecord& record) {
 /// True: it lacks what it had, or what another replica has. A predecessor may have made it writable already: then it
 /// accepted writes, and crashed, and its recovery rolled back what a replica acknowledged. `missing`: replicas that
 /// would have to be asked, but do not answer.
-Awaitable<bool> Pass::has_chosen_lost(const FailoverRecord& record, const Reached& chosen, std::string& missing) {
+Awaitable<bool> Pass::has_chosen_lost(const FailoverRecord& record, const Reached& chosen,
+                                      std::vector<std::string>& missing) {
   if (has_more(parse_gtid(record.received), chosen.facts.applied)) co_return true;
-  if (chosen.facts.replication || has_run_since(chosen, record.chosen)) co_return false;
+  // Both by its own clock: those of two operators may differ.
+  const bool has_run = !record.chosen_start.empty() && record.chosen_start == chosen.facts.started;
+  if (chosen.facts.replication || has_run) co_return false;
   const auto replicas = co_await reach_all(others(record.to));
   unhealthy_.clear();
   for (const auto* server : others(record.to)) {
     const bool has_answered = std::ranges::find(replicas, server, &Reached::server) != replicas.end();
     // One that failed was not attached to the new primary.
     const bool has_failed = !record.planned && server->name == record.from;
-    if (!has_answered && !has_failed && !is_given_up(server->name))
-      missing += (missing.empty() ? "" : ", ") + server->name;
+    if (!has_answered && !has_failed && !is_given_up(server->name)) missing.push_back(server->name);
   }
   // An old primary that is back may have what nobody acknowledged.
   co_return std::ranges::any_of(replicas, [&](const Reached& replica) {
     return replica.facts.replication && has_more(replica.facts.has(), chosen.facts.applied);
   });
+}
+
+/// On all replicas at once: a server takes two seconds for it if its thread waits for the lost primary.
+Awaitable<> Pass::stop_receiving(std::vector<Reached>& replicas, std::set<const ServerView*>& silent) {
+  auto stop = [&](Reached& replica) -> Awaitable<> {
+    auto stopped = co_await replica.session->stop_receiving(*replica.facts.replication);
+    auto facts = stopped ? co_await replica.session->facts() : sql::Result<Facts>{stopped.error()};
+    if (facts)
+      replica.facts = std::move(*facts);
+    else
+      silent.insert(replica.server);
+  };
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    for (auto& replica : replicas)
+      if (replica.facts.replication) scope.spawn(stop(replica));
+    co_return;
+  };
+  co_await async::with_scope(body);
 }
 
 /// The replica with everything that was received, applied.
@@ -122,16 +138,13 @@ Awaitable<Choice> Pass::choose(const FailoverRecord& record, const Fenced& fence
   const bool compares = !record.planned || !fenced.has_run;
   std::vector<Candidate> candidates;
   std::vector<Candidate> compared;  // also those that are not to be promoted
+  std::set<const ServerView*> silent;
+  // Receiving ends everywhere first: what is compared must not change any more.
+  if (!record.planned) co_await stop_receiving(reached, silent);
   for (auto& replica : reached) {
-    // Receiving ends everywhere first: what is compared must not change any more.
-    if (replica.facts.replication && !record.planned) {
-      auto stopped = co_await replica.session->stop_receiving(*replica.facts.replication);
-      auto facts = stopped ? co_await replica.session->facts() : sql::Result<Facts>{stopped.error()};
-      if (!facts) {
-        is_missing(*replica.server);
-        continue;
-      }
-      replica.facts = std::move(*facts);
+    if (silent.contains(replica.server)) {
+      is_missing(*replica.server);
+      continue;
     }
     const auto& facts = replica.facts;
     Candidate candidate;
@@ -189,6 +202,7 @@ Awaitable<Choice> Pass::choose(const FailoverRecord& record, const Fenced& fence
     if (drained && *drained) {
       choice.pod = candidate.pod;
       choice.received = record.planned ? merged(found->facts.has(), all) : found->facts.has();
+      choice.started = found->facts.started;
       co_return choice;
     }
     context_.log().warn("replica did not apply all it received", {{"pod", candidate.pod}});

@@ -114,6 +114,7 @@ ReconcileState Pass::begin(FailoverRecord record) {
   if (record.started.empty()) record.started = async::format_micro_time(services_.env.clock.wall_now());
   context_.log().warn("failover started", {{"from", record.from}, {"planned", record.planned}});
   cluster_.set_failover(record);
+  services_.prober.clear_waits(cluster_.object.key());
   set(conditions::failover_in_progress, ConditionStatus::yes, reasons::promote_replica,
       "replacing the primary " + record.from);
   return phase::not_done(phase::least_requeue_delay);
@@ -149,8 +150,7 @@ Awaitable<ReconcileState> Pass::proceed(FailoverRecord record) {
   if (chosen.pod.empty()) co_return co_await abort(record, "no replica can be promoted without losing transactions");
   record.to = chosen.pod;
   record.without = chosen.without;
-  record.chosen = async::format_micro_time(services_.env.clock.wall_now());
-  record.stalled.clear();
+  record.chosen_start = chosen.started;
   record.received = to_text(merged(parse_gtid(record.received), chosen.received));
   cluster_.set_failover(record);
   context_.log().info("replica chosen", {{"from", record.from}, {"to", record.to}, {"without", record.without}});

@@ -13,25 +13,28 @@ ReconcileState Pass::choose_again(FailoverRecord record) {
   record.planned = false;
   record.wanted.clear();
   record.fenced.clear();
-  record.chosen.clear();
-  record.stalled.clear();
+  record.chosen_start.clear();
   cluster_.set_failover(record);
+  services_.prober.clear_waits(cluster_.object.key());
   return phase::not_done(phase::least_requeue_delay);
 }
 
 /// Nothing: it may become writable.
 Awaitable<std::optional<ReconcileState>> Pass::check_chosen(FailoverRecord& record, const Reached& chosen) {
-  std::string missing;
+  std::vector<std::string> missing;
   if (co_await has_chosen_lost(record, chosen, missing)) co_return choose_again(record);
   if (missing.empty()) co_return std::nullopt;
-  const auto now = services_.env.clock.wall_now();
-  if (record.stalled.empty()) record.stalled = async::format_micro_time(now);
-  cluster_.set_failover(record);
-  if (now - time_of(record.stalled, now) < replicas_timeout)
-    co_return wait_in_failover(record, record.to + " was restarted: waiting for " + missing);
+  std::string names;
+  Duration waited{};
+  for (const auto& pod : missing) {
+    names += (names.empty() ? "" : ", ") + pod;
+    const auto since = services_.prober.waited_since(cluster_.object.key(), pod);
+    waited = std::max<Duration>(waited, services_.env.clock.now() - since);
+  }
+  if (waited < replicas_timeout) co_return wait_in_failover(record, record.to + " was restarted: waiting for " + names);
   // It may have accepted writes: the old primary is not to follow it.
   record.planned = false;
-  co_return co_await abort(record, missing + " did not answer and may have transactions that " + record.to + " lacks");
+  co_return co_await abort(record, names + " did not answer and may have transactions that " + record.to + " lacks");
 }
 
 Awaitable<ReconcileState> Pass::promote(FailoverRecord record) {
@@ -40,12 +43,11 @@ Awaitable<ReconcileState> Pass::promote(FailoverRecord record) {
                                    : co_await reach(*server);
   if (!reached) {
     const auto& probes = services_.prober.options();
-    const auto now = services_.env.clock.wall_now();
-    if (record.stalled.empty()) record.stalled = async::format_micro_time(now);
-    cluster_.set_failover(record);
+    const auto since = services_.prober.waited_since(cluster_.object.key(), record.to);
+    const auto waited = services_.env.clock.now() - since;
     // Neither its exporter alone, nor one connection that fails.
-    const bool is_down = server == nullptr || (server->health.unreachable >= probes.strikes &&
-                                               now - time_of(record.stalled, now) >= probes.strikes * probes.interval);
+    const bool is_down = server == nullptr ||
+                         (server->health.unreachable >= probes.strikes && waited >= probes.strikes * probes.interval);
     if (!is_down) co_return wait_in_failover(record, "waiting for " + record.to + ": " + reached.error().describe());
     co_return choose_again(std::move(record));
   }

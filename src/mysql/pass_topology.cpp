@@ -49,7 +49,7 @@ Awaitable<sql::Result<Reached>> Pass::reach(const ServerView& server) {
   auto facts = co_await reached.session->facts();
   if (!facts) co_return facts.error();
   reached.facts = std::move(*facts);
-  services_.prober.clear_absent(cluster_.object.key(), server.name);
+  services_.prober.set_answered(cluster_.object.key(), server.name);
   co_return reached;
 }
 
@@ -164,7 +164,8 @@ Awaitable<> Pass::record_absent(Reached& primary, const std::vector<const Server
     if (server->health.unreachable > 0 && std::ranges::find(reached, server, &Reached::server) == reached.end())
       silent.push_back(server);
   if (silent.empty()) co_return;
-  is_watching_absent_ = true;
+  // The primary is asked with every probe: it may be lost after each.
+  services_.prober.notify_after_probes(cluster_.object.key());
   const auto now = services_.env.clock.now();
   // In this order: who is not connected has nothing beyond what the primary has afterwards.
   auto connected = co_await primary.session->connected_replicas();
@@ -173,7 +174,7 @@ Awaitable<> Pass::record_absent(Reached& primary, const std::vector<const Server
   if (!facts) co_return;
   for (const auto* server : silent) {
     if (!connected->contains(first_server_id + static_cast<std::uint32_t>(server->ordinal)))
-      services_.prober.set_absent(cluster_.object.key(), server->name, {facts->applied, now});
+      services_.prober.set_absent(cluster_.object.key(), server->name, facts->applied, now);
     else
       services_.prober.clear_absent(cluster_.object.key(), server->name);  // back, and it may have more since
   }

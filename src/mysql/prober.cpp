@@ -84,18 +84,47 @@ void Prober::poke(const kube::Key& cluster) {
   if (const auto found = clusters_.find(cluster); found != clusters_.end()) found->second->wake.notify();
 }
 
-void Prober::set_absent(const kube::Key& cluster, const std::string& pod, Absence absence) {
+void Prober::notify_after_probes(const kube::Key& cluster) {
+  if (const auto found = clusters_.find(cluster); found != clusters_.end()) found->second->notifies = true;
+}
+
+Health* Prober::find(const kube::Key& cluster, const std::string& pod) {
   const auto found = clusters_.find(cluster);
-  if (found == clusters_.end()) return;
-  auto& health = found->second->health[pod];
-  if (health.unreachable > 0) health.absence = std::move(absence);
+  if (found == clusters_.end()) return nullptr;
+  const auto entry = found->second->health.find(pod);
+  return entry == found->second->health.end() ? nullptr : &entry->second;
+}
+
+void Prober::set_absent(const kube::Key& cluster, const std::string& pod, GtidPosition position, async::TimePoint at) {
+  auto* health = find(cluster, pod);
+  if (health == nullptr || health->unreachable == 0) return;
+  const auto since = health->absence ? health->absence->since : at;
+  health->absence = Absence{std::move(position), since, at};
 }
 
 void Prober::clear_absent(const kube::Key& cluster, const std::string& pod) {
+  if (auto* health = find(cluster, pod)) health->absence.reset();
+}
+
+async::TimePoint Prober::waited_since(const kube::Key& cluster, const std::string& pod) {
+  auto* health = find(cluster, pod);
+  const auto now = env_.clock.now();
+  if (health == nullptr) return now;  // not probed yet
+  if (!health->waited_since) health->waited_since = now;
+  return *health->waited_since;
+}
+
+void Prober::clear_waits(const kube::Key& cluster) {
   const auto found = clusters_.find(cluster);
   if (found == clusters_.end()) return;
-  if (const auto entry = found->second->health.find(pod); entry != found->second->health.end())
-    entry->second.absence.reset();
+  for (auto& [pod, health] : found->second->health) health.waited_since.reset();
+}
+
+void Prober::set_answered(const kube::Key& cluster, const std::string& pod) {
+  if (auto* health = find(cluster, pod)) {
+    health->absence.reset();
+    health->waited_since.reset();
+  }
 }
 
 Health Prober::health(const kube::Key& cluster, const std::string& pod) const {
@@ -137,7 +166,8 @@ async::Awaitable<> Prober::probe_all(kube::Key cluster, Pointer watched) {
     co_return;
   };
   co_await async::with_scope(body);
-  if (changed && !watched->forgotten) changed_(cluster);
+  const bool notifies = std::exchange(watched->notifies, false) || changed;
+  if (notifies && !watched->forgotten) changed_(cluster);
 }
 
 async::Awaitable<> Prober::probe(ProbeTarget target, Pointer watched, async::TimePoint deadline, bool& changed) {

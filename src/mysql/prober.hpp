@@ -25,7 +25,8 @@ struct ProberOptions {
 /// `position`, the primary's own at that time.
 struct Absence {
   GtidPosition position;
-  async::TimePoint at{};
+  async::TimePoint since{};  // the first time in a row
+  async::TimePoint at{};     // the last time
 };
 
 /// The level of one server: what the last probes say, not what happened.
@@ -41,7 +42,8 @@ struct Health {
   async::TimePoint last_strike_at{};
   /// When the last probe began that found it writable; nothing: none did, since this process started.
   std::optional<async::TimePoint> last_writable_at;
-  std::optional<Absence> absence;  // until it answers again
+  std::optional<Absence> absence;                // until it answers again
+  std::optional<async::TimePoint> waited_since;  // see Prober::waited_since()
 };
 
 struct ProbeTarget {
@@ -63,10 +65,20 @@ class Prober {
   /// Probes soon: something was changed that the next probe will show.
   void poke(const kube::Key& cluster);
 
+  /// Notifies after the next probes even if they show no change.
+  void notify_after_probes(const kube::Key& cluster);
+
   /// Remembers what the primary said about a replica whose probes get no answer.
-  void set_absent(const kube::Key& cluster, const std::string& pod, Absence absence);
-  /// It has answered by other means.
+  void set_absent(const kube::Key& cluster, const std::string& pod, GtidPosition position, async::TimePoint at);
   void clear_absent(const kube::Key& cluster, const std::string& pod);
+
+  /// Since when a failover has waited for this server; from now on if it has not. After a restart of this process the
+  /// wait begins again, as the counts do.
+  async::TimePoint waited_since(const kube::Key& cluster, const std::string& pod);
+  void clear_waits(const kube::Key& cluster);
+
+  /// It has answered by other means: it is neither absent nor waited for.
+  void set_answered(const kube::Key& cluster, const std::string& pod);
 
   /// What is known of a server; a Health without a verdict if nothing is.
   [[nodiscard]] Health health(const kube::Key& cluster, const std::string& pod) const;
@@ -83,11 +95,13 @@ class Prober {
     std::map<std::string, Health> health;
     async::Notify wake;
     bool forgotten = false;
+    bool notifies = false;  // after the next probes
   };
   using Pointer = std::shared_ptr<Watched>;
 
   async::Awaitable<> follow(kube::Key cluster, Pointer watched);
   async::Awaitable<> probe_all(kube::Key cluster, Pointer watched);
+  Health* find(const kube::Key& cluster, const std::string& pod);
   async::Awaitable<> probe(ProbeTarget target, Pointer watched, async::TimePoint deadline, bool& changed);
 
   Exporter& exporter_;

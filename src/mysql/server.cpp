@@ -71,7 +71,8 @@ Awaitable<sql::Result<Facts>> Session::facts() {
   auto rows = co_await query(
       "SELECT @@global.read_only AS read_only, @@global.server_id AS server_id, @@global.gtid_binlog_pos AS "
       "binlog_pos, "
-      "@@global.gtid_slave_pos AS slave_pos, VERSION() AS version, (SELECT VARIABLE_VALUE FROM "
+      "@@global.gtid_slave_pos AS slave_pos, VERSION() AS version, UNIX_TIMESTAMP() AS now, (SELECT VARIABLE_VALUE "
+      "FROM "
       "information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'UPTIME') AS uptime");
   if (!rows) co_return rows.error();
   if (rows->empty()) co_return sql::Error{sql::ErrorKind::refused, 0, "the server described itself with no row"};
@@ -80,6 +81,8 @@ Awaitable<sql::Result<Facts>> Session::facts() {
   facts.read_only = text_of(row, "read_only") != "0";
   facts.server_id = static_cast<std::uint32_t>(number_of(row, "server_id"));
   facts.uptime = number_of(row, "uptime");
+  // Both of the time when this statement began.
+  facts.started = std::to_string(static_cast<std::int64_t>(number_of(row, "now") - facts.uptime));
   facts.version = text_of(row, "version");
   facts.binlog_text = text_of(row, "binlog_pos");
   facts.written = parse_gtid(facts.binlog_text);

@@ -33,6 +33,7 @@ struct Facts {
   bool read_only = true;
   std::uint32_t server_id = 0;
   double uptime = 0;
+  std::string started;  // when, in seconds, by its own clock: the same as long as it runs, also if that clock is set
   std::string version;
   std::string binlog_text;
   GtidPosition written;  // gtid_binlog_pos

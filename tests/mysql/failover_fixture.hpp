@@ -36,15 +36,49 @@ class FailoverTest : public MysqlTest {
 /// demo-2 alone has the last acknowledged transaction, and the primary is dead.
 class LastCopyTest : public FailoverTest {
  protected:
-  void given_last_copy_on_demo_2() {
-    given_running();
+  void given_first_transaction(const std::string& spec = "{}") {
+    given_running(spec);
     EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  }
+  void given_last_copy_on_demo_2(const std::string& spec = "{}") {
+    given_first_transaction(spec);
+    write_to_demo_2_only();
+  }
+  void write_to_demo_2_only() {
     mysql.at("demo-1").replica->io = false;
     EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
   }
-  void run_until_chosen() {
+  void cut_off_demo_2() { mysql.cut_off.insert(mysql.at("demo-2").address); }
+  /// Neither the operator nor the primary has a connection to it.
+  void lose_demo_2() {
+    cut_off_demo_2();
+    mysql.at("demo-2").replica->io = false;
+  }
+  /// Until the primary has been asked this often for its replicas.
+  void run_until_asked(int times) {
+    int asked = 0;
+    mysql.on_statement = [&](const std::string&, const std::string& statement) {
+      if (statement == "SHOW SLAVE HOSTS") ++asked;
+    };
+    for (int i = 0; i < 1200 && asked < times; ++i) run_for(100ms);
+    mysql.on_statement = {};
+    ASSERT_EQ(asked, times) << status_text();
+    run_for(100ms);
+  }
+  void run_until_chosen(const std::string& pod = "demo-2") {
     for (int i = 0; i < 120000 && cluster().string_at({"status", "failover", "to"}).empty(); ++i) run_for(1ms);
-    ASSERT_EQ(cluster().string_at({"status", "failover", "to"}), "demo-2") << status_text();
+    ASSERT_EQ(cluster().string_at({"status", "failover", "to"}), pod) << status_text();
+  }
+  void expect_failover_waits_for_demo_2() {
+    run_for(80s);
+    EXPECT_THAT(mysql.writable(), testing::IsEmpty()) << status_text();
+    EXPECT_EQ(condition("FailoverInProgress"), "True PromoteReplica") << status_text();
+    EXPECT_THAT(condition_message("FailoverInProgress"), testing::HasSubstr("waiting for demo-2"));
+  }
+  void expect_demo_2_is_promoted_with_everything(async::Duration within = 1min) {
+    run_for(within);
+    EXPECT_EQ(primary(), "demo-2") << status_text();
+    EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
   }
 };
 

@@ -176,13 +176,17 @@ Awaitable<sql::Result<sql::Rows>> FakeMysql::execute(std::string address, std::s
   auto& replica = server->replica;
   sql::Rows rows;
   if (starts(statement, "SELECT @@global.read_only")) {
-    const auto uptime = std::chrono::duration_cast<std::chrono::seconds>(clock_.now() - server->started).count();
+    const auto seconds = [](async::TimePoint at) {
+      return std::chrono::floor<std::chrono::seconds>(at).time_since_epoch().count();
+    };
+    const auto now = seconds(clock_.now());
     rows.push_back({{"read_only", server->read_only ? "1" : "0"},
                     {"server_id", std::to_string(server->id)},
                     {"binlog_pos", server->position()},
                     {"slave_pos", server->position()},
                     {"version", server->version},
-                    {"uptime", std::to_string(uptime)}});
+                    {"now", std::to_string(now)},
+                    {"uptime", std::to_string(now - seconds(server->started))}});
   } else if (starts(statement, "SHOW ALL SLAVES STATUS")) {
     if (!replica) co_return rows;
     const auto* source = find(replica->host);

@@ -12,12 +12,10 @@ TEST_F(LastCopyTest, AChosenReplicaThatIsAwayForAMomentIsWaitedFor) {
   given_last_copy_on_demo_2();
   kill_primary();
   run_until_chosen();
-  mysql.cut_off.insert(mysql.at("demo-2").address);
+  cut_off_demo_2();
   run_for(16s);
   mysql.cut_off.clear();
-  run_for(2min);
-  EXPECT_EQ(primary(), "demo-2") << status_text();
-  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_demo_2_is_promoted_with_everything(2min);
   expect_one_primary_with_replicas();
 }
 
@@ -34,15 +32,10 @@ TEST_F(LastCopyTest, AChosenReplicaThatIsGivenUpIsNotFollowedByOneThatLacksItsTr
 TEST_F(LastCopyTest, AReplicaThatIsAwayDuringTheFailoverIsWaitedFor) {
   given_last_copy_on_demo_2();
   kill_primary();
-  mysql.cut_off.insert(mysql.at("demo-2").address);
-  run_for(80s);
-  EXPECT_EQ(condition("FailoverInProgress"), "True PromoteReplica") << status_text();
-  EXPECT_THAT(condition_message("FailoverInProgress"), HasSubstr("waiting for demo-2"));
-  EXPECT_THAT(mysql.writable(), IsEmpty());
+  cut_off_demo_2();
+  expect_failover_waits_for_demo_2();
   mysql.cut_off.clear();
-  run_for(1min);
-  EXPECT_EQ(primary(), "demo-2") << status_text();
-  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_demo_2_is_promoted_with_everything();
 }
 
 /// The nodes of the primary and of demo-2 are lost: demo-1 alone is left, without the last transaction.
@@ -130,9 +123,7 @@ TEST_F(LostNodesTest, AReplicaThatIsGivenUpAndReturnsInTimeIsPromotedAllTheSame)
   given_failed();
   mysql.at("demo-2").away = false;
   annotate("give-up", "demo-2");
-  run_for(2min);
-  EXPECT_EQ(primary(), "demo-2") << status_text();
-  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_demo_2_is_promoted_with_everything(2min);
 }
 
 // It answers, but cannot be promoted, and keeps the other from it.
@@ -183,55 +174,77 @@ TEST_F(FailoverTest, AReplicaThatWasDownLongBeforeThePrimaryIsNotWaitedFor) {
 
 // Its exporter says nothing about its server: that one may receive and acknowledge until it dies with the primary.
 TEST_F(LastCopyTest, AReplicaWhoseExporterWasDeadLongBeforeIsWaitedFor) {
-  given_running();
-  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  given_first_transaction();
   mysql.at("demo-2").exporter_runs = false;
   run_for(2min);
-  mysql.at("demo-1").replica->io = false;
-  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  write_to_demo_2_only();
   for (auto* pod : {"demo-0", "demo-2"}) mysql.at(pod).runs = false;
-  run_for(80s);
-  EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
-  EXPECT_THAT(condition_message("FailoverInProgress"), HasSubstr("waiting for demo-2"));
+  expect_failover_waits_for_demo_2();
   mysql.restart("demo-2");
-  run_for(1min);
-  EXPECT_EQ(primary(), "demo-2") << status_text();
-  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_demo_2_is_promoted_with_everything();
 }
 
 TEST_F(LastCopyTest, AReplicaThatOnlyTheOperatorCannotReachIsWaitedFor) {
-  given_running();
-  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
-  mysql.cut_off.insert(mysql.at("demo-2").address);
+  given_first_transaction();
+  cut_off_demo_2();
   run_for(2min);
-  mysql.at("demo-1").replica->io = false;
-  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  write_to_demo_2_only();
   kill_primary();
-  run_for(80s);
-  EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  expect_failover_waits_for_demo_2();
   mysql.cut_off.clear();
-  run_for(1min);
-  EXPECT_EQ(primary(), "demo-2") << status_text();
-  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_demo_2_is_promoted_with_everything();
 }
 
 TEST_F(LastCopyTest, AReplicaThatWasAbsentForAMomentAndIsConnectedAgainIsWaitedFor) {
-  given_running();
-  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
-  mysql.cut_off.insert(mysql.at("demo-2").address);
-  mysql.at("demo-2").replica->io = false;
+  given_first_transaction();
+  lose_demo_2();
   run_for(30s);
   mysql.at("demo-2").replica->io = true;
   run_for(12s);
-  mysql.at("demo-1").replica->io = false;
-  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  write_to_demo_2_only();
   kill_primary();
-  run_for(80s);
-  EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  expect_failover_waits_for_demo_2();
   mysql.cut_off.clear();
+  expect_demo_2_is_promoted_with_everything();
+}
+
+// It may be connected again a moment later, and acknowledge.
+TEST_F(LastCopyTest, AReplicaThatWasFoundAbsentOnceIsWaitedFor) {
+  given_first_transaction();
+  lose_demo_2();
+  run_until_asked(1);
+  mysql.at("demo-2").replica->io = true;
+  write_to_demo_2_only();
+  kill_primary();
+  expect_failover_waits_for_demo_2();
+  mysql.cut_off.clear();
+  expect_demo_2_is_promoted_with_everything();
+}
+
+// The primary accepts writes, but the operator's questions no more.
+TEST_F(LastCopyTest, AReplicaThatWasFoundAbsentBeforeTheLastProbesIsWaitedFor) {
+  given_first_transaction();
+  lose_demo_2();
+  run_for(30s);
+  run_until_asked(1);
+  mysql.at("demo-0").root_password = "another";
+  run_for(24s);
+  mysql.at("demo-2").replica->io = true;
+  write_to_demo_2_only();
+  kill_primary();
+  expect_failover_waits_for_demo_2();
+  mysql.cut_off.clear();
+  expect_demo_2_is_promoted_with_everything();
+}
+
+TEST_F(LastCopyTest, AReplicaThatWasFoundAbsentAfterTwoProbesIsNotWaitedFor) {
+  given_first_transaction();
+  lose_demo_2();
+  run_for(30s);
+  kill_primary();
   run_for(1min);
-  EXPECT_EQ(primary(), "demo-2") << status_text();
-  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-1"));
 }
 
 // demo-1 cannot follow the primary any more, so what demo-2 had when it went down nobody else has received since.
@@ -241,12 +254,9 @@ TEST_F(LastCopyTest, AReplicaThatWasDownLongBeforeIsWaitedForIfNobodyElseHasWhat
   mysql.at("demo-2").runs = false;
   run_for(2min);
   kill_primary();
-  run_for(80s);
-  EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  expect_failover_waits_for_demo_2();
   mysql.restart("demo-2");
-  run_for(1min);
-  EXPECT_EQ(primary(), "demo-2") << status_text();
-  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_demo_2_is_promoted_with_everything();
 }
 
 TEST_F(LastCopyTest, AChosenReplicaWithADeadExporterIsNotLostByOneConnectionThatFails) {
@@ -254,12 +264,10 @@ TEST_F(LastCopyTest, AChosenReplicaWithADeadExporterIsNotLostByOneConnectionThat
   mysql.at("demo-2").exporter_runs = false;
   kill_primary();
   run_until_chosen();
-  mysql.cut_off.insert(mysql.at("demo-2").address);
+  cut_off_demo_2();
   run_for(10s);
   mysql.cut_off.clear();
-  run_for(1min);
-  EXPECT_EQ(primary(), "demo-2") << status_text();
-  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_demo_2_is_promoted_with_everything();
 }
 
 }  // namespace

@@ -48,11 +48,13 @@ class MysqlTest : public testing::Test, protected ClusterView {
     loop.run(scope.join());
   }
 
-  void start_operator() {
+  void start_operator() { start_operator(loop.clock()); }
+  void start_operator(async::Clock& clock) {
     ControllerOptions options;
     options.on_transition = coverage().recorder();
     auto& api = operators_api == nullptr ? server.api() : *operators_api;
-    controller = std::make_unique<Controller>(api, mysql, mysql, options, env);
+    const kube::Env of_operator{clock, random, metrics, log.logger()};
+    controller = std::make_unique<Controller>(api, mysql, mysql, options, of_operator);
     working = std::make_unique<async::TaskScope>(loop.executor());
     working->spawn(controller->run());
   }

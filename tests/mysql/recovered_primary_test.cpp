@@ -1,5 +1,6 @@
 // A primary that is found read-only: deliberately, or after a crash whose recovery may have lost transactions.
 #include "failover_fixture.hpp"
+#include "support/skewed_clock.hpp"
 
 namespace hubferry::mysql::test {
 namespace {
@@ -50,6 +51,16 @@ class RecoveredPrimaryTest : public LastCopyTest {
     given_last_copy_on_demo_2();
     recover_primary();
   }
+  /// And demo-2 is away.
+  void given_recovered_primary_long_before_the_operator() {
+    given_last_copy_on_demo_2();
+    stop_operator();
+    recover_primary();
+    mysql.at("demo-2").away = true;
+    run_for(5min);
+    start_operator();
+    run_for(3min);
+  }
   void recover_primary() {
     mysql.restart("demo-0");
     mysql.at("demo-0").log.pop_back();
@@ -61,9 +72,7 @@ class RecoveredPrimaryTest : public LastCopyTest {
     EXPECT_THAT(condition_message("PrimaryHealthy"), HasSubstr("may lack what demo-2 received"));
     EXPECT_THAT(condition_message("PrimaryHealthy"), HasSubstr("mysql.hubferry.io/give-up"));
     mysql.at("demo-2").away = false;
-    run_for(2min);
-    EXPECT_EQ(primary(), "demo-2") << status_text();
-    EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+    expect_demo_2_is_promoted_with_everything(2min);
     expect_one_primary_with_replicas();
   }
 };
@@ -77,24 +86,12 @@ TEST_F(RecoveredPrimaryTest, WhileTheReplicaIsAwayThatMayHaveMoreItStaysReadOnly
 
 // The uptime says nothing to an operator that has not seen this server writable.
 TEST_F(RecoveredPrimaryTest, AnOperatorThatStartsLongAfterwardsKeepsItReadOnlyToo) {
-  given_last_copy_on_demo_2();
-  stop_operator();
-  recover_primary();
-  mysql.at("demo-2").away = true;
-  run_for(5min);
-  start_operator();
-  run_for(3min);
+  given_recovered_primary_long_before_the_operator();
   expect_demo_2_is_waited_for();
 }
 
 TEST_F(RecoveredPrimaryTest, WhoIsGivenUpIsNotWaitedForByAnOperatorThatStartsLongAfterwards) {
-  given_last_copy_on_demo_2();
-  stop_operator();
-  recover_primary();
-  mysql.at("demo-2").away = true;
-  run_for(5min);
-  start_operator();
-  run_for(3min);
+  given_recovered_primary_long_before_the_operator();
   ASSERT_THAT(mysql.writable(), IsEmpty()) << status_text();
   annotate("give-up", "demo-2");
   run_for(1min);
@@ -115,11 +112,7 @@ TEST_F(RecoveredPrimaryTest, AfterProbesThatCouldNotTellItStaysReadOnlyToo) {
 }
 
 TEST_F(RecoveredPrimaryTest, AfterASwitchoverThatIsGivenUpItStaysReadOnlyToo) {
-  given_running(R"({"drainTimeoutSeconds": 5})");
-  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
-  mysql.replicate();
-  mysql.at("demo-1").replica->io = false;
-  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  given_last_copy_on_demo_2(R"({"drainTimeoutSeconds": 5})");
   bool crashed = false;
   mysql.on_statement = [&](const std::string& pod, const std::string& statement) {
     if (crashed || pod != "demo-1" || !statement.starts_with("SELECT MASTER_GTID_WAIT")) return;
@@ -157,9 +150,7 @@ TEST_F(RecoveredPrimaryTest, WhileTheClusterIsCreatedItStaysReadOnlyToo) {
   EXPECT_EQ(phase(), "Failed") << status_text();
   EXPECT_THAT(mysql.writable(), IsEmpty());
   annotate("reconcile", "now");
-  run_for(3min);
-  EXPECT_EQ(primary(), "demo-2") << status_text();
-  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_demo_2_is_promoted_with_everything(3min);
   expect_one_primary_with_replicas();
 }
 
@@ -220,64 +211,72 @@ TEST_F(RecoveredPrimaryTest, WithinTheCoolDownItStaysReadOnlyToo) {
 TEST_F(RecoveredPrimaryTest, ASwitchoverFromItComparesTheReplicas) {
   given_recovered_primary();
   annotate("switchover", "demo-1");
-  run_for(3min);
-  EXPECT_EQ(primary(), "demo-2") << status_text();
-  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_demo_2_is_promoted_with_everything(3min);
   expect_one_primary_with_replicas();
 }
 
 TEST_F(RecoveredPrimaryTest, ASwitchoverFromItToAnyReplicaGoesToTheOneWithEverything) {
   given_recovered_primary();
   annotate("switchover", "any");
-  run_for(1min);
-  EXPECT_EQ(primary(), "demo-2") << status_text();
-  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_demo_2_is_promoted_with_everything();
 }
 
-// The operator dies after it opened demo-1, before it could record that; demo-1 accepts a write, and crashes.
-TEST_F(RecoveredPrimaryTest, ANewPrimaryWhosePromotionWasNotRecordedIsNotOpenedAgainWithoutWhatItLost) {
-  given_running();
-  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
-  bool is_open = false;
-  bool died = false;
-  mysql.on_statement = [&](const std::string& pod, const std::string& statement) {
-    is_open = is_open || (pod == "demo-1" && statement == "SET GLOBAL read_only=0");
-    if (!is_open || pod != "demo-2" || !statement.starts_with("CHANGE MASTER TO") || died) return;
-    died = true;
-    working->stop();
-  };
-  kill_primary();
-  for (int i = 0; i < 240 && !died; ++i) run_for(500ms);
-  stop_operator();
-  mysql.on_statement = {};
-  ASSERT_EQ(cluster().string_at({"status", "failover", "to"}), "demo-1") << status_text();
-  mysql.at("demo-2").replica->io = mysql.at("demo-2").replica->sql = true;
-  ASSERT_TRUE(mysql.write(mysql.at("demo-1").address)) << "acknowledged by demo-2";
-  mysql.restart("demo-1");
-  mysql.at("demo-1").log.pop_back();
+/// The operator has opened demo-1, and died before it could record that.
+class UnrecordedPromotionTest : public RecoveredPrimaryTest {
+ protected:
+  /// At the first statement like `last` after it.
+  void run_until_promoted_and_dead(const std::string& last) {
+    kill_primary();
+    bool is_open = false;
+    bool died = false;
+    mysql.on_statement = [&](const std::string& pod, const std::string& statement) {
+      is_open = is_open || (pod == "demo-1" && statement == "SET GLOBAL read_only=0");
+      if (!is_open || died || !statement.starts_with(last)) return;
+      died = true;
+      working->stop();
+    };
+    for (int i = 0; i < 240 && !died; ++i) run_for(500ms);
+    stop_operator();
+    mysql.on_statement = {};
+    ASSERT_EQ(cluster().string_at({"status", "failover", "to"}), "demo-1") << status_text();
+  }
+  /// It accepts a write that demo-2 acknowledges, crashes, and is back without it.
+  void given_crash_of_demo_1_after_a_write() {
+    given_first_transaction();
+    run_until_promoted_and_dead("CHANGE MASTER TO");
+    mysql.at("demo-2").replica->io = mysql.at("demo-2").replica->sql = true;
+    ASSERT_TRUE(mysql.write(mysql.at("demo-1").address)) << "acknowledged by demo-2";
+    mysql.restart("demo-1");
+    mysql.at("demo-1").log.pop_back();
+  }
+  /// And demo-2 is away, so that nobody knows whether something is lost.
+  void given_crash_of_demo_1_without_demo_2() {
+    given_running();
+    run_until_promoted_and_dead("SET GLOBAL read_only=0");
+    mysql.restart("demo-1");
+    mysql.at("demo-2").away = true;
+  }
+};
+
+TEST_F(UnrecordedPromotionTest, TheNewPrimaryIsNotOpenedAgainWithoutWhatItLost) {
+  given_crash_of_demo_1_after_a_write();
   start_operator();
-  run_for(3min);
-  EXPECT_EQ(primary(), "demo-2") << status_text();
-  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U);
+  expect_demo_2_is_promoted_with_everything(3min);
   expect_one_primary_with_replicas();
 }
 
-TEST_F(RecoveredPrimaryTest, ANewPrimaryWhosePromotionWasNotRecordedWaitsForTheReplicaThatMayHaveMore) {
-  given_running();
-  bool is_open = false;
-  bool died = false;
-  mysql.on_statement = [&](const std::string& pod, const std::string& statement) {
-    is_open = is_open || (pod == "demo-1" && statement == "SET GLOBAL read_only=0");
-    if (!is_open || died) return;
-    died = true;
-    working->stop();
-  };
-  kill_primary();
-  for (int i = 0; i < 240 && !died; ++i) run_for(500ms);
+// By its clock, demo-1 has been up since before it was chosen.
+TEST_F(UnrecordedPromotionTest, ASuccessorWhoseClockIsSlowDoesNotOpenItEither) {
+  given_crash_of_demo_1_after_a_write();
+  run_for(30s);
+  hubferry::test::SkewedClock slow{loop.clock(), -10min};
+  start_operator(slow);
+  expect_demo_2_is_promoted_with_everything(3min);
   stop_operator();
-  mysql.on_statement = {};
-  mysql.restart("demo-1");
-  mysql.at("demo-2").away = true;
+}
+
+TEST_F(UnrecordedPromotionTest, TheReplicaThatMayHaveMoreIsWaitedFor) {
+  given_crash_of_demo_1_without_demo_2();
   start_operator();
   run_for(1min);
   EXPECT_THAT(mysql.writable(), IsEmpty()) << status_text();
@@ -286,6 +285,59 @@ TEST_F(RecoveredPrimaryTest, ANewPrimaryWhosePromotionWasNotRecordedWaitsForTheR
   run_for(1min);
   EXPECT_EQ(primary(), "demo-1") << status_text();
   expect_one_primary_with_replicas();
+}
+
+// demo-1 itself was waited for before that.
+TEST_F(UnrecordedPromotionTest, TheReplicaThatMayHaveMoreIsWaitedForFromItsOwnBeginningOn) {
+  given_crash_of_demo_1_without_demo_2();
+  const auto password = std::exchange(mysql.at("demo-1").root_password, "another");
+  start_operator();
+  run_for(100s);
+  EXPECT_THAT(condition_message("FailoverInProgress"), HasSubstr("waiting for demo-1")) << status_text();
+  mysql.at("demo-1").root_password = password;
+  run_for(90s);
+  EXPECT_EQ(condition("FailoverInProgress"), "True PromoteReplica") << status_text();
+  EXPECT_THAT(condition_message("FailoverInProgress"), HasSubstr("waiting for demo-2"));
+  run_for(1min);
+  EXPECT_EQ(phase(), "Failed") << status_text();
+}
+
+/// A CustomResourceDefinition from before the operator was upgraded: the API server drops what it does not know.
+class OlderDefinitionTest : public UnrecordedPromotionTest {
+ protected:
+  OlderDefinitionTest() {
+    auto definition =
+        server.object(kube::resources::custom_resource_definitions, {"", "mysqlclusters.mysql.hubferry.io"});
+    auto object = definition.value().json();
+    auto& version = object.at("spec").at("versions").at(0);
+    auto& record = version.at("schema").at("openAPIV3Schema").at("properties").at("status").at("properties");
+    auto& fields = record.at("failover").at("properties").as_object();
+    json::object known;
+    for (const auto* name : {"from", "to", "wanted", "planned", "startTime", "fencedTime", "without", "received"})
+      known[name] = fields.at(name);
+    fields = known;
+    auto written = loop.run(server.api().update(kube::resources::custom_resource_definitions, object));
+    EXPECT_TRUE(written) << written.error();
+    loop.run_ready();
+  }
+};
+
+TEST_F(OlderDefinitionTest, AChosenReplicaThatStaysDownIsReplacedAllTheSame) {
+  given_first_transaction();
+  kill_primary();
+  run_until_chosen("demo-1");
+  mysql.at("demo-1").away = true;
+  run_for(3min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-2"));
+}
+
+TEST_F(OlderDefinitionTest, AReplicaThatMayHaveMoreIsNotWaitedForForever) {
+  given_crash_of_demo_1_without_demo_2();
+  start_operator();
+  run_for(4min);
+  EXPECT_EQ(phase(), "Failed") << status_text();
+  EXPECT_THAT(mysql.writable(), IsEmpty());
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
 
 #include "hubferry/mysql/controller.hpp"
 #include "hubferry/mysql/exporter.hpp"
@@ -85,6 +88,45 @@ TEST(Exporter, ACollectorThatFailedIsNotTakenForAServerWithoutReplication) {
   const auto sample =
       parse_metrics("mysql_up 1\nmysql_exporter_scrape_errors_total{collector=\"collect.slave_status\"} 4\n");
   EXPECT_TRUE(sample.replica_unknown);
+}
+
+TEST(Scenarios, EachIsInTheTableWithTestsThatExist) {
+  const std::filesystem::path root{HUBFERRY_SOURCE_ROOT "/tests"};
+  std::stringstream sources;
+  for (const auto* directory : {"mysql", "real-mysql", "phase"})
+    for (const auto& file : std::filesystem::directory_iterator{root / directory})
+      if (file.path().extension() == ".cpp") sources << std::ifstream{file.path()}.rdbuf();
+  const auto tests = sources.str();
+  std::ifstream table{root / "mysql/README.md"};
+  const std::regex numbers{"^\\| ([0-9]+)(?:, ([0-9]+))? \\|"};
+  const std::regex name{"[A-Z][A-Za-z0-9]{11,}"};  // longer than the name of a suite
+  std::size_t last = 0;
+  for (std::string line; std::getline(table, line);) {
+    std::smatch row;
+    if (!std::regex_search(line, row, numbers)) continue;
+    EXPECT_EQ(std::stoul(row[1]), last + 1) << line;
+    last = std::stoul(row[2].matched ? row[2] : row[1]);
+    const auto cell = line.substr(line.rfind(" | "));
+    int count = 0;
+    for (std::sregex_iterator at{cell.begin(), cell.end(), name}, end; at != end; ++at) {
+      if (at->str() == "OperatorCrash") continue;
+      EXPECT_NE(tests.find(", " + at->str()), std::string::npos) << line << at->str();
+      ++count;
+    }
+    EXPECT_GE(count, 1) << line;
+  }
+  EXPECT_EQ(last, 54U);
+}
+
+TEST(ClusterSpec, HasItsDefaultsAlsoWhereTheDefinitionHasNone) {
+  const auto spec = read_cluster_spec(boost::json::parse(R"({"spec": {}})").as_object());
+  EXPECT_EQ(spec.replicas, 3U);
+  EXPECT_EQ(spec.version, "10.11");
+  EXPECT_EQ(spec.storage_size, "10Gi");
+  EXPECT_EQ(spec.service_type, "NodePort");
+  EXPECT_TRUE(spec.semi_sync);
+  EXPECT_EQ(spec.lag_limit, 30s);
+  EXPECT_EQ(spec.cool_down, 300s);
 }
 
 TEST(ClusterSpec, MalformedReferencesVersionsAndSizesAreNamed) {
