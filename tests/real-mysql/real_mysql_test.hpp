@@ -92,7 +92,7 @@ class RealMysqlTest : public testing::Test, protected ClusterView {
     EXPECT_TRUE(written) << written.error();
   }
   /// True when it holds within a time that is never needed.
-  bool eventually(const std::function<bool()>& predicate, async::Duration limit = 120s) {
+  bool eventually(const std::function<bool()>& predicate, async::Duration limit = 300s) {
     const auto deadline = async::later(clock.now(), limit);
     while (!predicate() && clock.now() < deadline) loop.run(clock.sleep_for(20ms));
     return predicate();

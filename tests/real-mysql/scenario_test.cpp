@@ -1,4 +1,5 @@
 // Scenarios of tests/mysql/README.md that only real servers can show.
+#include "mysql/server.hpp"
 #include "real_mysql_test.hpp"
 
 namespace hubferry::mysql::test {
@@ -22,6 +23,19 @@ class RealScenarioTest : public RealMysqlTest {
       return loop.run(query_as(pod, "CHANGE MASTER TO MASTER_DELAY=" + std::to_string(seconds), root())).has_value();
     }));
     query(pod, "START SLAVE");
+  }
+  /// By its own clock, as the operator tells a restart.
+  std::string started(const std::string& pod) {
+    auto connection =
+        loop.run(connector->connect({runner.address_of(pod), mysql_port}, root(), async::later(clock.now(), 5s)));
+    if (!connection) return "";
+    Session session{std::move(*connection), clock};
+    const auto facts = loop.run(session.facts());
+    return facts ? facts->started : "";
+  }
+  std::string received(const std::string& pod) {
+    const auto status = query(pod, "SHOW ALL SLAVES STATUS");
+    return status.empty() ? "" : sql::text_of(status.front(), "Gtid_IO_Pos");
   }
   /// A row that the primary will write too: applying it fails.
   void given_conflict(const std::string& pod, int row) {
@@ -74,7 +88,9 @@ TEST_F(RealScenarioTest, TheReplicaThatKeepsUpIsPromotedAndASecondFailureWaits) 
   set_delay("demo-1", 20);
   for (int i = 1; i <= 5; ++i) query("demo-0", "INSERT INTO app.t VALUES (" + std::to_string(i) + ")");
   ASSERT_TRUE(eventually([&] { return value("demo-2", "(SELECT COUNT(*) FROM app.t)") == "5"; }));
+  const auto before = started("demo-2");
   run_for(1s);  // a probe sees the lag
+  EXPECT_EQ(started("demo-2"), before);
   runner.kill_server("demo-0");
   ASSERT_TRUE(eventually([&] { return primary() == "demo-2" && is_settled(); })) << status_text();
   EXPECT_EQ(value("demo-2", "(SELECT COUNT(*) FROM app.t)"), "5");
@@ -85,6 +101,7 @@ TEST_F(RealScenarioTest, TheReplicaThatKeepsUpIsPromotedAndASecondFailureWaits) 
   EXPECT_THAT(value("demo-0", "@@global.read_only") + value("demo-1", "@@global.read_only"), "11");
   // It starts again, read-only as always, and stays the primary; but not before it has been up for a while.
   loop.run(runner.restart_server("demo-2"));
+  EXPECT_TRUE(eventually([&] { return started("demo-2") > before; }));
   ASSERT_TRUE(eventually([&] { return is_settled() && value("demo-2", "@@global.read_only") == "0"; }))
       << status_text();
   EXPECT_EQ(primary(), "demo-2");
@@ -102,6 +119,8 @@ TEST_F(RealScenarioTest, WithoutAReplicaThatCanApplyEverythingNothingIsPromoted)
       loop.run(connector->connect({runner.address_of("demo-2"), mysql_port}, root(), async::later(clock.now(), 5s)));
   ASSERT_TRUE(lock && loop.run((*lock)->query("LOCK TABLES app.t READ", async::later(clock.now(), 5s))));
   for (int i = 1; i <= 5; ++i) query("demo-0", "INSERT INTO app.t VALUES (" + std::to_string(i) + ")");
+  // One replica is enough to acknowledge them, and it may have been demo-1.
+  ASSERT_TRUE(eventually([&] { return received("demo-2") == value("demo-0", "@@global.gtid_binlog_pos"); }));
   runner.kill_server("demo-0");
   start_operator();
   ASSERT_TRUE(eventually([&] { return phase() == "Failed"; })) << status_text();
