@@ -15,40 +15,10 @@ using kube::Object;
 using ocm::ManagedCluster;
 using namespace ocm::names;
 
-constexpr const char* kubeconfig_key = "kubeconfig";
-
 kube::CacheOptions kubeconfig_secrets() {
   kube::CacheOptions options;
   options.label_selector = std::string{hub_kubeconfig_label} + "=true";
   return options;
-}
-
-bool is_local(const ManagedCluster& cluster) {
-  return cluster.label(local_cluster_label) == "true";
-}
-
-bool is_hub(const ManagedCluster& cluster) {
-  return is_local(cluster) || cluster.label(deploy_mode_label).has_value() ||
-         cluster.annotation(on_hub_annotation) == "true";
-}
-
-std::string no_secret(const std::string& hub) {
-  return "there is no kubeconfig for hub " + hub + ": create a Secret in namespace " + hub +
-         " of the global hub, with the label " + hub_kubeconfig_label +
-         "=true and the hub's kubeconfig under the key " + kubeconfig_key;
-}
-
-/// Throws kube::ConfigError. Its text never holds a credential.
-kube::ClientConfig config_in(const Object& secret) {
-  const std::string where = "Secret " + kube::to_string(secret.key()) + " of the global hub";
-  const auto encoded = secret.string_at({"data", kubeconfig_key});
-  if (encoded.empty()) throw kube::ConfigError(where + " has no key " + kubeconfig_key);
-  const auto text = kube::decode_base64(encoded);
-  if (!text) throw kube::ConfigError(where + ": the key " + kubeconfig_key + " is not base64");
-  auto config = kube::parse_kubeconfig(*text, where, std::nullopt);
-  if (!config.server.starts_with("https://"))
-    throw kube::ConfigError(where + ": the server is not https: credentials would be sent in clear text");
-  return config;
 }
 
 }  // namespace
@@ -77,7 +47,8 @@ class HubDirectory::State {
                                          kube::Replay::existing);
       auto on_cluster = clusters.subscribe(
           [this](const Key& key, const auto& old, const auto& now) {
-            if (old == nullptr || now == nullptr || is_hub(*old) != is_hub(*now) || is_local(*old) != is_local(*now))
+            if (old == nullptr || now == nullptr || is_hub(*old) != is_hub(*now) ||
+                is_global_hub(*old) != is_global_hub(*now))
               update(key.name);
           },
           kube::Replay::existing);
@@ -150,13 +121,13 @@ class HubDirectory::State {
       known_.erase(hub);
     if (!known) {
       forget(hub, "hub " + hub + " is not, or no longer, a hub of the global hub");
-    } else if (is_local(*cluster)) {
+    } else if (is_global_hub(*cluster)) {
       use(hub, "local", [this] { return std::shared_ptr<kube::Api>{std::shared_ptr<void>{}, &global}; },
           {options.global_server, options.global_ca_pem});
     } else if (const auto secret = secret_of(hub)) {
       use_secret(hub, *secret);
     } else {
-      forget(hub, no_secret(hub));
+      forget(hub, missing_kubeconfig(hub));
     }
     count();
   }
@@ -164,7 +135,7 @@ class HubDirectory::State {
   void use_secret(const std::string& hub, const Object& secret) {
     const std::string version = std::string{secret.uid()} + "@" + std::string{secret.resource_version()};
     try {
-      const auto config = config_in(secret);
+      const auto config = read_hub_kubeconfig(secret);
       use(hub, version, [&] { return connect(hub, config); }, {config.server, config.ca_pem});
     } catch (const std::exception& error) {
       env.log.warn("hub kubeconfig rejected", {{"hub", hub}, {"error", error.what()}});
@@ -232,7 +203,7 @@ async::Awaitable<HubInfo> HubDirectory::find(std::string hub) {
   const auto cluster = state->clusters.get(key);
   if (cluster == nullptr) co_return info;
   info.exists = true;
-  info.available = is_local(*cluster) || cluster->is_true(available);
+  info.available = is_global_hub(*cluster) || cluster->is_true(available);
   info.is_hub = is_hub(*cluster);
   const auto address = state->address_of(hub);
   info.server_url = address.server;

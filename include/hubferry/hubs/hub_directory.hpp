@@ -5,13 +5,11 @@
 #include <string>
 
 #include "hubferry/hubagent/hub.hpp"
+#include "hubferry/hubs/hub_registration.hpp"
 #include "hubferry/hubs/hubs.hpp"
 #include "hubferry/kube/config.hpp"
 
 namespace hubferry::hubs {
-
-/// The label of the Secret in namespace H of the global hub with the kubeconfig of hub H (key `kubeconfig`).
-inline constexpr const char* hub_kubeconfig_label = "hubferry.io/hub-kubeconfig";
 
 struct HubDirectoryOptions {
   hubagent::HubOptions hub;
