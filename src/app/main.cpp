@@ -28,10 +28,16 @@ int main(int argc, char** argv) {
   record_sigpipe();
   raise_descriptor_limit();
   CommandLine line{"hubferry", "migrates managed clusters from one hub to another"};
+  if (argc > 0) line.set_invoked_as(argv[0]);
   add_manager_command(line);
   add_klusterlet_command(line);
   add_status_command(line, std::cout);
   add_plan_command(line, std::cout);
+  add_migrate_command(line, std::cout);
+  add_cancel_command(line, std::cout);
+  add_retry_command(line, std::cout);
+  add_rollback_command(line, std::cout);
+  add_hub_command(line, std::cout);
   add_demo_command(line, std::cout);
   add_sim_command(line, std::cout);
   add_completion_command(line, std::cout);

@@ -392,5 +392,41 @@ TEST(VersionCommand, PrintsTextOrJson) {
   EXPECT_EQ(line.run({"version", "-o", "xml"}, context), 2);
 }
 
+TEST_F(CommandLineTest, ARepeatableArgumentTakesAllWordsFromItsPlace) {
+  std::vector<std::string> words;
+  const auto take = [&](const std::string& text) {
+    if (text.empty()) throw std::invalid_argument("'' is not a name");
+    words.push_back(text);
+  };
+  auto& command = line_.add("row", "with others");
+  command.add_argument({.name = "FIRST", .help = "Who.", .required = true, .apply = take});
+  command.add_argument(
+      {.name = "OTHER", .help = "Who else.", .required = false, .apply = take, .choices = {}, .repeatable = true});
+  command.on_run([] { return 0; });
+  EXPECT_EQ(run({"row", "a", "b", "c"}), 0) << err_.str();
+  EXPECT_THAT(words, ElementsAre("a", "b", "c"));
+  EXPECT_EQ(run({"row", "a"}), 0);
+  EXPECT_EQ(run({"row"}), 2);
+  EXPECT_EQ(run({"row", "a", "b", ""}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("OTHER: '' is not a name"));
+  run({"row", "--help"});
+  EXPECT_THAT(out_.str(), HasSubstr("usage: boat row FIRST [OTHER...]\n"));
+  EXPECT_THAT(zsh_completion(line_), HasSubstr("'1:FIRST: ' \\\n        '*:OTHER: '"));
+}
+
+// kubectl runs kubectl-boat for `kubectl boat`: what people can type is that.
+TEST_F(CommandLineTest, APluginOfKubectlIsCalledByKubectl) {
+  line_.set_invoked_as("/usr/bin/boat");
+  EXPECT_EQ(line_.invocation(), "boat");
+  line_.set_invoked_as("/usr/bin/kubectl-boat");
+  run({"ferry", "--help"});
+  EXPECT_THAT(out_.str(),
+              AllOf(HasSubstr("usage: kubectl boat ferry [flags]"), HasSubstr("  kubectl boat ferry --fast")));
+  EXPECT_EQ(run({"ferry", "--trips", "0"}), 2);
+  EXPECT_THAT(err_.str(), AllOf(HasSubstr("kubectl boat ferry: --trips"), HasSubstr("'kubectl boat ferry --help'")));
+  run({"--help"});
+  EXPECT_THAT(out_.str(), HasSubstr("usage: kubectl boat COMMAND"));
+}
+
 }  // namespace
 }  // namespace hubferry::app

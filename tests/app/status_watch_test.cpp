@@ -214,6 +214,14 @@ TEST_F(StatusWatchTest, AFailedOrDeletedMigrationEndsTheWatchWith1) {
   EXPECT_THAT(out_.str(), EndsWith("Migration default/gone was deleted.\n"));
 }
 
+// Between the creation of a migration and the watch somebody may delete it: no event would come.
+TEST_F(StatusWatchTest, AMigrationThatIsGoneBeforeTheWatchBeginsEndsIt) {
+  const auto nothing = [&]() -> Awaitable<> { co_await loop_.clock().sleep_for(1h); };
+  const StatusWatchOptions one{.ns = "", .only = kube::Key{"default", "gone"}, .output = "table", .namespaces = {}};
+  EXPECT_EQ(watch(one, pipe_end, nothing), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("default/gone was deleted"));
+}
+
 // The names of failed clusters beyond what fits into the status are in a ConfigMap, which is read when there are new
 // ones.
 TEST_F(StatusWatchTest, ShowsFailedClustersFromTheLedger) {

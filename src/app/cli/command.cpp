@@ -140,12 +140,17 @@ void Command::not_from_environment(const std::vector<std::string>& names) {
   }
 }
 
-std::string Command::help_text(const std::string& program, std::size_t width) const {
+std::string Argument::usage() const {
+  const std::string words = name + (repeatable ? "..." : "");
+  return required ? words : "[" + words + "]";
+}
+
+std::string Command::help_text(const std::string& program, const std::string& invocation, std::size_t width) const {
   const std::string indent(8, ' ');
-  std::string text = joined(wrapped(program + " " + name_ + ": " + summary_, width));
-  text += "\nusage: " + program + " " + name_;
+  std::string text = joined(wrapped(invocation + " " + name_ + ": " + summary_, width));
+  text += "\nusage: " + invocation + " " + name_;
   if (!flags_.empty()) text += " [flags]";
-  for (const auto& argument : arguments_) text += argument.required ? " " + argument.name : " [" + argument.name + "]";
+  for (const auto& argument : arguments_) text += " " + argument.usage();
   text += "\n";
   if (!description_.empty()) text += "\n" + joined(wrapped(description_, width));
   if (!arguments_.empty()) text += "\narguments:\n";
@@ -165,8 +170,11 @@ std::string Command::help_text(const std::string& program, std::size_t width) co
     text +=
         joined(wrapped(what, width, "  " + code + std::string(6 - std::min<std::size_t>(code.size(), 5), ' '), indent));
   if (!examples_.empty()) text += "\nexamples:\n";
-  for (const auto& example : examples_)
-    text += joined(wrapped(example.what, width, "  # ", "  # ")) + shell_lines(example.line, width);
+  for (const auto& example : examples_) {
+    const bool calls_program = example.line.starts_with(program + " ");
+    const auto line = calls_program ? invocation + example.line.substr(program.size()) : example.line;
+    text += joined(wrapped(example.what, width, "  # ", "  # ")) + shell_lines(line, width);
+  }
   return text;
 }
 

@@ -85,19 +85,22 @@ void refuse_unknown_flags(const Command& command, const std::vector<std::string>
       throw UsageError("unknown flag " + flag_part(text) + suggestion(flag_part(text), flag_names(command)));
 }
 
+void take_argument(const Argument& argument, const std::string& text) {
+  try {
+    argument.apply(text);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(argument.name + ": " + error.what());
+  }
+}
+
 void take_arguments(const Command& command, const std::vector<std::string>& unnamed) {
   const auto& arguments = command.arguments();
-  if (unnamed.size() > arguments.size()) throw UsageError("unexpected argument '" + unnamed[arguments.size()] + "'");
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (i >= unnamed.size()) {
-      if (arguments[i].required) throw UsageError("argument " + arguments[i].name + " is required");
-      continue;
-    }
-    try {
-      arguments[i].apply(unnamed[i]);
-    } catch (const std::invalid_argument& error) {
-      throw UsageError(arguments[i].name + ": " + error.what());
-    }
+  for (std::size_t i = unnamed.size(); i < arguments.size(); ++i)
+    if (arguments[i].required) throw UsageError("argument " + arguments[i].name + " is required");
+  for (std::size_t i = 0; i < unnamed.size(); ++i) {
+    const bool repeats = i >= arguments.size() && !arguments.empty() && arguments.back().repeatable;
+    if (i >= arguments.size() && !repeats) throw UsageError("unexpected argument '" + unnamed[i] + "'");
+    take_argument(repeats ? arguments.back() : arguments[i], unnamed[i]);
   }
 }
 
@@ -105,7 +108,7 @@ void take_arguments(const Command& command, const std::vector<std::string>& unna
 
 int CommandLine::run(std::vector<std::string> arguments, const ProcessContext& context) const {
   const auto* command = arguments.empty() ? nullptr : find(arguments.front());
-  const std::string who = command != nullptr ? program_ + " " + command->name() : program_;
+  const std::string who = command != nullptr ? invocation_ + " " + command->name() : invocation_;
   int code = 0;
   try {
     code = dispatch(std::move(arguments), context);
@@ -149,7 +152,8 @@ int CommandLine::dispatch(std::vector<std::string> arguments, const ProcessConte
   if (!parsed.unnamed_at_root.empty()) refuse_at_root(parsed.unnamed_at_root.front());
   if (parsed.help) {
     const auto width = context.width;
-    context.out << (parsed.command != nullptr ? parsed.command->help_text(program_, width) : help_text(width));
+    context.out << (parsed.command != nullptr ? parsed.command->help_text(program_, invocation_, width)
+                                              : help_text(width));
     return 0;
   }
   if (parsed.command == nullptr) throw UsageError("no command given");
@@ -236,13 +240,18 @@ void CommandLine::refuse_at_root(const std::string& text) const {
   for (const auto& command : commands_)
     for (const auto& flag : command.flags())
       if ("--" + flag.name == flag_part(text))
-        throw UsageError(flag_part(text) + " belongs after the command: " + program_ + " " + command.name() + " " +
+        throw UsageError(flag_part(text) + " belongs after the command: " + invocation_ + " " + command.name() + " " +
                          text);
   throw UsageError("unknown flag " + flag_part(text));
 }
 
+void CommandLine::set_invoked_as(std::string_view name) {
+  name.remove_prefix(name.rfind('/') + 1);
+  if (name == "kubectl-" + program_) invocation_ = "kubectl " + program_;
+}
+
 std::string CommandLine::help_text(std::size_t width) const {
-  std::string text = program_ + ": " + summary_ + "\n\nusage: " + program_ + " COMMAND [flags]\n\ncommands:\n";
+  std::string text = invocation_ + ": " + summary_ + "\n\nusage: " + invocation_ + " COMMAND [flags]\n\ncommands:\n";
   const auto add = [&](const std::vector<std::string>& lines) {
     for (const auto& line : lines) text += line + "\n";
   };
@@ -253,7 +262,7 @@ std::string CommandLine::help_text(std::size_t width) const {
     add(wrapped(command.summary(), width, name, std::string(name.size(), ' ')));
   }
   text += "\n";
-  add(wrapped(program_ + " COMMAND --help shows a command's flags; " + program_ +
+  add(wrapped(invocation_ + " COMMAND --help shows a command's flags; " + invocation_ +
                   " --version prints the version. Most " +
                   "flags can also be set by an environment variable: --log-level by HUBFERRY_LOG_LEVEL.",
               width));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hubferry/async/clock.hpp"
@@ -48,6 +49,11 @@ struct Argument {
   bool required = false;
   std::function<void(const std::string& text)> apply;
   std::vector<std::string> choices = {};  // as in Flag
+  /// apply() is called for each word from here on: CLUSTER... It must be the last argument.
+  bool repeatable = false;
+
+  /// "CLUSTER...", "[NAME]".
+  [[nodiscard]] std::string usage() const;
 };
 
 /// A subcommand: its flags and arguments, its help, and the function that runs it.
@@ -87,8 +93,9 @@ class Command {
   [[nodiscard]] const std::string& summary() const { return summary_; }
   [[nodiscard]] const std::vector<Flag>& flags() const { return flags_; }
   [[nodiscard]] const std::vector<Argument>& arguments() const { return arguments_; }
-  /// Wrapped to `width` columns where words allow.
-  [[nodiscard]] std::string help_text(const std::string& program, std::size_t width) const;
+  /// Wrapped to `width` columns where words allow. `invocation`: how people call `program`; examples begin with it.
+  [[nodiscard]] std::string help_text(const std::string& program, const std::string& invocation,
+                                      std::size_t width) const;
 
   void check() const {
     if (check_) check_();
@@ -137,6 +144,10 @@ class CommandLine {
   }
 
   [[nodiscard]] const std::string& program() const { return program_; }
+  /// How people call the program, for texts: "kubectl hubferry" if it is kubectl's plugin.
+  [[nodiscard]] const std::string& invocation() const { return invocation_; }
+  /// `name` is argv[0]. kubectl runs `kubectl-PROGRAM` as its command PROGRAM.
+  void set_invoked_as(std::string_view name);
   [[nodiscard]] const std::list<Command>& commands() const { return commands_; }
 
   /// `arguments` exclude the program's name.
@@ -153,6 +164,7 @@ class CommandLine {
   [[nodiscard]] std::string help_text(std::size_t width) const;
 
   std::string program_;
+  std::string invocation_ = program_;
   std::string summary_;
   std::list<Command> commands_;
 };

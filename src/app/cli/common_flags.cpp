@@ -88,6 +88,11 @@ void add_kubeconfig_flag(Command& command, std::string& file) {
                    "service account, ~/.kube/config.");
 }
 
+void add_context_flag(Command& command, std::string& context) {
+  command.add_text(context, "context", "NAME", "Context of the kubeconfig, instead of its current one.");
+  command.not_from_environment({"context"});
+}
+
 void add_output_flag(Command& command, std::string& target, std::vector<std::string> choices, std::string help) {
   command.add_choice(target, "output", "o", "FORMAT", std::move(choices), std::move(help));
   command.not_from_environment({"output"});

@@ -42,6 +42,9 @@ struct UiFlags {
 /// --kubeconfig of the global hub.
 void add_kubeconfig_flag(Command& command, std::string& file);
 
+/// --context of that kubeconfig. The environment variable is not read.
+void add_context_flag(Command& command, std::string& context);
+
 /// --output, -o. The environment variable is not read.
 void add_output_flag(Command& command, std::string& target, std::vector<std::string> choices, std::string help);
 

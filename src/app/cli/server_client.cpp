@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "hubferry/async/shutdown.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/obs/build_info.hpp"
 
@@ -27,6 +28,12 @@ ServerClient::ServerClient(kube::ClientConfig config) {
   if (config.exec) config.exec->has_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
   const auto options = interactive_options(config);
   api_ = kube::make_http_api(std::move(config), options, loop_, env());
+}
+
+std::shared_ptr<kube::Api> ServerClient::connect(std::string name, kube::ClientConfig config) {
+  auto options = interactive_options(config);
+  options.name = std::move(name);
+  return kube::make_http_api(std::move(config), options, loop_, env());
 }
 
 void throw_for(const kube::Error& error, const kube::Api& api) {
@@ -62,6 +69,16 @@ async::Awaitable<int> unless_stopped(async::Event& stop, async::Awaitable<> task
   };
   co_await async::with_scope(body);
   co_return finished ? 0 : 130;
+}
+
+int run_interruptibly(const std::function<async::Awaitable<int>()>& command) {
+  const auto body = [&](async::Event& stop) -> async::Awaitable<int> {
+    int code = 0;
+    auto work = [&]() -> async::Awaitable<> { code = co_await command(); };
+    const int interrupted = co_await unless_stopped(stop, work());
+    co_return interrupted != 0 ? interrupted : code;
+  };
+  return async::run_main(body, {});
 }
 
 }  // namespace hubferry::app

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ class ServerClient {
   kube::Api& api() { return *api_; }
   /// The loop of its connections.
   [[nodiscard]] const async::Executor& loop() const { return loop_; }
+  /// A connection to another server, with the same limits. `name`: of the server, for messages. May throw
+  /// kube::ConfigError.
+  std::shared_ptr<kube::Api> connect(std::string name, kube::ClientConfig config);
   kube::Env env() { return {clock_, random_, metrics_, {}}; }
 
  private:
@@ -36,5 +40,9 @@ class ServerClient {
 
 /// Runs `task` and returns 0. If `stop` is set before the task ends, cancels it and returns 130.
 async::Awaitable<int> unless_stopped(async::Event& stop, async::Awaitable<> task);
+
+/// Runs `command` as the process's main task and returns its exit code, or 130 if a signal interrupts it before its
+/// end.
+int run_interruptibly(const std::function<async::Awaitable<int>()>& command);
 
 }  // namespace hubferry::app

@@ -11,6 +11,11 @@ void add_manager_command(CommandLine& line);
 void add_klusterlet_command(CommandLine& line);
 void add_status_command(CommandLine& line, std::ostream& out);
 void add_plan_command(CommandLine& line, std::ostream& out);
+void add_migrate_command(CommandLine& line, std::ostream& out);
+void add_cancel_command(CommandLine& line, std::ostream& out);
+void add_retry_command(CommandLine& line, std::ostream& out);
+void add_rollback_command(CommandLine& line, std::ostream& out);
+void add_hub_command(CommandLine& line, std::ostream& out);
 void add_demo_command(CommandLine& line, std::ostream& out);
 void add_sim_command(CommandLine& line, std::ostream& out);
 /// Reads `line` when the command runs: commands that are added later are included.

@@ -125,7 +125,8 @@ std::string zsh_completion(const CommandLine& line) {
     for (const auto& flag : command.flags()) script += " \\\n" + zsh_flag(flag);
     int position = 0;
     for (const auto& argument : command.arguments())
-      script += " \\\n        '" + std::to_string(++position) + zsh_value(argument.name, argument.choices) + "'";
+      script += " \\\n        '" + (argument.repeatable ? "*" : std::to_string(++position)) +
+                zsh_value(argument.name, argument.choices) + "'";
     script += " ;;\n";
   }
   script += "  esac\n}\n";

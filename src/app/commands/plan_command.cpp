@@ -1,21 +1,16 @@
 #include <unistd.h>
 
-#include <map>
 #include <ostream>
 
 #include "app/cli/common_flags.hpp"
-#include "app/cli/files.hpp"
 #include "app/cli/flag_values.hpp"
 #include "app/cli/output.hpp"
 #include "app/cli/server_client.hpp"
 #include "app/commands/commands.hpp"
 #include "app/plan/plan.hpp"
+#include "app/plan/plan_run.hpp"
 #include "app/plan/relocation_plan_text.hpp"
 #include "hubferry/async/shutdown.hpp"
-#include "hubferry/async/task_scope.hpp"
-#include "hubferry/hubs/hub_directory.hpp"
-#include "hubferry/kube/yaml.hpp"
-#include "hubferry/ocm/resources.hpp"
 #include "hubferry/relocator/names.hpp"
 
 namespace hubferry::app {
@@ -24,6 +19,7 @@ namespace {
 
 struct PlanOptions {
   std::string kubeconfig;
+  std::string context;
   std::string file;
   std::string from;
   std::string to;
@@ -47,15 +43,6 @@ struct PlanOptions {
   }
 };
 
-/// The only object of the file.
-kube::json::object read_object_to_plan(const PlanOptions& options) {
-  const auto text = options.file == "-" ? read_standard_input() : read_file(options.file);
-  const auto documents = kube::parse_yaml_documents(text, options.file);
-  if (documents.size() != 1 || !documents[0].is_object())
-    throw std::runtime_error(options.file + ": it must contain exactly one migration or ClusterRelocator");
-  return documents[0].get_object();
-}
-
 migration::MigrationSpec read_spec_to_plan(const PlanOptions& options, const kube::json::object& object) {
   if (options.file.empty()) {
     migration::MigrationSpec spec;
@@ -72,74 +59,9 @@ migration::MigrationSpec read_spec_to_plan(const PlanOptions& options, const kub
   }
 }
 
-/// Opens the connections to the hubs and keeps them, to find out which kinds a hub serves.
-class Connections {
- public:
-  Connections(async::Executor loop, kube::Env env) : loop_(std::move(loop)), env_(std::move(env)) {}
-
-  hubs::Connect opener() {
-    return [this](const std::string& hub, const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
-      kube::HttpApiOptions options;
-      options.name = hub;
-      std::shared_ptr<kube::Api> api = kube::make_http_api(config, options, loop_, env_);
-      apis_[hub] = api;
-      return api;
-    };
-  }
-
-  async::Awaitable<kube::Result<bool>> serves(std::string hub, kube::Resource resource) {
-    const auto known = apis_.find(hub);
-    // The global hub has no connection of its own; it serves the kinds that it has objects of.
-    if (known == apis_.end()) co_return true;
-    const auto api = known->second;
-    co_return co_await api->serves(resource);
-  }
-
- private:
-  async::Executor loop_;
-  kube::Env env_;
-  std::map<std::string, std::shared_ptr<kube::Api>> apis_;
-};
-
-/// Lists once what the hub directory watches: a cache would retry for ever, while the user waits for an error.
-async::Awaitable<> check_access(kube::Api& global) {
-  kube::ListOptions one;
-  one.limit = 1;
-  const auto clusters = co_await global.list(ocm::managed_clusters, one, kube::object_decoder());
-  if (!clusters && clusters.error().kind == kube::ErrorKind::not_found)
-    throw std::runtime_error(
-        "API server " + std::string{global.name()} +
-        " does not serve ManagedClusters, so it is not a global hub: select another with --kubeconfig");
-  if (!clusters) throw_for(clusters.error(), global);
-  one.label_selector = std::string{hubs::hub_kubeconfig_label} + "=true";
-  const auto secrets = co_await global.list(kube::resources::secrets, one, kube::object_decoder());
-  if (!secrets) throw_for(secrets.error(), global);
-}
-
-async::Awaitable<Plan> plan_on(ServerClient& client, migration::MigrationSpec spec,
-                               std::shared_ptr<const hubagent::CarriedResources> carried) {
-  co_await check_access(client.api());
-  Connections connections{client.loop(), client.env()};
-  hubs::HubDirectoryOptions options;
-  options.hub.unreachable_timeout = std::chrono::seconds{5};
-  options.hub.busy_timeout = std::chrono::seconds{15};
-  options.hub.carried = carried;
-  const auto& kinds = carried != nullptr ? *carried : hubagent::default_carried_resources();
-  hubs::HubDirectory directory{client.api(), connections.opener(), options, client.env()};
-  Plan plan;
-  auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
-    scope.spawn(directory.run());
-    Serves serves = [&](kube::Resource resource) { return connections.serves(spec.to, std::move(resource)); };
-    plan = co_await make_plan(directory, spec, serves, client.env().clock, kinds);
-    scope.stop();
-  };
-  co_await async::with_scope(body);
-  co_return plan;
-}
-
 int run_relocation_plan(const PlanOptions& options, const kube::json::object& object, std::ostream& out) {
-  ServerClient client{kube::find_config(options.kubeconfig)};
-  Connections connections{client.loop(), client.env()};
+  ServerClient client{kube::find_config(options.kubeconfig, options.context)};
+  HubConnections connections{client.loop(), client.env()};
   relocator::RelocationPlan plan;
   const auto body = [&](async::Event& stop) -> async::Awaitable<int> {
     auto work = [&]() -> async::Awaitable<> {
@@ -159,24 +81,16 @@ int run_relocation_plan(const PlanOptions& options, const kube::json::object& ob
 }
 
 int run_plan(const PlanOptions& options, std::ostream& out) {
-  const auto object = options.file.empty() ? kube::json::object{} : read_object_to_plan(options);
+  const auto object = options.file.empty() ? kube::json::object{} : read_only_object(options.file);
   if (kube::string_at(object, {"kind"}) == relocator::cluster_relocators.kind)
     return run_relocation_plan(options, object, out);
   const auto spec = read_spec_to_plan(options, object);
   const auto carried = read_carried_resources(options.carried_resources);
-  ServerClient client{kube::find_config(options.kubeconfig)};
-  Plan plan;
-  const auto body = [&](async::Event& stop) -> async::Awaitable<int> {
-    auto work = [&]() -> async::Awaitable<> { plan = co_await plan_on(client, spec, carried); };
-    co_return co_await unless_stopped(stop, work());
-  };
-  if (const int code = async::run_main(body, {}); code != 0) return code;
-  if (options.output == "json") {
-    out << to_indented_json(plan_json(plan));
-  } else {
-    for (const auto& line : plan_text(plan, options.list_objects, Terminal::of(STDOUT_FILENO))) out << line << "\n";
-  }
-  return plan.can_succeed() ? 0 : 1;
+  ServerClient client{kube::find_config(options.kubeconfig, options.context)};
+  return run_interruptibly([&]() -> async::Awaitable<int> {
+    const PlanOutput output{options.list_objects, options.output};
+    co_return co_await show_plan(client, spec, carried, output, out);
+  });
 }
 
 }  // namespace
@@ -191,6 +105,7 @@ void add_plan_command(CommandLine& line, std::ostream& out) {
   command.exit_code("130", "interrupted by Ctrl-C");
   const auto options = std::make_shared<PlanOptions>();
   add_kubeconfig_flag(command, options->kubeconfig);
+  add_context_flag(command, options->context);
   command.add({.name = "filename",
                .placeholder = "FILE",
                .help = "A ManagedClusterMigration or ClusterRelocator in YAML or JSON; - reads standard input.",

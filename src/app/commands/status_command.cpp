@@ -8,10 +8,11 @@
 #include "app/cli/output.hpp"
 #include "app/cli/server_client.hpp"
 #include "app/commands/commands.hpp"
+#include "app/status/find_migration.hpp"
+#include "app/status/follow_migrations.hpp"
 #include "app/status/migration_view.hpp"
 #include "app/status/mysql_status.hpp"
 #include "app/status/relocator_status.hpp"
-#include "app/status/status_watch.hpp"
 #include "hubferry/async/shutdown.hpp"
 #include "hubferry/migration/resource.hpp"
 #include "hubferry/mysql/resource.hpp"
@@ -36,30 +37,6 @@ struct StatusOptions {
   std::string name;  // empty: all migrations
 };
 
-/// The requested migrations. Throws std::runtime_error if there is none of that name, or more than one.
-std::vector<kube::Object> select_migrations(std::vector<kube::Object> migrations, const StatusOptions& options) {
-  if (options.name.empty()) return migrations;
-  std::vector<kube::Object> found;
-  std::string namespaces;
-  for (const auto& migration : migrations) {
-    if (migration.name() != options.name) continue;
-    namespaces += (namespaces.empty() ? "" : ", ") + std::string{migration.ns()};
-    found.push_back(migration);
-  }
-  if (found.empty()) {
-    std::vector<std::string> names;
-    for (const auto& migration : migrations) names.emplace_back(migration.name());
-    const auto meant = nearest(options.name, names);
-    throw std::runtime_error("no migration '" + options.name + "'" +
-                             (options.ns.empty() ? " found" : " in namespace " + options.ns) +
-                             (meant ? " (did you mean " + *meant + "?)" : ""));
-  }
-  if (found.size() > 1)
-    throw std::runtime_error("several migrations are named '" + options.name + "', in these namespaces: " + namespaces +
-                             "; select one with --namespace");
-  return found;
-}
-
 NamespaceColumn namespace_column(const StatusOptions& options) {
   if (!options.ns.empty()) return NamespaceColumn::never;
   return options.all_namespaces ? NamespaceColumn::always : NamespaceColumn::where_they_differ;
@@ -76,7 +53,8 @@ async::Awaitable<std::vector<kube::Object>> read_migrations(kube::Api& api, cons
   list.ns = options.ns;
   auto answer = co_await api.list_all(migration::managed_cluster_migrations, list);
   if (!answer) throw_for(answer.error(), api);
-  co_return select_migrations(std::move(*answer), options);
+  if (options.name.empty()) co_return std::move(*answer);
+  co_return std::vector<kube::Object>{select_migration(*answer, options.ns, options.name)};
 }
 
 /// Prints the status once.
@@ -182,16 +160,7 @@ async::Awaitable<int> watch(ServerClient& client, const StatusOptions& options, 
   if (!options.name.empty()) watching.only = migrations.front().key();
   watching.output = options.output;
   watching.namespaces = namespace_column(options);
-  const auto terminal = [] { return Terminal::of(STDOUT_FILENO); };
-  StatusWatch status{client.api(), watching, client.env(), terminal, out};
-  int code = 0;
-  auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
-    scope.spawn(watch_for_closed_output(client.env().clock, STDOUT_FILENO));
-    code = co_await status.run(stop);
-    scope.stop();
-  };
-  co_await async::with_scope(body);
-  co_return code;
+  co_return co_await follow_migrations(client, watching, out, stop);
 }
 
 int run_status(const StatusOptions& options, std::ostream& out) {
@@ -221,7 +190,7 @@ void add_status_command(CommandLine& line, std::ostream& out) {
   command.exit_code("130", "interrupted by Ctrl-C; with NAME and --watch: before the migration ended");
   const auto options = std::make_shared<StatusOptions>();
   add_kubeconfig_flag(command, options->kubeconfig);
-  command.add_text(options->context, "context", "NAME", "Context of the kubeconfig, instead of its current one.");
+  add_context_flag(command, options->context);
   command.add({.name = "namespace",
                .placeholder = "NAMESPACE",
                .help = "Show only migrations in this namespace.",
@@ -254,7 +223,7 @@ void add_status_command(CommandLine& line, std::ostream& out) {
                           if (text.empty()) throw std::invalid_argument("'' is not a migration's name");
                           options->name = text;
                         }});
-  command.not_from_environment({"context", "namespace", "all-namespaces", "watch", "relocators", "mysql"});
+  command.not_from_environment({"namespace", "all-namespaces", "watch", "relocators", "mysql"});
   command.example("hubferry status", "all migrations");
   command.example("hubferry status move-three --watch", "one migration, until it ends");
   command.example("hubferry status -n default -o json | jq '.items[].status.phase'", "for scripts");

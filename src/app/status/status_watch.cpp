@@ -62,6 +62,8 @@ async::Awaitable<> StatusWatch::follow(async::TaskScope& scope) {
   co_await migrations_.wait_synced();
   const auto subscription = migrations_.subscribe(
       [this](const kube::Key& key, const auto&, const auto& now) { on_change(key, now); }, kube::Replay::existing);
+  // Deleted before the watch began: no event will come.
+  if (options_.only && migrations_.get(*options_.only) == nullptr) on_change(*options_.only, nullptr);
   changed_.notify();
   for (;;) {
     co_await changed_.wait();

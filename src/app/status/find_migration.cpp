@@ -1,0 +1,41 @@
+#include "app/status/find_migration.hpp"
+
+#include <stdexcept>
+
+#include "app/cli/flag_values.hpp"
+#include "app/cli/server_client.hpp"
+#include "hubferry/migration/resource.hpp"
+
+namespace hubferry::app {
+
+const kube::Object& select_migration(const std::vector<kube::Object>& migrations, const std::string& ns,
+                                     const std::string& name) {
+  std::vector<const kube::Object*> found;
+  std::vector<std::string> names;
+  std::string namespaces;
+  for (const auto& migration : migrations) {
+    names.emplace_back(migration.name());
+    if (migration.name() != name) continue;
+    namespaces += (namespaces.empty() ? "" : ", ") + std::string{migration.ns()};
+    found.push_back(&migration);
+  }
+  if (found.empty()) {
+    const auto meant = nearest(name, names);
+    throw std::runtime_error("no migration '" + name + "'" + (ns.empty() ? " found" : " in namespace " + ns) +
+                             (meant ? " (did you mean " + *meant + "?)" : ""));
+  }
+  if (found.size() > 1)
+    throw std::runtime_error("several migrations are named '" + name + "', in these namespaces: " + namespaces +
+                             "; select one with --namespace");
+  return *found.front();
+}
+
+async::Awaitable<kube::Object> find_migration(kube::Api& api, std::string ns, std::string name) {
+  kube::ListOptions list;
+  list.ns = ns;
+  const auto answer = co_await api.list_all(migration::managed_cluster_migrations, list);
+  if (!answer) throw_for(answer.error(), api);
+  co_return select_migration(*answer, ns, name);
+}
+
+}  // namespace hubferry::app

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <optional>
+
+#include "app/cli/server_client.hpp"
+#include "app/verbs/migration_draft.hpp"
+#include "app/verbs/verdicts.hpp"
+
+namespace hubferry::app {
+
+/// "hubferry status NAME --watch", for texts. `invocation`: CommandLine::invocation().
+std::string watch_command(const std::string& invocation, const kube::Key& migration);
+
+/// Creates the migration, or finds that it exists already, and prints one line about it. Never changes an existing one.
+/// Throws std::runtime_error if there is another migration of that name, or if the server rejects it.
+async::Awaitable<> submit(kube::Api& api, MigrationDraft draft, std::string invocation, std::ostream& out);
+
+/// Judges the migration and, if possible, writes; if somebody else has changed it in between, judges its new state and
+/// tries again. `write` is conditional on the version of the object that it gets. Returns the verdict, which is not
+/// `refused`. Throws std::runtime_error with the reason of a refusal.
+using Judge = std::function<Verdict(const kube::Object& migration)>;
+using ConditionalWrite = std::function<async::Awaitable<kube::Result<kube::Object>>(kube::Object migration)>;
+async::Awaitable<Verdict> judge_and_write(kube::Api& api, kube::Object migration, std::string verb, Judge judge,
+                                          ConditionalWrite write);
+
+/// What a verb has done, for run_verb().
+struct VerbResult {
+  int code = 0;
+  std::optional<kube::Key> follow{};  // show this migration until it ends; the exit code is then its result
+};
+
+/// Runs a verb as the process's main task, and returns the exit code: 130 if a signal interrupts it.
+int run_verb(ServerClient& client, const std::function<async::Awaitable<VerbResult>()>& verb, std::ostream& out);
+
+}  // namespace hubferry::app
