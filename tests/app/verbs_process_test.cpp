@@ -158,6 +158,9 @@ TEST_F(VerbsProcess, CancelDeletesAMigrationThatRunsAndNoOther) {
       cancelled.out,
       "Migration default/runs cancelled: its clusters are rolled back to hub1, except for those that have arrived; "
       "then it is deleted. Watch it: hubferry status runs -n default --watch\n");
+  add("fresh", "");
+  EXPECT_EQ(run({"cancel", "fresh"}).out,
+            "Migration default/fresh cancelled: nothing was changed yet; it is deleted\n");
   const auto refused = run({"cancel", "done"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err,

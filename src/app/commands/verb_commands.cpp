@@ -63,7 +63,9 @@ int run_cancel(const VerbOptions& options, const std::string& invocation, std::o
     const auto verdict = co_await judge_and_write(api, migration, "cancel", judge, write);
     const auto key = migration.key();
     out << "Migration " << kube::to_string(key) << (verdict.kind == Verdict::Kind::possible ? " cancelled: " : ": ")
-        << verdict.message << ". Watch it: " << watch_command(invocation, key) << "\n";
+        << verdict.message;
+    if (verdict.takes_time) out << ". Watch it: " << watch_command(invocation, key);
+    out << "\n";
     co_return VerbResult{};
   };
   return run_verb(client, verb, out);

@@ -18,7 +18,7 @@ std::string state_of(const MigrationView& migration) {
 }
 
 Verdict refused(std::string reason) {
-  return {Kind::refused, std::move(reason)};
+  return {Kind::refused, std::move(reason), false};
 }
 
 bool is_rolled_back(const MigrationView& migration) {
@@ -38,7 +38,7 @@ Verdict judge_cancel(const MigrationView& migration) {
   if (phase == nullptr && !migration.phase.empty())
     return refused("it is in phase " + migration.phase + ", which this version of hubferry does not know");
   if (phase == nullptr || (phase->kind != PhaseKind::rollback && !phase->rollback_depth && !phase->survives_deletion))
-    return {Kind::possible, "nothing was changed yet; it is deleted"};
+    return {Kind::possible, "nothing was changed yet; it is deleted", false};
   if (phase->kind == PhaseKind::rollback) return refused("it is being rolled back already (" + migration.phase + ")");
   if (phase->survives_deletion)
     return refused("its clusters have arrived on " + migration.to + " (" + migration.phase +

@@ -17,7 +17,8 @@ struct Verdict {
   };
 
   Kind kind = Kind::possible;
-  std::string message{};  // what will happen, or the reason why nothing does
+  std::string message{};   // what will happen, or the reason why nothing does
+  bool takes_time = true;  // the manager has work to do, which people may want to watch
 
   bool operator==(const Verdict&) const = default;
 };
