@@ -5,6 +5,7 @@
 #include "app/cli/output.hpp"
 #include "app/hubs/hub_permissions.hpp"
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::app {
