@@ -207,12 +207,14 @@ class RelocationWorld : public StateTest {
       server->outage(false);
     }
     if (!on_source(cluster_relocators, "r1")) given_relocator();
-    if (!on_source(cluster_relocators, "r2")) given_relocator("r2", "nothing", false, "to-third");
+    if (!on_source(cluster_relocators, "r2")) given_relocator("r2", "nothing");
     change(cluster_relocators, {"", "r1"},
            R"({"spec": {"clusterDeploymentSelector": {"matchLabels": {"hive-instance": "hive2"}}}})");
-    // It matches nothing any more, but what has begun under its name can be looked after.
+    // It matches nothing any more, but what has begun under its name can be looked after: as r1 it leads to the third
+    // hub first, then to the destination.
     change(cluster_relocators, {"", "r2"},
-           R"({"spec": {"clusterDeploymentSelector": {"matchLabels": {"hive-instance": "nothing"}}}})");
+           R"({"spec": {"kubeconfigSecretRef": {"name": "to-destination"}, "clusterDeploymentSelector": {"matchLabels":
+               {"hive-instance": "nothing"}}}})");
     for (const auto& name : names_)
       if (is_on_source(name))
         change(ocm::cluster_deployments, {"prod", name}, R"({"metadata": {"labels": {"hive-instance": "hive2"}}})");

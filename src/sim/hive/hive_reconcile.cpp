@@ -40,9 +40,14 @@ bool is_true(const Object& object, std::string_view field) {
   return value != nullptr && value->is_bool() && value->get_bool();
 }
 
-Awaitable<Result<bool>> clear_annotation(kube::Api& api, kube::Resource resource, Key key) {
-  const kube::Mutation mutate = [](json::object& object) {
+/// `value`: removes the annotation that the decision was based on. Hive updates the ClusterDeployment of its cache, so
+/// that the server refuses it if another one is there by now; the DNSZone it reads anew, whatever that says.
+Awaitable<Result<bool>> clear_annotation(kube::Api& api, kube::Resource resource, Key key,
+                                         std::optional<std::string> value) {
+  const kube::Mutation mutate = [&](json::object& object) {
     auto& annotations = kube::object_in(kube::object_in(object, "metadata"), "annotations");
+    const auto* present = annotations.if_contains(ocm::names::hive_relocate_annotation);
+    if (present == nullptr || (value && *present != json::value(*value))) return false;
     return annotations.erase(ocm::names::hive_relocate_annotation) > 0;
   };
   auto edited = co_await kube::edit(api, resource, key, mutate);
@@ -178,12 +183,12 @@ Awaitable<Result<bool>> reconcile_pool(HiveContext& hive, Key key) {
 Awaitable<Result<bool>> reconcile_relocate(HiveContext& hive, Key key) {
   const auto deployment = hive.deployments.get(key);
   if (deployment == nullptr || is_reconcile_paused(*deployment)) co_return true;
-  const auto value = deployment->annotation(ocm::names::hive_relocate_annotation);
+  const std::string value{deployment->annotation(ocm::names::hive_relocate_annotation)};
   const bool clears = value.ends_with("/incoming") || value.ends_with("/outgoing");
   if (clears) {
-    auto zone = co_await clear_annotation(hive.api, ocm::dns_zones, zone_of(key));
+    auto zone = co_await clear_annotation(hive.api, ocm::dns_zones, zone_of(key), std::nullopt);
     if (!zone) co_return zone.error();
-    auto cleared = co_await clear_annotation(hive.api, ocm::cluster_deployments, key);
+    auto cleared = co_await clear_annotation(hive.api, ocm::cluster_deployments, key, value);
     if (!cleared) co_return cleared.error();
   }
   if (deployment->is_being_deleted()) co_return true;
