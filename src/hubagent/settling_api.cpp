@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hubagent/absence.hpp"
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/async/event.hpp"
 #include "hubferry/async/task_scope.hpp"
@@ -83,8 +84,13 @@ Awaitable<> SettlingApi::settle(std::string name) {
 }
 
 Awaitable<kube::Result<kube::Object>> SettlingApi::call(kube::Request request) {
-  if (request.verb == kube::Verb::get || request.dry_run) co_return co_await inner_->call(std::move(request));
   const kube::Key key = key_of(request);
+  const kube::Resource resource = request.resource;
+  if (request.verb == kube::Verb::get || request.dry_run) {
+    auto answer = co_await inner_->call(std::move(request));
+    if (!answer) co_return checked_absence(resource, key.name, answer.error());
+    co_return answer;
+  }
   Write write;
   async::TaskScope scope{co_await async::asio::this_coro::executor};
   scope.spawn(send(*inner_, std::move(request), write));
@@ -102,12 +108,15 @@ Awaitable<kube::Result<kube::Object>> SettlingApi::call(kube::Request request) {
   if (!write.answer || is_open(*write.answer)) open_->remember(key, clock_.now() + longest_request);
   if (cancelled) std::rethrow_exception(cancelled);
   if (write.error) std::rethrow_exception(write.error);
+  if (!*write.answer) co_return checked_absence(resource, key.name, write.answer->error());
   co_return std::move(*write.answer);
 }
 
 Awaitable<kube::Result<kube::ListPage>> SettlingApi::list(kube::Resource resource, kube::ListOptions options,
                                                           const kube::Decoder& decoder) {
-  return inner_->list(std::move(resource), std::move(options), decoder);
+  auto page = co_await inner_->list(resource, std::move(options), decoder);
+  if (!page) co_return checked_absence(resource, {}, page.error());
+  co_return std::move(*page);
 }
 
 Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> SettlingApi::watch(kube::Resource resource,

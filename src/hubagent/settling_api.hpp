@@ -29,6 +29,8 @@ class OpenWrites {
 /// was cancelled, and those without an answer. Without that, an object whose creation was slow appears after the
 /// rollback that was to delete it, and stays for ever.
 ///
+/// It also takes no 404 for the absence of an object that does not prove it: checked_absence().
+///
 /// A cancelled write has `grace` to be answered before the cancellation passes: nearly all are.
 /// Executor: one loop. Lifetime: outlives its requests.
 class SettlingApi final : public kube::Api {
