@@ -27,6 +27,7 @@ class DirectSourceHub final : public SourceHub {
   Awaitable<Result<Outcome>> collect(MigrationRef migration, ClusterNames clusters, BundleSink sink) override;
   // source_detach.cpp
   Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) override;
+  Awaitable<Result<Outcome>> detach_arrived(MigrationRef migration, ClusterNames clusters) override;
   // source_finish.cpp
   Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters, ConfirmArrival confirm) override;
   Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) override;
@@ -60,6 +61,8 @@ class DirectTargetHub final : public TargetHub {
   Awaitable<Result<>> await_arrivals(MigrationRef migration, ClusterNames clusters, async::WallTime since,
                                      OnArrival on_arrival) override;
   Awaitable<Result<Outcome>> arrived(MigrationRef migration, ClusterNames clusters, async::WallTime since) override;
+  Awaitable<Result<Outcome>> adopt(MigrationRef migration, ClusterNames clusters, OnFound on_adopted) override;
+  Awaitable<Result<Outcome>> find_registered(MigrationRef migration, ClusterNames clusters, OnFound on_found) override;
   Awaitable<Result<>> confirm(MigrationRef migration, std::string cluster, async::WallTime since) override;
   // target_finish.cpp
   Awaitable<Result<Outcome>> deny(MigrationRef migration, ClusterNames clusters) override;

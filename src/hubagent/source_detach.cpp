@@ -128,7 +128,7 @@ bool is_detached(const Object& cluster) {
 
 /// How this hub gives its agents bootstrap kubeconfigs.
 struct Works {
-  bool served = false;
+  bool served = false;    // if not, nothing is waited for
   bool can_rest = false;  // the import controller can be kept from writing them
 };
 
@@ -182,6 +182,13 @@ Awaitable<Result<Outcome>> DirectSourceHub::detach(MigrationRef migration, Clust
   }
   auto process = [&](std::string cluster, Slot slot) {
     return detach_one(*hub_, works, migration, std::move(cluster), std::move(slot));
+  };
+  co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
+}
+
+Awaitable<Result<Outcome>> DirectSourceHub::detach_arrived(MigrationRef migration, ClusterNames clusters) {
+  auto process = [&](std::string cluster, Slot slot) {
+    return detach_one(*hub_, Works{}, migration, std::move(cluster), std::move(slot));
   };
   co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
 }

@@ -117,14 +117,34 @@ Awaitable<Result<Outcome>> DirectTargetHub::arrived(MigrationRef migration, Clus
   auto rule = co_await work_rule(*hub_);
   if (!rule) co_return rule.error();
   auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
-    auto checked = co_await check_arrival(*hub_, migration, cluster, since, *rule);
-    if (!checked && checked.error().reason() == FailureReason::cluster_not_found) {
-      auto adopted = co_await adopt_registered(*hub_, migration, cluster);
-      if (!adopted) co_return adopted.error();
-      if (*adopted) co_return just_adopted(*hub_, cluster);
-    }
+    auto checked = co_await check_arrival(*hub_, migration, std::move(cluster), since, *rule);
     slot.release();
     co_return checked;
+  };
+  co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
+}
+
+Awaitable<Result<Outcome>> DirectTargetHub::adopt(MigrationRef migration, ClusterNames clusters, OnFound on_adopted) {
+  auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
+    auto adopted = co_await adopt_registered(*hub_, migration, cluster);
+    slot.release();
+    if (!adopted) co_return adopted.error();
+    if (*adopted) on_adopted(cluster);
+    co_return Result<>{};
+  };
+  co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
+}
+
+Awaitable<Result<Outcome>> DirectTargetHub::find_registered(MigrationRef migration, ClusterNames clusters,
+                                                            OnFound on_found) {
+  auto right = co_await registration_right(*hub_, migration);
+  if (!right) co_return right.error();
+  auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
+    auto registered = co_await is_registered(*hub_, migration, *right, cluster);
+    slot.release();
+    if (!registered) co_return registered.error();
+    if (*registered) on_found(cluster);
+    co_return Result<>{};
   };
   co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
 }

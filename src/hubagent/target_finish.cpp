@@ -2,6 +2,7 @@
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/pause.hpp"
 #include "hubagent/selection.hpp"
+#include "hubagent/self_registration.hpp"
 #include "hubagent/works.hpp"
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/async/task_scope.hpp"
@@ -39,6 +40,7 @@ struct TargetRollback {
   Hub& hub;
   MigrationRef migration;
   std::vector<Resource> kinds;         // served here, without ManagedCluster
+  RegistrationRight right;             // of Stage::deploying
   kube::Cache<Object> own_namespaces;  // namespaces with our label
 };
 
@@ -140,6 +142,16 @@ Awaitable<Result<std::optional<Object>>> find_own_cluster(const TargetRollback& 
   co_return denied.error();
 }
 
+/// The last look before a copy is deleted whose cluster was never detached: an agent that lost the source may have
+/// registered with it since.
+Awaitable<Result<>> check_unregistered(const TargetRollback& rollback, std::string cluster) {
+  auto registered = co_await is_registered(rollback.hub, rollback.migration, rollback.right, cluster);
+  if (!registered) co_return registered.error();
+  if (!*registered) co_return Result<>{};
+  co_return Error{FailureReason::unknown, "the agent of cluster " + cluster + " has registered on hub " +
+                                              rollback.hub.name() + ": its copy stays there until it is back"};
+}
+
 /// Deletes the ManagedCluster; returns what is left of it.
 Awaitable<Result<std::optional<Object>>> delete_cluster(const TargetRollback& rollback, std::optional<Object> cluster) {
   if (!cluster) co_return std::optional<Object>{};
@@ -174,6 +186,10 @@ Awaitable<Result<>> roll_back_target_cluster(TargetRollback& rollback, Stage sta
   if (!emptied) co_return emptied.error();
   auto checked = co_await check_contents(rollback, cluster, found->has_value(), *emptied);
   if (!checked) co_return checked.error();
+  if (stage == Stage::deploying && *found) {
+    auto unregistered = co_await check_unregistered(rollback, cluster);
+    if (!unregistered) co_return unregistered.error();
+  }
   auto rest = co_await delete_cluster(rollback, *found);
   if (!rest) co_return rest.error();
   slot.release();
@@ -235,9 +251,16 @@ Awaitable<Result<Outcome>> DirectTargetHub::roll_back(MigrationRef migration, St
     if (!is_served) co_return is_served.error();
     if (*is_served) kinds.push_back(kind);
   }
+  RegistrationRight right;
+  if (stage == Stage::deploying) {
+    auto found = co_await registration_right(hub, migration);
+    if (!found) co_return found.error();
+    right = std::move(*found);
+  }
   TargetRollback rollback{hub,
                           migration,
                           std::move(kinds),
+                          std::move(right),
                           {hub.api(), namespaces, ours_only(migration), kube::object_decoder(), hub.env()}};
   Result<Outcome> outcome{Outcome{}};
   auto process = [&](std::string cluster, Slot slot) {

@@ -77,6 +77,28 @@ Awaitable<Results> each_on_target(Step& step, ClusterNames clusters, TargetOpera
   co_return co_await in_batches(std::move(clusters), attempt);
 }
 
+Awaitable<hubagent::Result<Outcome>> find_arrived(hubagent::TargetHub& hub, hubagent::MigrationRef migration,
+                                                  ClusterNames clusters, WallTime since) {
+  auto arrived = co_await hub.arrived(migration, std::move(clusters), since);
+  if (!arrived) co_return arrived.error();
+  ClusterNames absent;
+  for (const auto& failure : arrived->failed)
+    if (failure.reason == hubagent::FailureReason::cluster_not_found) absent.push_back(failure.cluster);
+  if (absent.empty()) co_return std::move(*arrived);
+  std::map<std::string, hubagent::ClusterFailure> changed;
+  hubagent::TargetHub::OnFound on_adopted = [&](const std::string& cluster) {
+    changed[cluster] = {cluster, hubagent::FailureReason::resource_differs,
+                        "it had registered by itself, without the copy of this migration, and is the migration's own "
+                        "from now on"};
+  };
+  auto adopted = co_await hub.adopt(migration, std::move(absent), on_adopted);
+  if (!adopted) co_return adopted.error();
+  for (const auto& failure : adopted->failed) changed[failure.cluster] = failure;
+  for (auto& failure : arrived->failed)
+    if (const auto found = changed.find(failure.cluster); found != changed.end()) failure = found->second;
+  co_return std::move(*arrived);
+}
+
 ClusterNames common(const ClusterNames& all, const ClusterNames& some) {
   const std::set<std::string> wanted{some.begin(), some.end()};
   ClusterNames names;

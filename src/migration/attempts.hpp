@@ -53,6 +53,11 @@ using TargetOperation =
 Awaitable<Results> each_on_source(Step& step, ClusterNames clusters, SourceOperation operation);
 Awaitable<Results> each_on_target(Step& step, ClusterNames clusters, TargetOperation operation);
 
+/// Which clusters have arrived on the target. Of those that it does not have, those are adopted that have registered
+/// there by themselves. They fail for now, since what was copied with them may be missing: the next look judges them.
+Awaitable<hubagent::Result<Outcome>> find_arrived(hubagent::TargetHub& hub, hubagent::MigrationRef migration,
+                                                  ClusterNames clusters, WallTime since);
+
 /// The names in `all` that are in `some`, and those that are not.
 ClusterNames common(const ClusterNames& all, const ClusterNames& some);
 ClusterNames without(const ClusterNames& all, const ClusterNames& some);

@@ -28,7 +28,7 @@ ClusterNames candidates(const Ledger& ledger) {
 Awaitable<> recover_arrivals(Step& step, Ledger& ledger, WallTime since, Pending& pending) {
   if (!ledger.success.empty() || !ledger.failures.empty()) co_return;
   TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames clusters) {
-    return hub.arrived(step.migration.ref(), std::move(clusters), since);
+    return find_arrived(hub, step.migration.ref(), std::move(clusters), since);
   };
   auto arrived = co_await each_on_target(step, ledger.all, look);
   for (const auto& cluster : arrived.done) ledger.succeed(cluster);
@@ -116,36 +116,22 @@ Awaitable<hubagent::Result<>> confirm_arrival(Cleanup& cleanup, std::string clus
   co_return hubagent::Result<>{};
 }
 
-/// Which of the clusters that were released to the target are still there. They are only looked at: one that has
-/// registered without its copy is adopted in a later round, once the ledger says that it must be compared again.
-Awaitable<hubagent::Result<Outcome>> look_at_released(Cleanup& cleanup, hubagent::TargetHub& hub, ClusterNames names) {
-  Outcome outcome;
-  for (const auto& name : names) {
-    auto confirmed = co_await hub.confirm(cleanup.step.migration.ref(), name, cleanup.since);
-    if (confirmed)
-      outcome.done.push_back(name);
-    else if (hubagent::concerns_hub(confirmed.error()))
-      co_return confirmed.error();
-    else
-      outcome.failed.push_back({name, confirmed.error().reason(), confirmed.error().describe()});
-  }
-  co_return outcome;
-}
-
-/// Which clusters are on the target. What was released is gone with a copy that the target no longer has.
+/// Which clusters are on the target. What was released is gone with a copy that the target no longer has. Such a
+/// cluster is only looked at: if it has registered without its copy, it is adopted in a later round, once the ledger
+/// says that it must be compared again.
 Awaitable<Results> find_present(Cleanup& cleanup, ClusterNames clusters) {
   auto& step = cleanup.step;
+  const auto ref = step.migration.ref();
   auto is_released = [&](const std::string& cluster) { return cleanup.released.contains(cluster); };
   const auto others = std::ranges::partition(clusters, is_released);
-  ClusterNames released{clusters.begin(), others.begin()};
-  TargetOperation look_again = [&](hubagent::TargetHub& hub, ClusterNames names) {
-    return look_at_released(cleanup, hub, std::move(names));
+  TargetOperation look_only = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.arrived(ref, std::move(names), cleanup.since);
   };
-  auto present = co_await each_on_target(step, std::move(released), look_again);
+  auto present = co_await each_on_target(step, {clusters.begin(), others.begin()}, look_only);
   for (const auto& [cluster, failure] : present.failed)
     if (failure.reason == to_string(hubagent::FailureReason::cluster_not_found)) cleanup.released.erase(cluster);
   TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames names) {
-    return hub.arrived(step.migration.ref(), std::move(names), cleanup.since);
+    return find_arrived(hub, ref, std::move(names), cleanup.since);
   };
   present.add(co_await each_on_target(step, {others.begin(), others.end()}, look));
   co_return present;

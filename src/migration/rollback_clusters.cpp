@@ -17,7 +17,7 @@ void add(std::set<std::string>& names, const ClusterNames& more) {
 Awaitable<ClusterNames> find_without_copy(Rollback& rollback, ClusterNames clusters) {
   const auto now = rollback.step.now();
   TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames names) {
-    return hub.arrived(rollback.ref, std::move(names), now);
+    return find_arrived(hub, rollback.ref, std::move(names), now);
   };
   auto looked = co_await each_on_target(rollback.step, std::move(clusters), look);
   ClusterNames absent;
@@ -52,31 +52,31 @@ Awaitable<> delete_copies(Rollback& rollback, Stage stage, ClusterNames clusters
   add(rollback.undone, deleted.done);
 }
 
-/// Clusters that were not detached, and that the target has nevertheless: others could register there, and the agents
-/// of these may have done so, since they lost the source. They return like detached ones. Returns those of which the
-/// target did not say it: their copies stay.
+/// Clusters that were not detached, and whose agents have registered on the target nevertheless: others could register
+/// there, and these may have lost the source. They return like detached ones. Returns those of which the target did not
+/// say it: their copies stay.
 Awaitable<std::set<std::string>> find_registered(Rollback& rollback) {
   auto& step = rollback.step;
-  const auto since = step.migration.cut_over();
-  if (!since) co_return std::set<std::string>{};  // nobody had the permission
+  if (!step.migration.cut_over()) co_return std::set<std::string>{};  // nobody had the permission
   ClusterNames left;
   std::ranges::set_union(rollback.ledger.to_roll_back(), rollback.ledger.to_undo(), std::back_inserter(left));
   auto stages = rollback_by_stage(step.migration, rollback.ledger, left);
-  TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames names) {
-    return hub.arrived(rollback.ref, std::move(names), *since);
-  };
-  auto looked = co_await each_on_target(step, std::move(stages[Stage::deploying]), look);
-  const auto return_like_detached = [&](const std::string& cluster) {
+  hubagent::TargetHub::OnFound return_like_detached = [&](const std::string& cluster) {
     auto failure = rollback.ledger.failures[cluster];
     failure.stage = phases::registering;
     rollback.ledger.fail(cluster, std::move(failure));
     rollback.ledger.rolled_back.erase(cluster);  // a previous round did not see that it had left
   };
-  for (const auto& cluster : looked.done) return_like_detached(cluster);
-  for (const auto& [cluster, failure] : looked.failed)
-    if (failure.reason != to_string(hubagent::FailureReason::cluster_not_found)) return_like_detached(cluster);
-  for (const auto& cluster : looked.unknown) rollback.pending.add(rollback.target(), cluster, looked.unknown_message);
-  co_return std::set<std::string>{looked.unknown.begin(), looked.unknown.end()};
+  TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.find_registered(rollback.ref, std::move(names), return_like_detached);
+  };
+  auto looked = co_await each_on_target(step, std::move(stages[Stage::deploying]), look);
+  std::set<std::string> unasked;
+  for (const auto& [cluster, failure] : looked.not_done()) {
+    rollback.pending.add(rollback.target(), cluster, failure.message);
+    unasked.insert(cluster);
+  }
+  co_return unasked;
 }
 
 }  // namespace

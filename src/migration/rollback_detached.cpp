@@ -11,7 +11,7 @@ using hubagent::Stage;
 /// What the target says of clusters that were detached.
 struct Look {
   ClusterNames arrived;
-  ClusterNames absent;  // known not to be there
+  ClusterNames absent;  // known not to be there, or not to stay there
   Failures unknown;     // the target could not be asked
 };
 
@@ -24,7 +24,7 @@ Awaitable<Look> look_at_target(Rollback& rollback, ClusterNames clusters) {
     co_return look;
   }
   TargetOperation find = [&](hubagent::TargetHub& hub, ClusterNames names) {
-    return hub.arrived(rollback.ref, std::move(names), *since);
+    return find_arrived(hub, rollback.ref, std::move(names), *since);
   };
   // A target that is away for a moment is waited for: a cluster that has just arrived there need not return.
   ClusterOperation find_with_retry = [&](ClusterNames batch) -> Awaitable<Results> {
@@ -47,11 +47,13 @@ Awaitable<Look> look_at_target(Rollback& rollback, ClusterNames clusters) {
 }
 
 /// A cluster that is on the target after all stays there: it counts as arrived once the source, which may have accepted
-/// it again while the target did not answer, has detached it.
-Awaitable<> keep_late_arrivals(Rollback& rollback, ClusterNames clusters) {
-  if (clusters.empty()) co_return;
+/// it again while the target did not answer, has detached it. Returns those that the source has released already: they
+/// are the source's, and return to it.
+Awaitable<ClusterNames> keep_late_arrivals(Rollback& rollback, ClusterNames clusters) {
+  ClusterNames released;
+  if (clusters.empty()) co_return released;
   SourceOperation detach = [&](hubagent::SourceHub& hub, ClusterNames names) {
-    return hub.detach(rollback.ref, std::move(names));
+    return hub.detach_arrived(rollback.ref, std::move(names));
   };
   auto detached = co_await each_on_source(rollback.step, std::move(clusters), detach);
   for (const auto& cluster : detached.done) rollback.ledger.succeed(cluster);
@@ -59,10 +61,13 @@ Awaitable<> keep_late_arrivals(Rollback& rollback, ClusterNames clusters) {
     // Somebody deleted it from the source: it is on the target only.
     if (failure.reason == to_string(hubagent::FailureReason::cluster_not_found))
       rollback.ledger.succeed(cluster);
+    else if (failure.reason == to_string(hubagent::FailureReason::cluster_conflict))
+      released.push_back(cluster);
     else
       rollback.pending.add(rollback.source(), cluster,
                            "it is Available on " + rollback.step.target_name() + ": " + failure.message);
   }
+  co_return released;
 }
 
 // How soon a target that did not answer is asked to approve registrations again.
@@ -134,8 +139,10 @@ Awaitable<> return_to_source(Rollback& rollback, ClusterNames clusters, Look loo
 Awaitable<> return_detached(Rollback& rollback, ClusterNames clusters) {
   if (clusters.empty()) co_return;
   auto look = co_await look_at_target(rollback, clusters);
-  co_await keep_late_arrivals(rollback, look.arrived);
-  const auto returning = without(clusters, look.arrived);
+  const auto released = co_await keep_late_arrivals(rollback, look.arrived);
+  auto returning = without(clusters, look.arrived);
+  returning.insert(returning.end(), released.begin(), released.end());
+  look.absent.insert(look.absent.end(), released.begin(), released.end());
   if (returning.empty()) co_return;
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(let_registrations_finish(rollback, returning));

@@ -163,6 +163,30 @@ TEST_F(DetachTest, ARollbackGivesAClusterWhoseImportControllerRestsItsOwnConfigB
   });
 }
 
+// Its agent is on the target and applies nothing here any more, while the import controller writes on.
+TEST_F(DetachTest, AClusterThatHasArrivedIsDetachedAtOnceWhateverItsWorkSays) {
+  run([&]() -> Awaitable<> {
+    co_await claim();
+    co_await write_work(true);
+    auto restless = [&]() -> Awaitable<> {
+      for (;;) {
+        co_await clock_.sleep_for(1s);
+        co_await write_work(true);
+      }
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(restless());
+      auto detached = co_await hub1_->source->detach_arrived(migration_, {"c1"});
+      EXPECT_TRUE(detached && detached->failed.empty());
+      detached_after_ = clock_.now() - begin_;
+      scope.stop();
+    };
+    co_await async::with_scope(both);
+    EXPECT_EQ(cluster(*hub1_, "c1")->at("spec").at("hubAcceptsClient"), false);
+  });
+  EXPECT_LT(detached_after_, 1s);
+}
+
 // MCE 5.x, with auto import disabled: the agent reports the work as applied and has applied nothing.
 TEST_F(DetachTest, AVersionThatWasReadOnlyDoesNotCountAsApplied) {
   run([&]() -> Awaitable<> {

@@ -78,7 +78,8 @@ Awaitable<> FakeHubs::until_accepted(FakeHub& hub, std::string cluster) {
 }
 
 void FakeHubs::renew_if_present(FakeHub& hub, const std::string& cluster) {
-  if (!travelling_.contains(cluster)) hub.clusters[cluster].seen = clock.wall_now() + 1ms;
+  if (!travelling_.contains(cluster) && !stranded.contains(cluster))
+    hub.clusters[cluster].seen = clock.wall_now() + 1ms;
 }
 
 /// One cluster's agent: from the moment when its hub detaches it until it is registered somewhere.
@@ -237,10 +238,18 @@ class FakeSource final : public hubagent::SourceHub {
   }
 
   Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) override {
-    return each("source.detach", clusters, [this, migration](const std::string& name) -> std::optional<FailureReason> {
+    return detach_as("source.detach", std::move(migration), std::move(clusters));
+  }
+
+  Awaitable<Result<Outcome>> detach_arrived(MigrationRef migration, ClusterNames clusters) override {
+    return detach_as("source.detach_arrived", std::move(migration), std::move(clusters));
+  }
+
+  Awaitable<Result<Outcome>> detach_as(std::string order, MigrationRef migration, ClusterNames clusters) {
+    return each(order, clusters, [this, migration](const std::string& name) -> std::optional<FailureReason> {
       const auto found = hub_.clusters.find(name);
-      if (found == hub_.clusters.end() || found->second.migrating != migration.uid)
-        return FailureReason::cluster_not_found;
+      if (found == hub_.clusters.end()) return FailureReason::cluster_not_found;
+      if (found->second.migrating != migration.uid) return FailureReason::cluster_conflict;
       found->second.accepted = false;
       found->second.accepted_again = {};
       return std::nullopt;
@@ -486,6 +495,21 @@ class FakeTarget final : public hubagent::TargetHub {
             {name, why_not_here(migration, name), "cluster " + name + " is not Available on " + hub_.name});
     }
     co_return outcome;
+  }
+
+  /// No agent registers here without a copy.
+  Awaitable<Result<Outcome>> adopt(MigrationRef, ClusterNames clusters, OnFound) override {
+    auto begun = co_await world_.begin(hub_, "target.adopt");
+    if (!begun) co_return begun.error();
+    co_return Outcome{clusters, {}};
+  }
+
+  Awaitable<Result<Outcome>> find_registered(MigrationRef migration, ClusterNames clusters, OnFound on_found) override {
+    auto begun = co_await world_.begin(hub_, "target.find_registered");
+    if (!begun) co_return begun.error();
+    for (const auto& name : clusters)
+      if (has_copy(migration, name) && hub_.clusters[name].seen != async::WallTime{}) on_found(name);
+    co_return Outcome{clusters, {}};
   }
 
   Awaitable<Result<>> confirm(MigrationRef migration, std::string cluster, async::WallTime since) override {

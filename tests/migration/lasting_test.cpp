@@ -62,13 +62,53 @@ TEST_F(LastingTest, NoCopyIsDeletedWhileTheTargetDoesNotSayWhoHasRegistered) {
   live([&]() -> Awaitable<> {
     co_await reaches("m1", "Registering");
     hubs.hub("hub2").clusters["b"] = hubs.hub("hub2").clusters.at("a");
-    hubs.faults["target.arrived"] = {.error = FakeHubs::unreachable("hub2")};
+    hubs.faults["target.find_registered"] = {.error = FakeHubs::unreachable("hub2")};
     co_await reaches("m1", "Rollbacking");
     co_await sleep(1h);
     EXPECT_EQ(hubs.hub("hub2").clusters.count("b"), 1U);
     hubs.faults.clear();
     co_await reaches("m1", "Failed");
   });
+}
+
+// It never left the source, wherever its agent is now.
+TEST_F(LastingTest, AClusterWhoseCopyNoAgentUsesIsRolledBackWithoutASignOfLife) {
+  hubs.faults["target.deploy b"] = {.error = FakeHubs::forbidden()};
+  hubs.travel_time = 1000h;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    hubs.hub("hub2").clusters["b"] = hubs.hub("hub2").clusters.at("a");
+    hubs.stranded.insert("b");
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_EQ(hubs.hub("hub2").clusters.count("b"), 0U);
+  expect_moved("m1", {}, {"a", "b", "c"});
+}
+
+// The source has dropped its claim already, so it cannot be detached any more: it must not be accepted by both for
+// ever.
+TEST_F(LastingTest, AClusterThatTurnsUpOnTheTargetAfterTheSourceReleasedItReturns) {
+  hubs.faults["target.deploy b"] = {.error = FakeHubs::forbidden()};
+  hubs.travel_time = 1000h;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    auto copy = hubs.hub("hub2").clusters.at("a");
+    hubs.faults["target.roll_back"].error = FakeHubs::forbidden();
+    co_await reaches("m1", "Rollbacking");
+    co_await sleep(10min);
+    EXPECT_EQ(hubs.hub("hub1").clusters.at("b").migrating, "");
+    copy.accepted = copy.available = true;
+    copy.seen = hubs.clock.wall_now();
+    hubs.hub("hub2").clusters["b"] = copy;
+    co_await sleep(1h);
+    EXPECT_FALSE(hubs.hub("hub2").clusters.at("b").accepted);
+    hubs.faults.clear();
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_EQ(hubs.hub("hub2").clusters.count("b"), 0U);
+  expect_moved("m1", {}, {"a", "b", "c"});
 }
 
 // The ConfigMap is deleted with the namespace, and cannot be created again: the finalizer must go all the same.

@@ -270,6 +270,29 @@ TEST_F(CleaningTest, AClusterThatTheSourceCannotDeleteIsNotCopiedAgain) {
   expect_moved("m1", {"a"}, {"b", "c"});
 }
 
+// Thousands may wait for a source that is away.
+TEST_F(CleaningTest, ReleasedClustersAreLookedAtTogether) {
+  given("m1", {"a", "b", "c"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    hubs.faults["target.confirm"].delay = 1s;
+    hubs.faults["source.clean"].error = FakeHubs::forbidden();
+    co_await reaches("m1", "Cleaning");
+    co_await sleep(5min);
+    const auto looks = hubs.count("hub2 target.arrived");
+    const auto attempts = hubs.count("hub1 source.clean");
+    const auto confirmed = hubs.count("hub2 target.confirm");
+    co_await sleep(3h);
+    const auto rounds = hubs.count("hub1 source.clean") - attempts;
+    EXPECT_GT(rounds, 10U);
+    EXPECT_EQ(hubs.count("hub2 target.arrived") - looks, rounds) << "one for all";
+    EXPECT_EQ(hubs.count("hub2 target.confirm") - confirmed, 3 * rounds) << "only where it is to be deleted";
+    hubs.faults.clear();
+    co_await reaches("m1", "Completed");
+  });
+  expect_moved("m1", {"a", "b", "c"}, {});
+}
+
 // Somebody deletes its copy, and the agent registers again: what was released to the target is gone, and a process that
 // dies right after it has adopted the cluster must not leave it to the next one as proven.
 TEST_F(CleaningTest, AReleasedClusterWhoseCopyWasDeletedIsComparedAgain) {

@@ -47,6 +47,10 @@ class SourceHub {
   /// each cluster is detached only after its agent has applied that work.
   virtual async::Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) = 0;
 
+  /// The same for clusters that were proven to be on the target: their agents have its bootstrap kubeconfig, and apply
+  /// no work of this hub any more. Nothing is waited for.
+  virtual async::Awaitable<Result<Outcome>> detach_arrived(MigrationRef migration, ClusterNames clusters) = 0;
+
   /// Proves now, on the target, that a cluster is there; an error says why it is not proven.
   using ConfirmArrival = std::function<async::Awaitable<Result<>>(std::string cluster)>;
 

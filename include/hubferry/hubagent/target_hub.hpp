@@ -64,13 +64,26 @@ class TargetHub {
                                                     async::WallTime since, OnArrival on_arrival) = 0;
 
   /// Which of them have arrived, by the same criteria: read from the API server, not from the cache. The others fail:
-  /// cluster_not_available or cluster_not_found are known not to be here, of any other it is not known. With
-  /// resource_differs the cluster had registered here by itself, without a copy, and has become the migration's own:
-  /// the next look judges it.
+  /// cluster_not_available or cluster_not_found are known not to be here, of any other it is not known. Changes
+  /// nothing.
   virtual async::Awaitable<Result<Outcome>> arrived(MigrationRef migration, ClusterNames clusters,
                                                     async::WallTime since) = 0;
 
-  /// The same for one cluster, immediately before it is deleted from the source: three requests, none from a cache.
+  /// Called for each cluster that is meant.
+  using OnFound = std::function<void(const std::string& cluster)>;
+
+  /// Makes those the migration's own that have registered here by themselves, with its credential and without a copy;
+  /// `on_adopted` is called for each. arrived() judges it from then on. Done: all of which it is known.
+  virtual async::Awaitable<Result<Outcome>> adopt(MigrationRef migration, ClusterNames clusters,
+                                                  OnFound on_adopted) = 0;
+
+  /// Calls `on_found` for each of them whose agent has registered here, or has begun to, with the migration's
+  /// credential: it may not be on the source any more. Done: all of which it is known. Changes nothing.
+  virtual async::Awaitable<Result<Outcome>> find_registered(MigrationRef migration, ClusterNames clusters,
+                                                            OnFound on_found) = 0;
+
+  /// As arrived(), for one cluster, immediately before it is deleted from the source: three requests, none from a
+  /// cache.
   virtual async::Awaitable<Result<>> confirm(MigrationRef migration, std::string cluster, async::WallTime since) = 0;
 
   /// Every object of the bundle is here with the content that was sent.
@@ -82,7 +95,8 @@ class TargetHub {
   /// Denies clusters that this migration created here: an agent that registers, or has registered, leaves again.
   virtual async::Awaitable<Result<Outcome>> deny(MigrationRef migration, ClusterNames clusters) = 0;
 
-  /// Deletes what this migration created for these clusters, and nothing else.
+  /// Deletes what this migration created for these clusters, and nothing else. In Stage::deploying, whose clusters were
+  /// not detached, the copy of one whose agent has registered here after all stays, and the cluster fails.
   virtual async::Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) = 0;
 
   /// The clusters of which the migration has created a copy here, sorted: what a lost ledger is rebuilt from.
