@@ -28,7 +28,7 @@ class EarlyRegistration : public testing::TestWithParam<Agents> {
     };
     whole_.start_manager();
     whole_.migrate("m1", {name_});
-    while (!claimed()) whole_.world.run_for(1ms);
+    ASSERT_TRUE(whole_.run_until(claimed, 2h, 1ms));
     whole_.stop_manager();
     whole_.world.run_for(1min);
     ASSERT_EQ(whole_.world.world().agents().store_of(name_)->bootstraps().size(), 2u) << "it knows the target";
@@ -73,9 +73,9 @@ TEST_P(EarlyRegistration, AnAgentThatRegistersAgainSinceItsCopyWasDeletedIsAdopt
   const auto names = whole_.world.world().clusters();
   whole_.start_manager();
   whole_.migrate("m1", {names.begin(), names.end()});
-  while (whole_.phase("m1") != phases::registering) whole_.world.run_for(10ms);
+  ASSERT_TRUE(whole_.run_until([&] { return whole_.phase("m1") == phases::registering; }));
   EXPECT_TRUE(whole_.world.world().agents().remove(names[1]));
-  while (!whole_.is_available("hub2", name_)) whole_.world.run_for(100ms);
+  ASSERT_TRUE(whole_.run_until([&] { return whole_.is_available("hub2", name_); }));
   whole_.world.run_for(20s);
   ASSERT_EQ(whole_.phase("m1"), phases::registering);
   EXPECT_TRUE(whole_.world.run(whole_.world.api("hub2").remove(ocm::managed_clusters, {"", name_})));

@@ -38,17 +38,36 @@ class Gate {
 class GatedClock final : public async::Clock {
  public:
   GatedClock(async::Clock& inner, Gate& gate, async::Duration skew) : inner_(inner), gate_(gate), skew_(skew) {}
-  [[nodiscard]] async::TimePoint now() const override { return inner_.now(); }
+  [[nodiscard]] async::TimePoint now() const override { return inner_.now() - lag(); }
   [[nodiscard]] async::WallTime wall_now() const override { return inner_.wall_now() + skew_; }
   Awaitable<> sleep_until(async::TimePoint when) override {
-    co_await inner_.sleep_until(when);
+    // In steps while it is slow, and again if it has become slow meanwhile.
+    while (now() < when) {
+      if (slow_since_)
+        co_await inner_.sleep_for(std::min<async::Duration>(when - now(), std::chrono::seconds{1}));
+      else
+        co_await inner_.sleep_until(when == async::never ? when : when + lag_);
+    }
     co_await gate_.pass();
+  }
+
+  /// From now on its time passes at a tenth of the speed, or again as that of others.
+  void slow_down(bool slow) {
+    lag_ = lag();
+    slow_since_.reset();
+    if (slow) slow_since_ = inner_.now();
+  }
+  /// How far it is behind. Its wall clock is not concerned.
+  [[nodiscard]] async::Duration lag() const {
+    return slow_since_ ? lag_ + (inner_.now() - *slow_since_) * 9 / 10 : lag_;
   }
 
  private:
   async::Clock& inner_;
   Gate& gate_;
   async::Duration skew_;
+  async::Duration lag_{0};
+  std::optional<async::TimePoint> slow_since_;
 };
 
 kube::Error not_sent() {
@@ -93,12 +112,13 @@ std::string_view text_of(kube::Verb verb) {
 /// has passed.
 class GatedApi final : public kube::Api {
  public:
-  GatedApi(std::shared_ptr<kube::Api> inner, Gate& gate, async::Clock& clock, std::vector<SentWrite>& writes)
-      : inner_(std::move(inner)), gate_(gate), clock_(clock), writes_(writes) {}
+  GatedApi(std::shared_ptr<kube::Api> inner, Gate& gate, GatedClock& clock, std::vector<SentWrite>& writes,
+           const bool& lease_is_away)
+      : inner_(std::move(inner)), gate_(gate), clock_(clock), writes_(writes), lease_is_away_(lease_is_away) {}
 
   Awaitable<Result<kube::Object>> call(kube::Request request) override {
     co_await gate_.pass();
-    if (gate_.dead()) co_return not_sent();
+    if (gate_.dead() || (lease_is_away_ && request.resource == kube::resources::leases)) co_return not_sent();
     if (request.deadline != async::TimePoint{} && clock_.now() >= request.deadline)
       co_return kube::Error{kube::ErrorKind::unreachable, 0, {}, "no time was left to send it", std::nullopt};
     const bool counts =
@@ -106,6 +126,7 @@ class GatedApi final : public kube::Api {
     if (counts)
       writes_.push_back({clock_.now(), std::string{text_of(request.verb)} + " " + request.resource.plural + " " +
                                            kube::to_string(request.key) + " on " + std::string{inner_->name()}});
+    if (request.deadline != async::TimePoint{} && request.deadline != async::never) request.deadline += clock_.lag();
     auto answer = co_await inner_->call(std::move(request));
     co_await gate_.pass();
     co_return answer;
@@ -114,6 +135,7 @@ class GatedApi final : public kube::Api {
                                          const kube::Decoder& decoder) override {
     co_await gate_.pass();
     if (gate_.dead()) co_return not_sent();
+    if (options.deadline != async::TimePoint{} && options.deadline != async::never) options.deadline += clock_.lag();
     auto page = co_await inner_->list(std::move(resource), std::move(options), decoder);
     co_await gate_.pass();
     co_return page;
@@ -139,8 +161,9 @@ class GatedApi final : public kube::Api {
  private:
   std::shared_ptr<kube::Api> inner_;
   Gate& gate_;
-  async::Clock& clock_;
+  GatedClock& clock_;
   std::vector<SentWrite>& writes_;
+  const bool& lease_is_away_;
 };
 
 kube::LeaderElectionOptions election(const SimulatedManagerOptions& options) {
@@ -183,7 +206,7 @@ struct SimulatedManager::State {
 
   std::shared_ptr<kube::Api> gated(std::shared_ptr<kube::Api> api) {
     if (options.wire) api = options.wire(std::move(api));
-    return std::make_shared<GatedApi>(std::move(api), gate, world.clock(), writes);
+    return std::make_shared<GatedApi>(std::move(api), gate, clock, writes, lease_is_away);
   }
 
   Awaitable<> run() {
@@ -225,6 +248,7 @@ struct SimulatedManager::State {
   obs::Metrics metrics;
   kube::Env env;
   std::vector<SentWrite> writes;
+  bool lease_is_away = false;
   std::shared_ptr<kube::Api> global;
   kube::LeaderElector elector;
   std::string end;
@@ -248,6 +272,11 @@ void SimulatedManager::resume() {
 
 void SimulatedManager::kill() {
   state_->gate.kill();
+}
+
+void SimulatedManager::deceive(bool deceived) {
+  state_->clock.slow_down(deceived);
+  state_->lease_is_away = deceived;
 }
 
 void SimulatedManager::stop() {

@@ -137,6 +137,12 @@ class WholeWorld {
     };
     while (!std::ranges::all_of(names, ended) && world.clock().now() < end) world.run_for(1s);
   }
+  /// Until `holds()`; false if it does not within `limit`.
+  bool run_until(const std::function<bool()>& holds, async::Duration limit = 2h, async::Duration pause = 10ms) {
+    const auto end = world.clock().now() + limit;
+    while (!holds() && world.clock().now() < end) world.run_for(pause);
+    return holds();
+  }
   bool is_available(const std::string& hub, const std::string& cluster) {
     const auto object = world.server(hub).object(ocm::managed_clusters, {"", cluster});
     return object && kube::is_condition_true(*object, ocm::names::available);
@@ -166,6 +172,8 @@ class WholeWorld {
 
   sim::VirtualWorld world;
   std::map<std::string, Line> lines;  // to each hub, of the manager; agents have their own
+  /// What else is between the manager and a hub. Empty: nothing.
+  std::function<std::shared_ptr<kube::Api>(const std::string& hub, std::shared_ptr<kube::Api>)> wire = {};
 
  private:
   struct Manager {
@@ -173,7 +181,9 @@ class WholeWorld {
         : hubs(
               whole.world.api("global"),
               [&whole](const std::string& hub, const kube::ClientConfig& config) {
-                return std::make_shared<SeverableApi>(whole.world.network().connect(config), whole.lines[hub]);
+                auto api = whole.world.network().connect(config);
+                if (whole.wire) api = whole.wire(hub, std::move(api));
+                return std::make_shared<SeverableApi>(std::move(api), whole.lines[hub]);
               },
               {}, whole.world.env()),
           controller(whole.world.api("global"), hubs, {}, whole.world.env()),

@@ -14,7 +14,8 @@ struct Report {
   std::string crash;  // why it ended without a report; empty: it did not
 };
 
-/// Runs `body` in a clone of this process. `seconds`: one that takes longer (of CPU time) hangs.
+/// Runs `body` in a clone of this process. `seconds`: one that takes longer (of CPU time) hangs;
+/// one that does nothing is ended too, after thirty times as long.
 Report run_in_clone(const std::function<std::string()>& body, unsigned seconds = 120);
 
 /// The two halves of run_in_clone(), for a clone that continues where it is: nothing in the clone itself, which has to

@@ -153,6 +153,12 @@ void SeededWorld::pause(std::size_t index, bool begins) {
   }
 }
 
+/// A process that has been started again since has a clock of its own.
+void SeededWorld::deceive(std::size_t index, bool begins) {
+  auto& manager = *managers_[index];
+  if (manager.process) manager.process->deceive(begins);
+}
+
 Awaitable<> SeededWorld::change_lease(bool steal) {
   const kube::Key key{"default", "hubferry-manager"};
   auto& api = person(sim::global_hub);
@@ -262,6 +268,9 @@ Awaitable<> SeededWorld::happen(Step step) {
         break;
       case Act::pause:
         pause(step.manager, begins);
+        break;
+      case Act::slow_clock:
+        deceive(step.manager, begins);
         break;
       case Act::agent_off:
         switch_agent(step.cluster, !begins);

@@ -167,8 +167,11 @@ void Invariants::see_migration(const sim::ObservedWrite& write) {
 void Invariants::settle(Migration& migration) {
   if (migration.settled) return;
   migration.settled = true;
-  for (const auto& cluster : arrived_[migration.name])
-    if (place_.contains(cluster)) place_[cluster] = migration.to;
+  for (const auto& cluster : arrived_[migration.name]) {
+    if (!place_.contains(cluster)) continue;
+    place_[cluster] = migration.to;
+    moved_.insert(cluster);
+  }
 }
 
 void Invariants::see_ledger(const sim::ObservedWrite& write) {

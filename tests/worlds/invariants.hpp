@@ -99,6 +99,7 @@ class Invariants {
   std::map<std::string, migration::test::Snapshot> before_;   // by server
   std::map<std::string, std::string> place_;                  // by cluster: the hub that has to have it
   std::map<std::string, std::string> first_place_;
+  std::set<std::string> moved_;  // by a migration, at least once; it may be back where it was
   std::map<std::string, std::set<std::string>> accepting_;  // by cluster: hubs
   std::map<std::string, Migration> migrations_;             // by uid
   std::map<std::string, std::set<std::string>> arrived_;    // by migration's name: `success` of its ledger

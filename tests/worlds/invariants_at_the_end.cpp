@@ -91,7 +91,8 @@ void Invariants::check_leftovers(const std::string& server) {
       const bool is_ledger = server == sim::global_hub && kind.plural == "configmaps" && object.ns() == "default" &&
                              ledgers.contains(std::string{object.name()});
       const auto home = place_.find(std::string{object.ns().empty() ? object.name() : object.ns()});
-      const bool brought = home != place_.end() && home->second == server && first_place_.at(home->first) != server;
+      const bool brought = home != place_.end() && home->second == server &&
+                           (first_place_.at(home->first) != server || moved_.contains(home->first));
       const auto trace = is_ledger ? std::string{} : trace_of(object, brought);
       const auto what = kind.plural + " " + kube::to_string(object.key()) + " on " + server;
       if (!trace.empty()) violation("left", what + " has " + trace);
@@ -113,12 +114,13 @@ void Invariants::check_content() {
       const auto cluster = cluster_of(key);
       if (!cluster.empty() && excused_.contains(cluster)) continue;
       const auto& home = cluster.empty() ? server : place_.at(cluster);
+      const bool stayed = home == server && !moved_.contains(cluster);
       const auto found = after[home].find(key);
       if (found != after[home].end()) {
         const bool edited = edited_.contains(cluster) && key.starts_with("managedclusters");
-        if (home == server && found->second != value && !edited)
+        if (stayed && found->second != value && !edited)
           violation("content", key + " on " + home + " was " + value + "\n  is " + found->second);
-      } else if (home == server || !stays_behind(key, value)) {
+      } else if (stayed || !stays_behind(key, value)) {
         violation("content", key + " is missing on " + home);
       }
     }

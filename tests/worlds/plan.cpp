@@ -47,6 +47,7 @@ constexpr std::array kinds{Kind{Act::outage, "outage", 10, true},
                            Kind{Act::cluster_edit, "edit ManagedCluster", 3, false},
                            Kind{Act::denial, "deny cluster", 2, true},
                            Kind{Act::copy_deletion, "delete copy", 2, false},
+                           Kind{Act::slow_clock, "slow clock of manager", 0, false},
                            Kind{Act::sabotage, "sabotage", 0, false}};
 
 constexpr std::array<const char*, refused_kinds> refused{
@@ -154,6 +155,24 @@ Plan make_plan(std::uint64_t seed) {
   return plan;
 }
 
+Plan with_two_leaders(Plan plan) {
+  async::Random random{plan.seed * 104729 + 7};
+  plan.managers = 2;
+  Duration at = random.between(0s, 4s);
+  // Whichever leads first: the other takes over, and is then deceived in its turn.
+  for (const std::size_t manager : {0U, 1U, 0U}) {
+    Step step;
+    step.act = Act::slow_clock;
+    step.at = at;
+    step.lasts = random.between(80s, 120s);
+    step.manager = manager;
+    at += random.chance(0.5) ? random.between(16s, 30s) : step.lasts + random.between(0s, 20s);
+    plan.steps.push_back(step);
+  }
+  std::ranges::sort(plan.steps, {}, &Step::at);
+  return plan;
+}
+
 Duration end_of(const Plan& plan) {
   Duration end{0};
   for (const auto& migration : plan.migrations) end = std::max(end, migration.at);
@@ -175,7 +194,7 @@ std::string to_string(const Step& step) {
   else if (step.act <= Act::compaction)
     text += " of " + hub_text(step.hub) +
             (step.act == Act::refusals ? std::string{" of "} + refused_kind(step.detail) : "");
-  else if (step.act == Act::kill || step.act == Act::pause)
+  else if (step.act == Act::kill || step.act == Act::pause || step.act == Act::slow_clock)
     text += " " + std::to_string(step.manager);
   else if (step.act == Act::migration_deletion || step.act == Act::rollback_request)
     text += " m" + std::to_string(step.migration);

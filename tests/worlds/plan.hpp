@@ -47,8 +47,9 @@ enum class Act {
   cluster_edit,   // a label of theirs on a ManagedCluster, which must stay
   denial,         // hubAcceptsClient: false where the cluster is, and true again at the end
   copy_deletion,  // the ManagedCluster on the target, while the source has it
-  // Never drawn: bugs of a manager, for the tests of the invariants themselves.
-  sabotage,
+  // Never drawn.
+  slow_clock,  // of a manager that does not reach its Lease any more: it leads beside its successor
+  sabotage,    // bugs of a manager, for the tests of the invariants themselves
 };
 
 struct Step {
@@ -86,6 +87,9 @@ struct Plan {
 };
 
 Plan make_plan(std::uint64_t seed);
+/// The same with two managers, of which each leads beside the other once, for a minute and more, soon after it has
+/// begun.
+Plan with_two_leaders(Plan plan);
 
 std::string to_string(const Step& step);
 std::string to_string(const Plan& plan);

@@ -20,6 +20,8 @@ namespace {
 // pause of a retry, and the time in which a hub notices that an agent is gone.
 constexpr auto longest = 5h;
 constexpr auto rest = 11min;
+// How often processes that have ended are started again.
+constexpr auto pace = 5s;
 
 std::string hex(std::uint64_t number) {
   char text[17];
@@ -84,18 +86,19 @@ void SeededWorld::spawn(Awaitable<> task) {
   world_.spawn(counted(*this, std::move(task)));
 }
 
-/// The hub's controllers are running already, and delete a namespace whose cluster is yet to come.
+/// The hub's controllers are running already, and delete a namespace whose cluster is yet to come: the ManagedClusters
+/// are there first.
 void SeededWorld::create_fleet(kube::Api& hub, const sim::FleetPlan& fleet) {
-  for (int complete = 0, attempts = 0; complete < 2; ++attempts) {
-    try {
-      world_.run(sim::create_fleet(hub, fleet, world_.env()));
-      ++complete;
-    } catch (const std::runtime_error&) {
-      if (attempts > 50) throw;
+  for (std::size_t index = 0; index < fleet.clusters; ++index)
+    for (auto& object : sim::fleet_objects(fleet, index, world_.clock().wall_now())) {
+      if (object.resource != ocm::managed_clusters) continue;
+      const auto made = world_.run(hub.create(object.resource, std::move(object.object)));
+      if (!made) throw std::runtime_error(made.error().describe());
+      json::object patch{{"status", std::move(object.status)}};
+      (void)world_.run(hub.merge_patch(object.resource, made->key(), std::move(patch), "status"));
     }
-    world_.run_for(2s);
-    world_.run(world_.world().wait_settled());
-  }
+  world_.run(sim::create_fleet(hub, fleet, world_.env()));
+  world_.run(world_.world().wait_settled());
 }
 
 void SeededWorld::add_clusters() {
@@ -166,6 +169,7 @@ std::string SeededWorld::summary() const {
   std::string text =
       "hash " + hex(invariants_->fingerprint()) + ", " + std::to_string(invariants_->writes()) + " writes, " +
       async::format_duration(std::chrono::duration_cast<std::chrono::seconds>(world_.clock().now().time_since_epoch()));
+  if (two_leaders_ > 0s) text += ", two leaders for " + async::format_duration(two_leaders_);
   if (invariants_->self_registered() > 0)
     text += ", " + std::to_string(invariants_->self_registered()) + " registered by themselves";
   for (std::size_t index = 0; index < plan_.migrations.size(); ++index)
@@ -187,7 +191,9 @@ Result SeededWorld::run() {
         manager.paused = 0;
         start_manager(index);
       }
-    world_.run_for(5s);
+    const auto leads = [](const auto& manager) { return manager->process && manager->process->leads(); };
+    if (std::ranges::count_if(managers_, leads) > 1) two_leaders_ += pace;
+    world_.run_for(pace);
   }
   world_.run_for(rest);
   invariants_->check_end();

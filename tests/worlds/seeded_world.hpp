@@ -57,6 +57,7 @@ class SeededWorld {
   void switch_agent(std::size_t cluster, bool on);
   void kill(std::size_t index, bool begins);
   void pause(std::size_t index, bool begins);
+  void deceive(std::size_t index, bool begins);
   Awaitable<> restart_agent(std::size_t cluster);
   Awaitable<> change_lease(bool steal);
   Awaitable<> annotate_migration(std::size_t migration);
@@ -82,6 +83,7 @@ class SeededWorld {
   std::map<std::size_t, sim::FleetMember> off_;
   std::map<std::size_t, int> switched_off_;
   std::map<std::size_t, std::string> denied_on_;
+  Duration two_leaders_{0};  // so long two managers believed to lead
   int busy_ = 0;
 };
 

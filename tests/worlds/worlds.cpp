@@ -13,11 +13,12 @@ namespace {
 using namespace hubferry::worlds;
 
 constexpr const char* usage =
-    "usage: worlds [--seeds A..B] [--minutes M] [--replay S] [--hashes] [--first]\n"
+    "usage: worlds [--seeds A..B] [--minutes M] [--replay S] [--hashes] [--first] [--two-leaders]\n"
     "  --seeds A..B  these worlds (default 1..1000)\n"
     "  --minutes M   no world begins later than that\n"
     "  --replay S    one world: its plan, what became of it, and its timeline\n"
     "  --first       end with the first violation, in one line: \"seed: violation\"\n"
+    "  --two-leaders in each world two managers lead at once, for a minute and more\n"
     "  --hashes      print what became of each world: two processes must agree, byte for byte\n";
 
 struct Arguments {
@@ -27,7 +28,12 @@ struct Arguments {
   std::optional<std::uint64_t> replay;
   bool hashes = false;
   bool first_only = false;
+  bool two_leaders = false;
 };
+
+Plan plan_of(const Arguments& arguments, std::uint64_t seed) {
+  return arguments.two_leaders ? with_two_leaders(make_plan(seed)) : make_plan(seed);
+}
 
 [[noreturn]] void refuse(const std::string& why) {
   std::cerr << "worlds: " << why << "\n" << usage;
@@ -54,11 +60,13 @@ Arguments parse(int count, char** values) {
     if (const auto at = name.find('='); at != std::string::npos) {
       value = name.substr(at + 1);
       name.resize(at);
-    } else if (name != "--hashes" && name != "--first" && index + 1 < count) {
+    } else if (name != "--hashes" && name != "--first" && name != "--two-leaders" && index + 1 < count) {
       value = values[++index];
     }
     if (name == "--hashes") {
       arguments.hashes = true;
+    } else if (name == "--two-leaders") {
+      arguments.two_leaders = true;
     } else if (name == "--first") {
       arguments.first_only = true;
     } else if (name == "--minutes") {
@@ -77,9 +85,9 @@ Arguments parse(int count, char** values) {
   return arguments;
 }
 
-int replay(std::uint64_t seed) {
+int replay(const Arguments& arguments) {
   Runner runner;
-  const auto plan = make_plan(seed);
+  const auto plan = plan_of(arguments, *arguments.replay);
   const auto result = runner.run(plan, true);
   std::cout << result.timeline << to_string(plan) << "  " << result.summary << "\n" << result.violations;
   return result.violations.empty() ? 0 : 1;
@@ -92,12 +100,14 @@ int run_all(const Arguments& arguments) {
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - began).count(); };
   std::size_t worlds = 0;
   std::size_t violated = 0;
+  std::size_t two_leaders = 0;
   std::map<std::string, std::size_t> endings;
   for (auto seed = arguments.first; seed <= arguments.last; ++seed) {
     if (arguments.minutes && seconds() > *arguments.minutes * 60) break;
-    const auto plan = make_plan(seed);
+    const auto plan = plan_of(arguments, seed);
     const auto result = runner.run(plan);
     ++worlds;
+    if (result.summary.find("two leaders for") != std::string::npos) ++two_leaders;
     for (const auto* ending : {" Completed", " Failed", " gone"})
       for (auto at = result.summary.find(ending); at != std::string::npos; at = result.summary.find(ending, at + 1))
         ++endings[ending + 1];
@@ -113,6 +123,7 @@ int run_all(const Arguments& arguments) {
   std::cerr << worlds << " worlds from seed " << arguments.first << ", " << violated << " with violations, "
             << static_cast<double>(worlds) / seconds() << " worlds/s; migrations:";
   for (const auto& [ending, count] : endings) std::cerr << " " << count << " " << ending;
+  if (two_leaders > 0) std::cerr << "; two leaders at once in " << two_leaders << " worlds";
   std::cerr << "\n";
   return violated == 0 ? 0 : 1;
 }
@@ -121,5 +132,5 @@ int run_all(const Arguments& arguments) {
 
 int main(int count, char** values) {
   const auto arguments = parse(count, values);
-  return arguments.replay ? replay(*arguments.replay) : run_all(arguments);
+  return arguments.replay ? replay(arguments) : run_all(arguments);
 }
