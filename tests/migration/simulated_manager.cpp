@@ -42,12 +42,12 @@ class GatedClock final : public async::Clock {
   [[nodiscard]] async::WallTime wall_now() const override { return inner_.wall_now() + skew_; }
   Awaitable<> sleep_until(async::TimePoint when) override {
     // In steps while it is slow, and again if it has become slow meanwhile.
-    while (now() < when) {
+    do {
       if (slow_since_)
         co_await inner_.sleep_for(std::min<async::Duration>(when - now(), std::chrono::seconds{1}));
       else
         co_await inner_.sleep_until(when == async::never ? when : when + lag_);
-    }
+    } while (now() < when);
     co_await gate_.pass();
   }
 
