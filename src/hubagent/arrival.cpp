@@ -17,8 +17,9 @@ using namespace ocm::names;
 constexpr int periods_alive = 5;
 constexpr auto default_period = std::chrono::seconds{60};
 
-/// A watch on one object releases its permit for others after this long.
-constexpr auto watch_turn = std::chrono::seconds{30};
+/// A watch on one object releases its permit for others after this long: short beside what an operation has, so that
+/// objects on which nothing happens do not keep others from being looked at.
+constexpr auto watch_turn = std::chrono::seconds{5};
 
 /// With ReadOnly the agent reports the manifests as applied, but only compares them.
 bool is_read_only(const Object& work) {

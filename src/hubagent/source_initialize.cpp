@@ -37,7 +37,7 @@ json::object bootstrap_from_secret(const std::string& name) {
   return kubeconfigs;
 }
 
-/// The format of MCE 2.8 and newer. "IncludeCurrentHub" keeps a rollback possible.
+/// The format of MCE 2.9 and newer. "IncludeCurrentHub" keeps a rollback possible.
 json::object several_hubs(const std::string& secret) {
   json::object hubs;
   hubs["genBootstrapKubeConfigStrategy"] = "IncludeCurrentHub";

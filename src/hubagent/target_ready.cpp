@@ -1,4 +1,5 @@
 #include <array>
+#include <map>
 
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
@@ -62,6 +63,29 @@ Awaitable<Result<>> check_approver(const Hub& hub) {
   co_return Result<>{};
 }
 
+/// An agent of Open Cluster Management sends no request while its hub has ten of its cluster; an arrival needs up to
+/// three. They stay for an hour after their approval, so a cluster that moves to and fro can reach that.
+constexpr std::size_t most_requests = 10 - 3;
+
+/// How many requests of agents the hub has, by cluster; those of add-ons have a limit of their own.
+Awaitable<Result<std::map<std::string, std::size_t>>> count_requests(const Hub& hub) {
+  const std::string of_agents = std::string{cluster_name_label} + ",!" + addon_name_label;
+  auto requests = co_await list(hub, kube::resources::certificate_signing_requests, {}, of_agents);
+  if (!requests) co_return requests.error();
+  std::map<std::string, std::size_t> counts;
+  for (const auto& request : *requests) ++counts[std::string{request.label(cluster_name_label)}];
+  co_return counts;
+}
+
+Error too_many_requests(const Hub& hub, const std::string& cluster, std::size_t count) {
+  return {
+      FailureReason::cluster_not_available,
+      "cluster " + cluster + " was not detached: hub " + hub.name() + " has " + std::to_string(count) +
+          " certificate requests of it from the last hour, and with ten its agent would not register. Delete the old "
+          "ones (kubectl delete csr -l " +
+          cluster_name_label + "=" + cluster + "), or wait"};
+}
+
 bool is_accepted_copy(const ocm::ManagedCluster* cluster, const MigrationRef& migration) {
   return cluster != nullptr && cluster->label(migration_label) == migration.uid && !cluster->is_being_deleted() &&
          cluster->hub_accepts_client() && cluster->is_true(accepted);
@@ -107,8 +131,12 @@ Awaitable<Result<Outcome>> DirectTargetHub::await_ready(MigrationRef migration, 
   if (!approver) co_return approver.error();
   auto rule = co_await work_rule(hub);
   if (!rule) co_return rule.error();
+  auto requests = co_await count_requests(hub);
+  if (!requests) co_return requests.error();
   auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
     slot.release();
+    if (const auto found = requests->find(cluster); found != requests->end() && found->second > most_requests)
+      co_return too_many_requests(hub, cluster, found->second);
     co_return co_await check_ready(hub, *rule, migration, std::move(cluster));
   };
   co_return co_await for_each_cluster(hub, std::move(clusters), process);

@@ -60,6 +60,7 @@ Awaitable<OperationResult<>> record(Rollback& rollback) {
   LedgerChange change = [&rollback, known = rollback.ledger](Ledger& lists) {
     for (const auto& name : known.success) lists.succeed(name);
     for (const auto& [name, failure] : known.failures) lists.fail(name, failure);
+    for (const auto& name : rollback.reopened) lists.rolled_back.erase(name);
     lists.rolled_back.insert(rollback.returned.begin(), rollback.returned.end());
     lists.undone.insert(rollback.undone.begin(), rollback.undone.end());
     if (rollback.cleaned) rollback.cleaned(lists);

@@ -14,6 +14,7 @@ struct Rollback {
   Pending& pending;
   hubagent::MigrationRef ref;
   std::set<std::string> returned = {};  // to the source
+  std::set<std::string> reopened = {};  // counted as returned before, and found on the target
   std::set<std::string> undone = {};    // their copies are deleted from the target
   LedgerChange cleaned = {};            // of those that arrived
 

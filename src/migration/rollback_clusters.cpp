@@ -54,7 +54,7 @@ Awaitable<> delete_copies(Rollback& rollback, Stage stage, ClusterNames clusters
 
 /// Clusters that were not detached, and whose agents have registered on the target nevertheless: others could register
 /// there, and these may have lost the source. They return like detached ones. Returns those of which the target did not
-/// say it: their copies stay.
+/// say it: their copies stay, and so does the source's claim, without which they could not return like that.
 Awaitable<std::set<std::string>> find_registered(Rollback& rollback) {
   auto& step = rollback.step;
   if (!step.migration.cut_over()) co_return std::set<std::string>{};  // nobody had the permission
@@ -65,7 +65,8 @@ Awaitable<std::set<std::string>> find_registered(Rollback& rollback) {
     auto failure = rollback.ledger.failures[cluster];
     failure.stage = phases::registering;
     rollback.ledger.fail(cluster, std::move(failure));
-    rollback.ledger.rolled_back.erase(cluster);  // a previous round did not see that it had left
+    // A previous round did not see that it had left.
+    if (rollback.ledger.rolled_back.erase(cluster) > 0) rollback.reopened.insert(cluster);
   };
   TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames names) {
     return hub.find_registered(rollback.ref, std::move(names), return_like_detached);
@@ -95,7 +96,8 @@ Awaitable<> roll_back_all(Rollback& rollback) {
   const auto& ledger = rollback.ledger;
   const auto unasked = co_await find_registered(rollback);
   auto to_return = rollback_by_stage(rollback.step.migration, ledger, ledger.to_roll_back());
-  for (const auto& [stage, clusters] : to_return) {
+  for (auto& [stage, clusters] : to_return) {
+    std::erase_if(clusters, [&](const std::string& cluster) { return unasked.contains(cluster); });
     if (stage == Stage::registering)
       co_await return_detached(rollback, clusters);
     else

@@ -29,6 +29,7 @@ Awaitable<> Pass::schedule_backups() {
   const auto schedule = CronSchedule::parse(spec_.backup_schedule);
   if (!schedule) {
     constexpr const char* problem = "spec.backupSchedule.schedule is not a cron expression: no backup is made";
+    cluster_.status.erase("lastBackupScheduleTime");
     warn(reasons::schedule_invalid, problem);
     set(conditions::backups_on_time, ConditionStatus::no, reasons::schedule_invalid, problem);
     co_return;

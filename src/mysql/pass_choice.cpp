@@ -6,13 +6,6 @@
 
 namespace hubferry::mysql {
 
-namespace {
-
-// What a pass may take from a probe until it asks the primary about an absent replica.
-constexpr Duration absence_margin = std::chrono::seconds{5};
-
-}  // namespace
-
 /// True: the primary said itself, twice in a row, the second time around the last probe that found it writable, that
 /// this replica was not connected, and `position` has all that the primary had then. So this replica has nothing more.
 /// That it gives no answer proves nothing: it may be cut off from the operator only, and acknowledge writes all the

@@ -98,7 +98,9 @@ Health* Prober::find(const kube::Key& cluster, const std::string& pod) {
 void Prober::set_absent(const kube::Key& cluster, const std::string& pod, GtidPosition position, async::TimePoint at) {
   auto* health = find(cluster, pod);
   if (health == nullptr || health->unreachable == 0) return;
-  const auto since = health->absence ? health->absence->since : at;
+  // While the primary cannot be asked the replica may have been connected.
+  const bool is_in_a_row = health->absence && at - health->absence->at <= options_.interval + absence_margin;
+  const auto since = is_in_a_row ? health->absence->since : at;
   health->absence = Absence{std::move(position), since, at};
 }
 

@@ -21,6 +21,9 @@ struct ProberOptions {
   unsigned strikes = 3;                               // bad probes in a row that count as a failure
 };
 
+/// What a pass may take from a probe until it asks the primary about an absent replica.
+inline constexpr async::Duration absence_margin = std::chrono::seconds{5};
+
 /// What the primary itself said about a replica that gave no answer: it was not connected, so it has nothing beyond
 /// `position`, the primary's own at that time.
 struct Absence {

@@ -1,6 +1,7 @@
 #include "relocator/refusal_text.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <unordered_set>
 
 #include "hubferry/kube/base64.hpp"
@@ -39,11 +40,20 @@ class Quotations {
   std::unordered_set<std::string_view> parts_;  // of message_
 };
 
-/// Names are no secret, and are in most messages.
+bool is_part_of_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+         std::string_view{"-._+/="}.find(c) != std::string_view::npos;
+}
+
+/// Names are no secret, and are in most messages. Only as words: a short one may be in the middle of a value.
 std::string without_name(std::string message, std::string_view name) {
   if (name.empty()) return message;
-  for (auto at = message.find(name); at != std::string::npos; at = message.find(name, at + 1))
+  for (auto at = message.find(name); at != std::string::npos; at = message.find(name, at + 1)) {
+    const auto end = at + name.size();
+    if (at > 0 && is_part_of_word(message[at - 1])) continue;
+    if (end < message.size() && is_part_of_word(message[end])) continue;
     message.replace(at, name.size(), 1, '\0');
+  }
   return message;
 }
 

@@ -65,7 +65,7 @@ class HubProcess : public testing::Test {
   }
   /// The roles of manifests/hub-rbac and, of the bindings, those of `bound`.
   void grant(const std::vector<std::string>& bound) {
-    add_namespace(hub_client_, "multicluster-engine");
+    if (!std::exchange(has_roles_, true)) add_namespace(hub_client_, "multicluster-engine");
     const std::map<std::string_view, const kube::Resource*> kinds{
         {"Namespace", &kube::resources::namespaces},
         {"Role", &kube::resources::roles},
@@ -78,7 +78,7 @@ class HubProcess : public testing::Test {
       const auto name = kube::string_at(object, {"metadata", "name"});
       if (kind.ends_with("Binding") && std::ranges::find(bound, name) == bound.end()) continue;
       const auto created = loop_.run(hub_client_.api().create(*kinds.at(kind), object));
-      ASSERT_TRUE(created) << created.error();
+      ASSERT_TRUE(created || created.error().kind == kube::ErrorKind::already_exists) << created.error();
     }
   }
   struct Ended {
@@ -104,6 +104,7 @@ class HubProcess : public testing::Test {
 
   sim::Served global_;
   sim::Served hub_;
+  bool has_roles_ = false;
   test::TemporaryDirectory directory_;
   std::string config_ = directory_.write("kubeconfig", global_.kubeconfig_for(sim::admin())).string();
   ServerClient client_{kube::load_kubeconfig(config_)};
@@ -150,6 +151,10 @@ TEST_F(HubProcess, CheckAcceptsAHubWithTheManifestsAndNamesWhatIsOptional) {
   add_hub("hub1");
   add_secret("hub1", hub_.kubeconfig_for(account));
   grant({"hubferry-source", "hubferry-target", "hubferry-bootstrap-secrets", "hubferry-credentials"});
+  const auto unable = run({"hub", "check", "hub1"});
+  EXPECT_EQ(unable.code, 1) << "without approval nothing can arrive here";
+  EXPECT_THAT(unable.out, HasSubstr("apply manifests/hub-rbac/approval"));
+  grant({"hubferry-target-approval"});
   const auto checked = run({"hub", "check", "hub1", "-o", "json"});
   EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
   EXPECT_EQ(results(checked), (std::map<std::string, std::string>{{"registered", "ok"},
@@ -161,7 +166,7 @@ TEST_F(HubProcess, CheckAcceptsAHubWithTheManifestsAndNamesWhatIsOptional) {
                                                                   {"permissions: target", "ok"},
                                                                   {"permissions: source clusters", "warning"},
                                                                   {"permissions: target clusters", "warning"},
-                                                                  {"permissions: approval", "warning"},
+                                                                  {"permissions: approval", "ok"},
                                                                   {"permissions: workloads", "warning"}}));
 }
 

@@ -193,6 +193,26 @@ TEST_F(ReadyTest, AHubWithoutAnImportOfTheCopyDoesNotTakeTheCluster) {
   });
 }
 
+// With ten of them its agent would send none, and would not look at another hub either.
+TEST_F(ReadyTest, AHubWithManyRequestsOfTheClusterDoesNotTakeIt) {
+  run([&]() -> Awaitable<> {
+    co_await prepare();
+    co_await deploy_copy("c1");
+    for (int i = 0; i < 7; ++i) co_await ask({});
+    const auto of_addon = co_await ask({});
+    co_await patch(*hub2_, requests, {{}, of_addon},
+                   R"({"metadata": {"labels": {"open-cluster-management.io/addon-name": "search"}}})");
+    auto ready = co_await hub2_->target->await_ready(migration_, {"c1"});
+    CO_ASSERT_TRUE(ready);
+    EXPECT_THAT(ready->done, ElementsAre("c1"));
+    co_await ask({});
+    ready = co_await hub2_->target->await_ready(migration_, {"c1"});
+    CO_ASSERT_TRUE(ready);
+    EXPECT_THAT(reasons_of(*ready), ElementsAre("c1: ClusterNotAvailable"));
+    EXPECT_THAT(ready->failed[0].message, HasSubstr("has 8 certificate requests of it"));
+  });
+}
+
 TEST_F(ReadyTest, AnAccountThatMayNotRegisterIsNoticedBeforeAnyClusterIsDetached) {
   run([&]() -> Awaitable<> {
     co_await prepare();

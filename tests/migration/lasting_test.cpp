@@ -66,6 +66,7 @@ TEST_F(LastingTest, NoCopyIsDeletedWhileTheTargetDoesNotSayWhoHasRegistered) {
     co_await reaches("m1", "Rollbacking");
     co_await sleep(1h);
     EXPECT_EQ(hubs.hub("hub2").clusters.count("b"), 1U);
+    EXPECT_NE(hubs.hub("hub1").clusters.at("b").migrating, "") << "without its claim it could not be detached";
     hubs.faults.clear();
     co_await reaches("m1", "Failed");
   });

@@ -209,6 +209,17 @@ TEST_F(BackupTest, AScheduleThatIsNoneIsReportedAndRaisesTheAlertForOverdueBacku
   EXPECT_EQ(overdue.value(), 0);
 }
 
+TEST_F(BackupTest, AScheduleThatWasNoneForAWhileHasMissedNothing) {
+  given_running(R"({"backupSchedule": {"schedule": "@hourly", "storage": {"claimName": "backups"}}})");
+  given_claim();
+  run_for(30min);
+  patch(R"({"spec": {"backupSchedule": {"schedule": "@howrly"}}})");
+  run_for(3h);
+  patch(R"({"spec": {"backupSchedule": {"schedule": "@hourly"}}})");
+  run_for(5min);
+  EXPECT_THAT(jobs(), IsEmpty());
+}
+
 TEST_F(BackupTest, BackupRunningSaysThatTheLastOneFailed) {
   given_running();
   given_claim();

@@ -221,6 +221,24 @@ TEST_F(LastCopyTest, AReplicaThatWasFoundAbsentOnceIsWaitedFor) {
   expect_demo_2_is_promoted_with_everything();
 }
 
+// In between it may have been connected, and acknowledged.
+TEST_F(LastCopyTest, AReplicaThatWasFoundAbsentTwiceWithAGapBetweenIsWaitedFor) {
+  given_first_transaction();
+  lose_demo_2();
+  run_until_asked(1);
+  const auto password = mysql.at("demo-0").root_password;
+  mysql.at("demo-0").root_password = "another";
+  run_for(1min);
+  mysql.at("demo-0").root_password = password;
+  run_until_asked(1);
+  mysql.at("demo-2").replica->io = true;
+  write_to_demo_2_only();
+  kill_primary();
+  expect_failover_waits_for_demo_2();
+  mysql.cut_off.clear();
+  expect_demo_2_is_promoted_with_everything();
+}
+
 // The primary accepts writes, but the operator's questions no more.
 TEST_F(LastCopyTest, AReplicaThatWasFoundAbsentBeforeTheLastProbesIsWaitedFor) {
   given_first_transaction();

@@ -1,3 +1,4 @@
+#include "relocator/refusal_text.hpp"
 #include "state_test.hpp"
 
 /// What is not moved, and the reason in the condition.
@@ -187,6 +188,17 @@ TEST_F(StateTest, ARefusalThatQuotesASecretDoesNotBecomeReadable) {
     for (const auto& note : events("MoveFailed")) EXPECT_THAT(note, Not(HasSubstr(quoted)));
     for (const auto& line : log.lines()) EXPECT_THAT(line, Not(HasSubstr(quoted)));
   }
+}
+
+// A name is no secret, but in the middle of a value it is not a name.
+TEST(RefusalText, OfASecretOfAShortNameQuotesNothing) {
+  const auto secret =
+      kube::json::parse(R"({"metadata": {"name": "e", "namespace": "prod"}, "data": {"password": "aHVudGVyMjI="}})")
+          .as_object();
+  kube::Error error{kube::ErrorKind::forbidden, 403, "Forbidden", "not allowed: hunter22", std::nullopt};
+  EXPECT_THAT(refusal_text(kube::resources::secrets, secret, error), Not(HasSubstr("hunt")));
+  error.message = R"(secrets "e" is forbidden in namespace "prod")";
+  EXPECT_THAT(refusal_text(kube::resources::secrets, secret, error), HasSubstr("secrets \"e\" is forbidden"));
 }
 
 // It may quote it in any form.

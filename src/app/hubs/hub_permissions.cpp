@@ -89,8 +89,9 @@ std::vector<HubPermissions> hub_permissions() {
       {"approval",
        false,
        true,
-       true,
-       "apply manifests/hub-rbac/approval, or approve the certificate requests of arriving clusters otherwise",
+       false,
+       "apply manifests/hub-rbac/approval: no cluster is detached to a hub on which its registration cannot be "
+       "approved",
        {"hubferry-target-approval"},
        {}},
       {"workloads",

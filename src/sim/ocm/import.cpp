@@ -36,7 +36,7 @@ std::vector<std::string> secrets_of(const Object& config) {
   return names;
 }
 
-/// True if the KlusterletConfig puts several hubs in force, in the format of MCE 2.8 and newer.
+/// True if the KlusterletConfig puts several hubs in force, in the format of MCE 2.9 and newer.
 bool has_several_hubs(const Object& config) {
   return config.find({"spec", "multipleHubsConfig", "bootstrapKubeConfigs", "localSecretsConfig"}) != nullptr;
 }
