@@ -58,15 +58,16 @@ Awaitable<bool> watch_for_a_turn(Hub& hub, std::string migration, Resource resou
 /// Reads the object, then watches it in turns until `predicate` holds.
 Awaitable<Result<>> wait_for(Hub& hub, std::string migration, Resource resource, Key key,
                              kube::ObjectPredicate predicate) {
-  {
-    auto slot = co_await hub.slot();
-    auto found = co_await get_if_exists(hub, resource, key);
-    if (!found) co_return found.error();
-    if (predicate(*found ? &**found : nullptr)) co_return Result<>{};
+  while (true) {
+    {
+      // Also after each turn: on a slow hub the first list of a watch may take as long.
+      auto slot = co_await hub.slot();
+      auto found = co_await get_if_exists(hub, resource, key);
+      if (!found) co_return found.error();
+      if (predicate(*found ? &**found : nullptr)) co_return Result<>{};
+    }
+    if (co_await watch_for_a_turn(hub, migration, resource, key, predicate)) co_return Result<>{};
   }
-  while (!co_await watch_for_a_turn(hub, migration, resource, key, predicate)) {
-  }
-  co_return Result<>{};
 }
 
 Error not_arrived(const Hub& hub, const std::string& cluster, const std::string& why) {

@@ -93,8 +93,15 @@ Awaitable<Result<>> wait_for_return(Hub& hub, MigrationRef migration, std::strin
   while (true) {
     auto found = co_await find_returning(hub, cluster);
     if (!found) co_return found.error();
-    // The claim is only dropped of a cluster that has returned, or was claimed by another migration since.
-    if (!is_claimed_by(migration, *found)) co_return Result<>{};
+    if (!is_claimed_by(migration, *found)) {
+      // Another migration that has claimed it since is responsible for it.
+      if (!found->annotation(migrating_annotation).empty()) co_return Result<>{};
+      // The claim was dropped, as it had returned or had not left; a sign of life after that is the only proof that it
+      // is here now.
+      slot.release();
+      co_await heartbeats.wait_for_renewal(cluster);
+      break;
+    }
     if (!is_accepted(*found)) co_return not_accepted(hub, cluster);
     auto lease = co_await get_if_exists(hub, kube::resources::leases, ocm::lease_key(cluster));
     if (!lease) co_return lease.error();

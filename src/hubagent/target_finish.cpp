@@ -176,6 +176,10 @@ Awaitable<Result<>> roll_back_target_cluster(TargetRollback& rollback, Stage sta
   slot = co_await hub.settle(cluster, std::move(slot));
   auto found = co_await find_own_cluster(rollback, stage, cluster);
   if (!found) co_return found.error();
+  if (stage == Stage::deploying && *found) {
+    auto unregistered = co_await check_unregistered(rollback, cluster);
+    if (!unregistered) co_return unregistered.error();
+  }
   // Before the cluster: the hub deletes the namespace with it, and nothing in it must be deprovisioned then.
   auto emptied = co_await delete_contents(rollback, cluster);
   if (!emptied && emptied.error().is(ErrorKind::forbidden)) {

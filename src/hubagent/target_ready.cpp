@@ -80,7 +80,7 @@ Awaitable<Result<std::map<std::string, std::size_t>>> count_requests(const Hub& 
 Error too_many_requests(const Hub& hub, const std::string& cluster, std::size_t count) {
   return {
       FailureReason::cluster_not_available,
-      "cluster " + cluster + " was not detached: hub " + hub.name() + " has " + std::to_string(count) +
+      "cluster " + cluster + " is not detached now: hub " + hub.name() + " has " + std::to_string(count) +
           " certificate requests of it from the last hour, and with ten its agent would not register. Delete the old "
           "ones (kubectl delete csr -l " +
           cluster_name_label + "=" + cluster + "), or wait"};

@@ -36,12 +36,13 @@ bool LeftBehind::covers(const std::string& hub, const std::string& cluster) cons
   return names_.contains(hub) || names_.contains(hub + "/" + cluster);
 }
 
-void Pending::add(const std::string& hub, const std::string& cluster, std::string message) {
+bool Pending::add(const std::string& hub, const std::string& cluster, std::string message) {
   if (left_behind_.covers(hub, cluster)) {
     given_up_.insert(hub + "/" + cluster);
-    return;
+    return false;
   }
   clusters_.try_emplace(cluster, Wait{hub, std::move(message)});
+  return true;
 }
 
 void Pending::add(const std::string& hub, const Failures& failures) {

@@ -28,8 +28,8 @@ class Pending {
  public:
   explicit Pending(const Migration& migration) : left_behind_(migration) {}
 
-  /// A cluster waits for something on this hub. The first reason is kept.
-  void add(const std::string& hub, const std::string& cluster, std::string message);
+  /// A cluster waits for something on this hub. The first reason is kept. False: a person has given it up.
+  bool add(const std::string& hub, const std::string& cluster, std::string message);
   void add(const std::string& hub, const Failures& failures);
   /// Something of the migration itself is still on this hub, or the hub could not be asked.
   void add_objects(const std::string& hub, std::string message);

@@ -69,7 +69,7 @@ bool read_field(std::string_view text, std::size_t first, std::size_t last, std:
     }
     std::size_t low = first;
     std::size_t high = last;
-    if (part != "*") {
+    if (part != "*" && part != "?") {
       const auto dash = part.find('-');
       const auto from = value_in(part.substr(0, dash), first, names);
       if (!from) return false;
@@ -104,8 +104,9 @@ std::optional<CronSchedule> CronSchedule::parse(std::string_view text) {
       !read_field(fields[4], 0, 7, schedule.weekdays_, weekday_names))
     return std::nullopt;
   if (schedule.weekdays_[7]) schedule.weekdays_.set(0);
-  schedule.any_day_ = fields[2].starts_with('*');
-  schedule.any_weekday_ = fields[4].starts_with('*');
+  const auto is_any = [](std::string_view field) { return field == "*" || field == "?"; };
+  schedule.any_day_ = is_any(fields[2]);
+  schedule.any_weekday_ = is_any(fields[4]);
   return schedule;
 }
 

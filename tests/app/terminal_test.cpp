@@ -28,6 +28,12 @@ TEST(TerminalText, FitsByCharactersNotBytes) {
 TEST(TerminalText, RemovesControlCharacters) {
   EXPECT_EQ(fitted("a\x1b[2Jb\nc\x7f", 0), "a [2Jb c ");
   EXPECT_EQ(fitted("bad \xff byte", 0), "bad \xEF\xBF\xBD byte");
+  EXPECT_EQ(fitted("a\xC2\x9B"
+                   "2Jb\xC2\xA0",
+                   0),
+            "a 2Jb\xC2\xA0")
+      << "U+009B begins a sequence, U+00A0 is a blank";
+  EXPECT_EQ(harmless("a\x1b[2J\nb"), "a [2J\nb");
 }
 
 TEST(TerminalText, PaintsOnlyWhereColourIsOn) {

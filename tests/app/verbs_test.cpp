@@ -62,6 +62,21 @@ TEST(MigrationDrafts, AFileKeepsItsNameUnlessAnotherIsGiven) {
   EXPECT_EQ(draft_from({"here", "n"}, object).key, (kube::Key{"here", "n"}));
 }
 
+TEST(MigrationDrafts, WhatWasDecidedAboutAnEarlierMigrationIsNotForThisOne) {
+  auto object = migration_object("m", completed_status);
+  auto& metadata = object["metadata"].as_object();
+  metadata["finalizers"] = kube::json::array{migration::names::finalizer};
+  metadata["ownerReferences"] = kube::json::array{kube::json::object{{"uid", "1"}}};
+  metadata["annotations"] = kube::json::object{{migration::names::leave_annotation, "hub2"},
+                                               {migration::names::request_annotation, "rollback"},
+                                               {"team", "edge"}};
+  const auto draft = draft_from({"", ""}, object);
+  const auto& made = draft.object.at("metadata").as_object();
+  EXPECT_FALSE(made.contains("finalizers"));
+  EXPECT_FALSE(made.contains("ownerReferences"));
+  EXPECT_EQ(made.at("annotations"), (kube::json::object{{"team", "edge"}}));
+}
+
 TEST(MigrationDrafts, AHostileNameInAFileIsRejected) {
   EXPECT_THROW(draft_from({"", ""}, migration_object("m\x1b[2J", "")), std::runtime_error);
   EXPECT_THROW(draft_from({"", ""}, migration_object("m", "", "a/b")), std::runtime_error);

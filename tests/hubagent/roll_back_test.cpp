@@ -161,6 +161,29 @@ TEST_F(RollBackTest, AReturnIsSeenByAnotherProcessToo) {
   });
 }
 
+// It never left, so its claim was dropped; if its agent registers on the target afterwards, only a sign of life shows
+// that it is back.
+TEST_F(RollBackTest, AClusterThatWasReleasedBeforeIsBackWhenItRenewsItsLease) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    co_await put_lease("c1");
+    std::vector<std::string> back;
+    auto wait = [&]() -> Awaitable<> {
+      co_await hub1_->source->await_returns(migration_, {"c1"}, [&](const std::string& name) { back.push_back(name); });
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(wait());
+      co_await clock_.sleep_for(10min);
+      EXPECT_THAT(back, IsEmpty());
+      co_await beat("c1");
+      co_await clock_.sleep_for(1s);
+      EXPECT_THAT(back, ElementsAre("c1"));
+      scope.stop();
+    };
+    co_await async::with_scope(both);
+  });
+}
+
 TEST_F(RollBackTest, AnotherMigrationsClaimIsKept) {
   run([&]() -> Awaitable<> {
     co_await put_cluster(*hub1_, "c1");

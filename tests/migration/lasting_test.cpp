@@ -72,6 +72,24 @@ TEST_F(LastingTest, NoCopyIsDeletedWhileTheTargetDoesNotSayWhoHasRegistered) {
   });
 }
 
+// What a person gives up on a target that is gone for good must not keep clusters of the source claimed.
+TEST_F(LastingTest, AClusterOfWhichTheLostTargetSaysNothingIsReleasedOnceThatIsGivenUp) {
+  hubs.faults["target.deploy b"] = {.error = FakeHubs::forbidden()};
+  hubs.travel_time = 1000h;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    hubs.hub("hub2").reachable = false;
+    co_await reaches("m1", "Rollbacking");
+    co_await sleep(10min);
+    EXPECT_NE(hubs.hub("hub1").clusters.at("b").migrating, "");
+    co_await annotate("m1", names::leave_annotation, "hub2");
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_EQ(hubs.hub("hub1").clusters.at("b").migrating, "");
+  EXPECT_TRUE(hubs.hub("hub1").clusters.at("b").accepted);
+}
+
 // It never left the source, wherever its agent is now.
 TEST_F(LastingTest, AClusterWhoseCopyNoAgentUsesIsRolledBackWithoutASignOfLife) {
   hubs.faults["target.deploy b"] = {.error = FakeHubs::forbidden()};

@@ -178,6 +178,8 @@ TEST(Cron, KnowsTheWordsThatCronJobsKnow) {
   EXPECT_EQ(next("0 5 * * mon-FRI"), "2030-01-01T05:00:00Z");
   EXPECT_EQ(next("0 5 * * SAT"), "2030-01-05T05:00:00Z");
   EXPECT_EQ(next("0 0 1 Mar *"), "2030-03-01T00:00:00Z");
+  EXPECT_EQ(next("0 5 ? * SAT"), "2030-01-05T05:00:00Z");
+  EXPECT_EQ(next("0 5 */2 * SAT"), "2030-01-01T05:00:00Z") << "every other day, or a Saturday";
 }
 
 TEST(Cron, FindsTheLastTimeThatPassedHoweverManyThereWere) {

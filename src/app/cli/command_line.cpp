@@ -121,7 +121,7 @@ int CommandLine::run(std::vector<std::string> arguments, const ProcessContext& c
     context.err << who << ": " << error.what() << "\n";
     return 1;
   } catch (const std::exception& error) {
-    context.err << who << ": " << message_of(error) << "\n";
+    context.err << who << ": " << harmless(message_of(error)) << "\n";
     return 1;
   }
   return code;

@@ -81,10 +81,21 @@ std::size_t columns(std::string_view text) {
   return count;
 }
 
+std::string harmless(std::string_view text) {
+  std::string result = obs::to_utf8(text);
+  for (std::size_t at = 0; at < result.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(result[at]);
+    if ((byte < ' ' && byte != '\n') || byte == 0x7f) result[at] = ' ';
+    // U+0080 to U+009F, which some terminals take for escape sequences, too.
+    const bool is_c1 = byte == 0xc2 && at + 1 < result.size() && static_cast<unsigned char>(result[at + 1]) < 0xa0;
+    if (is_c1) result.replace(at, 2, " ");
+  }
+  return result;
+}
+
 std::string fitted(std::string_view text, std::size_t width) {
-  std::string line = obs::to_utf8(text);
-  for (auto& c : line)
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
+  std::string line = harmless(text);
+  std::ranges::replace(line, '\n', ' ');
   if (width == 0 || columns(line) <= width) return line;
   std::size_t bytes = 0;
   for (std::size_t count = 0; count + 1 < width; ++count)

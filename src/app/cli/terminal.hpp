@@ -29,8 +29,12 @@ std::string painted(std::string_view text, Colour colour, bool on);
 /// The width of `text`, at one column per character.
 std::size_t columns(std::string_view text);
 
-/// `text` on one line of at most `width` columns (0: unlimited), ending in "…" if it was truncated. Control characters
-/// become blanks: text from a server must not control the terminal.
+/// `text` with blanks for control characters, except for ends of lines: text from a server must not control the
+/// terminal.
+std::string harmless(std::string_view text);
+
+/// `text` on one line of at most `width` columns (0: unlimited), ending in "…" if it was truncated. It is
+/// harmless().
 std::string fitted(std::string_view text, std::size_t width);
 
 /// The first `width` columns of a painted text (0: all of it); colour codes take no column.

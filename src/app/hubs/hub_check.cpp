@@ -144,6 +144,11 @@ class Checker {
   }
 
   async::Awaitable<> check_permissions() {
+    if (hub_.is_global_hub) {
+      add("permissions", Result::warning,
+          "not checked: on the global hub the manager uses its own account, and this command yours");
+      co_return;
+    }
     for (const auto& permissions : hub_permissions()) {
       if (!(permissions.for_source && use_.source) && !(permissions.for_target && use_.target)) continue;
       co_await review(permissions);

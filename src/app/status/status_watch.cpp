@@ -62,8 +62,13 @@ async::Awaitable<> StatusWatch::follow(async::TaskScope& scope) {
   co_await migrations_.wait_synced();
   const auto subscription = migrations_.subscribe(
       [this](const kube::Key& key, const auto&, const auto& now) { on_change(key, now); }, kube::Replay::existing);
-  // Deleted before the watch began: no event will come.
-  if (options_.only && migrations_.get(*options_.only) == nullptr) on_change(*options_.only, nullptr);
+  if (options_.only && migrations_.get(*options_.only) == nullptr) {
+    // Deleted before the watch began: no event will come. Or created just before: a list may be from a cache that is
+    // behind, so the server itself is asked.
+    const auto read = co_await api_.get(migration::managed_cluster_migrations, *options_.only);
+    const bool is_gone = !read && read.error().kind == kube::ErrorKind::not_found;
+    if (is_gone && migrations_.get(*options_.only) == nullptr) on_change(*options_.only, nullptr);
+  }
   changed_.notify();
   for (;;) {
     co_await changed_.wait();

@@ -69,8 +69,15 @@ MigrationDraft draft_from(kube::Key key, const json::object& object) {
                              json::serialize(json::value(kube::to_string(draft.key))));
   fields["namespace"] = draft.key.ns;
   fields["name"] = draft.key.name;
-  // What an object has that was read from a server: with it, nothing could be created.
-  for (const auto* field : {"uid", "resourceVersion", "generateName", "creationTimestamp"}) fields.erase(field);
+  // What an object has that was read from a server: with it nothing could be created, or it would be another's.
+  for (const auto* field :
+       {"uid", "resourceVersion", "generateName", "creationTimestamp", "deletionTimestamp",
+        "deletionGracePeriodSeconds", "generation", "selfLink", "managedFields", "finalizers", "ownerReferences"})
+    fields.erase(field);
+  // What a person decided about an earlier migration is not for this one.
+  if (auto* annotations = fields.if_contains("annotations"); annotations != nullptr && annotations->is_object())
+    for (const auto* decision : {migration::names::request_annotation, migration::names::leave_annotation})
+      annotations->get_object().erase(decision);
   return draft;
 }
 

@@ -32,8 +32,9 @@ bool is_rolled_back(const MigrationView& migration) {
 Verdict judge_cancel(const MigrationView& migration) {
   if (migration.being_deleted) return {Kind::unnecessary, "it is being cancelled already"};
   if (migration.has_ended())
-    return refused("it has ended (" + migration.phase + "): there is nothing to cancel; `kubectl delete mcm " +
-                   migration.key.name + "` deletes its record and changes no cluster");
+    return refused("it has ended (" + migration.phase + "): there is nothing to cancel; `kubectl -n " +
+                   migration.key.ns + " delete mcm " + migration.key.name +
+                   "` deletes its record and changes no cluster");
   const auto* phase = migration::find_phase(migration.phase);
   if (phase == nullptr && !migration.phase.empty())
     return refused("it is in phase " + migration.phase + ", which this version of hubferry does not know");
