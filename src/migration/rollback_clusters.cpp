@@ -73,9 +73,8 @@ Awaitable<std::set<std::string>> find_registered(Rollback& rollback) {
   };
   auto looked = co_await each_on_target(step, std::move(stages[Stage::deploying]), look);
   std::set<std::string> unasked;
-  std::set<std::string> given_up;
   for (const auto& [cluster, failure] : looked.not_done())
-    (rollback.pending.add(rollback.target(), cluster, failure.message) ? unasked : given_up).insert(cluster);
+    if (rollback.pending.add(rollback.target(), cluster, failure.message)) unasked.insert(cluster);
   co_return unasked;
 }
 

@@ -82,6 +82,20 @@ class CrashTest : public RelocatorTest {
     EXPECT_FALSE(on_source(ocm::dns_zones, name + "-zone"));
   }
 
+  void expect_same_move_wherever_it_dies() {
+    given_secret();
+    given_relocator();
+    Story move;
+    move.begin = [&](const std::string& name) { begin(name); };
+    move.is_over = [&](const std::string& name) { return has_moved(name); };
+    move.verify = [&](const std::string& name) {
+      live_until([&] { return has_moved(name); });
+      live_for(5s);
+      expect_arrived(name);
+    };
+    EXPECT_GE(die_at_every_write(move), 20u);
+  }
+
   Death death;
   DyingApi dying{std::shared_ptr<kube::Api>{std::shared_ptr<void>{}, &source.server.api()}, death};
 };
@@ -93,32 +107,12 @@ class CrashAloneTest : public CrashTest {
 };
 
 TEST_F(CrashTest, ACrashAtAnyWriteEndsInTheSameMoveWithOneOwnerAndNoDeprovision) {
-  given_secret();
-  given_relocator();
-  Story move;
-  move.begin = [&](const std::string& name) { begin(name); };
-  move.is_over = [&](const std::string& name) { return has_moved(name); };
-  move.verify = [&](const std::string& name) {
-    live_until([&] { return has_moved(name); });
-    live_for(5s);
-    expect_arrived(name);
-  };
-  EXPECT_GE(die_at_every_write(move), 20u);
+  expect_same_move_wherever_it_dies();
 }
 
 // Then nobody but the relocator deletes what has moved.
 TEST_F(CrashAloneTest, ACrashAtAnyWriteWithoutHivesRelocationControllerEndsInTheSameMove) {
-  given_secret();
-  given_relocator();
-  Story move;
-  move.begin = [&](const std::string& name) { begin(name); };
-  move.is_over = [&](const std::string& name) { return has_moved(name); };
-  move.verify = [&](const std::string& name) {
-    live_until([&] { return has_moved(name); });
-    live_for(5s);
-    expect_arrived(name);
-  };
-  EXPECT_GE(die_at_every_write(move), 20u);
+  expect_same_move_wherever_it_dies();
 }
 
 TEST_F(CrashTest, ACrashAtAnyWriteAndADeletionByTheUserNeverDeprovisionsAClusterThatTheDestinationHas) {
