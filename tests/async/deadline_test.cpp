@@ -154,5 +154,11 @@ TEST_F(DeadlineTest, ATimeNearTheEndOfTimeDoesNotOverflow) {
   EXPECT_EQ(later(TimePoint{}, Duration::max()), never);
 }
 
+// A time point that lies a timeout before now is negative on a machine that has just booted.
+TEST_F(DeadlineTest, ATimeBeforeZeroDoesNotOverflow) {
+  EXPECT_EQ(later(TimePoint{-10min}, 30s), TimePoint{-570s});
+  EXPECT_EQ(later(TimePoint{-1s}, Duration::max()), never - 1s);
+}
+
 }  // namespace
 }  // namespace hubferry::async

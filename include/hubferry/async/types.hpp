@@ -37,7 +37,8 @@ inline constexpr TimePoint never = TimePoint::max();
 
 /// `from + by`, saturating at `never` instead of overflowing.
 constexpr TimePoint later(TimePoint from, Duration by) {
-  return by >= never - from ? never : from + by;
+  // From a time before zero no duration leads beyond `never`, and `never - from` would overflow.
+  return from > TimePoint{} && by >= never - from ? never : from + by;
 }
 
 /// True for the exception by which Asio unwinds a cancelled coroutine.
