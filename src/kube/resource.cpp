@@ -51,6 +51,8 @@ const Resource certificate_signing_requests{"certificates.k8s.io", "v1", "certif
                                             "CertificateSigningRequest", false};
 const Resource self_subject_access_reviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews",
                                            "SelfSubjectAccessReview", false};
+const Resource self_subject_rules_reviews{"authorization.k8s.io", "v1", "selfsubjectrulesreviews",
+                                          "SelfSubjectRulesReview", false};
 const Resource subject_access_reviews{"authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview",
                                       false};
 const Resource token_reviews{"authentication.k8s.io", "v1", "tokenreviews", "TokenReview", false};

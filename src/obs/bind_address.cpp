@@ -28,7 +28,7 @@ std::optional<BindAddress> parse_bind_address(std::string_view text) {
   if (text.empty() || text == "0") return std::nullopt;
   const auto fail = [&](const std::string& why) {
     return std::invalid_argument("'" + std::string(text) + "' is not a bind address: " + why +
-                                 "; use :8080, 127.0.0.1:8080 or [::1]:8080, or 0 to switch it off");
+                                 "; use :8080, 127.0.0.1:8080 or [::1]:8080");
   };
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos) throw fail("it has no port");

@@ -23,13 +23,15 @@ bool is_any_of(std::string_view text, std::initializer_list<std::string_view> ca
   throw std::logic_error("metric '" + shape.name + "' " + why);
 }
 
+enum class Naming { ours, given };
+
 /// The rules of Prometheus, OpenMetrics and promtool, checked here rather than at the first scrape.
-void check_shape(const MetricShape& shape, const std::string& help) {
+void check_shape(const MetricShape& shape, const std::string& help, Naming naming) {
   const std::string_view name = shape.name;
   if (!prometheus::CheckMetricName(shape.name)) refuse(shape, "has a name that Prometheus does not allow");
   if (help.empty()) refuse(shape, "needs a help text");
   const bool counter = shape.type == MetricType::Counter;
-  if (counter && (!name.ends_with("_total") || name == "_total"))
+  if (counter && naming == Naming::ours && (!name.ends_with("_total") || name == "_total"))
     refuse(shape, "is a counter: its name must end in _total");
   if (!counter && name.ends_with("_total")) refuse(shape, "is not a counter: its name must not end in _total");
   for (const auto* suffix : {"_bucket", "_count", "_sum", "_created"})
@@ -63,8 +65,8 @@ struct Metrics::Impl {
   /// Finds the family, or makes it with `build` and keeps it in `slot`.
   template <typename T>
   Family<T>& family(std::unique_ptr<Family<T>> Entry::* slot, prometheus::detail::Builder<typename T::Series> build,
-                    MetricShape shape, const std::string& help, std::size_t max_series) {
-    check_shape(shape, help);
+                    MetricShape shape, const std::string& help, std::size_t max_series, Naming naming = Naming::ours) {
+    check_shape(shape, help, naming);
     const std::lock_guard lock{mutex};
     auto& entry = entries[std::string(open_metrics_name(shape.name, shape.type))];
     if (!entry.shape.name.empty()) {
@@ -145,6 +147,13 @@ Family<Counter>& Metrics::counter_family(const std::string& name, const std::str
   return impl_->family<Counter>(&Impl::Entry::counters, prometheus::BuildCounter(),
                                 {.name = name, .type = MetricType::Counter, .label_names = label_names, .buckets = {}},
                                 help, max_series);
+}
+
+Family<Counter>& Metrics::given_counter_family(const std::string& name, const std::string& help,
+                                               const std::vector<std::string>& label_names, std::size_t max_series) {
+  return impl_->family<Counter>(&Impl::Entry::counters, prometheus::BuildCounter(),
+                                {.name = name, .type = MetricType::Counter, .label_names = label_names, .buckets = {}},
+                                help, max_series, Naming::given);
 }
 
 Family<Gauge>& Metrics::gauge_family(const std::string& name, const std::string& help,

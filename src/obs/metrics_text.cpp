@@ -64,7 +64,10 @@ class FamilyText {
                                                                          : std::string_view(family_.name);
     ((out_ += "# HELP ") += name) += ' ';
     append_escaped(out_, family_.help, format_ == MetricsFormat::open_metrics);
-    ((((out_ += "\n# TYPE ") += name) += ' ') += type_name(family_.type)) += '\n';
+    const bool known = format_ != MetricsFormat::open_metrics || family_.type != MetricType::Counter ||
+                       family_.name.ends_with("_total");
+    const auto type = known ? type_name(family_.type) : type_name(MetricType::Untyped);
+    ((((out_ += "\n# TYPE ") += name) += ' ') += type) += '\n';
   }
 
   void append_series(const ClientMetric& series) {

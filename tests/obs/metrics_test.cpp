@@ -76,6 +76,14 @@ c_count 1
   EXPECT_THAT(metrics.text(), HasSubstr("# HELP a_total Says \"a\"\\nand \\\\.\n")) << "the text format keeps quotes";
 }
 
+TEST(Metrics, ACounterWithAGivenNameKeepsItAndHasNoTypeInOpenMetrics) {
+  Metrics metrics;
+  metrics.given_counter_family("hive_moves", "Moves.", {"by"}).with({"r"}).increment();
+  EXPECT_EQ(metrics.text(), "# HELP hive_moves Moves.\n# TYPE hive_moves counter\nhive_moves{by=\"r\"} 1\n");
+  EXPECT_EQ(metrics.open_metrics(),
+            "# HELP hive_moves Moves.\n# TYPE hive_moves unknown\nhive_moves{by=\"r\"} 1\n# EOF\n");
+}
+
 TEST(Metrics, LabelValuesAreEscaped) {
   Metrics metrics;
   metrics.counter_family("a_total", "As.", {"v"}).with({"q\" b\\ n\n \xff"}).increment();

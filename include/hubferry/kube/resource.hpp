@@ -41,6 +41,7 @@ extern const Resource role_bindings;
 extern const Resource custom_resource_definitions;
 extern const Resource certificate_signing_requests;
 extern const Resource self_subject_access_reviews;
+extern const Resource self_subject_rules_reviews;
 extern const Resource subject_access_reviews;
 extern const Resource token_reviews;
 

@@ -109,6 +109,11 @@ class Metrics {
   Family<Counter>& counter_family(const std::string& name, const std::string& help,
                                   const std::vector<std::string>& label_names,
                                   std::size_t max_series = default_max_series);
+  /// The same for a name that another project has given, which its users' dashboards rely on: without `_total`.
+  /// OpenMetrics knows no such counter: its type is unknown there, as with Prometheus' own clients.
+  Family<Counter>& given_counter_family(const std::string& name, const std::string& help,
+                                        const std::vector<std::string>& label_names,
+                                        std::size_t max_series = default_max_series);
   Family<Gauge>& gauge_family(const std::string& name, const std::string& help,
                               const std::vector<std::string>& label_names, std::size_t max_series = default_max_series);
   Family<Histogram>& histogram_family(const std::string& name, const std::string& help,

@@ -37,6 +37,8 @@ bool is_finite(const json::value& value) {
 
 json::value parse_json(std::string_view text, boost::system::error_code& error) {
   json::parse_options options;
+  // Kubernetes takes 10,000. Parser, copies and destructors recurse, with 4 MiB of stack for that many: any hub could
+  // have us use it, and nobody writes such objects. What is deeper cannot be read, which nothing takes for absence.
   options.max_depth = 1000;
   auto parsed = json::parse(text, error, {}, options);
   // Boost reads 1e309 as infinity and 0e999999 as not a number. Neither can be written as JSON again, and no API server

@@ -18,7 +18,7 @@ EventCorrelator::SeriesId id_of(const Occurrence& what, const std::string& objec
   return {object, static_cast<int>(what.type), what.reason, what.action, std::move(note)};
 }
 
-std::string event_name(const ObjectReference& regarding, async::Random& random) {
+std::string event_name(const ObjectReference& regarding, std::int64_t stamp) {
   // Object names have at most 253 bytes; those of RBAC objects may hold what other names may not.
   std::string name;
   for (const char c : regarding.name.substr(0, 236)) {
@@ -29,8 +29,8 @@ std::string event_name(const ObjectReference& regarding, async::Random& random) 
   if (name.empty()) name = "event";
   static constexpr std::string_view digits = "0123456789abcdef";
   name += '.';
-  std::uint64_t number = random.next();
-  for (int i = 0; i < 16; ++i, number >>= 4) name += digits[number & 15];
+  const auto number = static_cast<std::uint64_t>(stamp);
+  for (int shift = 60; shift >= 0; shift -= 4) name += digits[(number >> shift) & 15U];
   return name;
 }
 
@@ -97,7 +97,8 @@ EventCorrelator::Outcome EventCorrelator::take(Occurrence occurrence, TimePoint 
   if (!take_token(object, now)) return {Verdict::rate_limited, id};
   if (series_.size() >= options_.most_known && !series_.give_up_one(is_settled)) return {Verdict::full, id};
   EventSeries series;
-  series.name = event_name(occurrence.regarding, random_);
+  last_stamp_ = std::max(last_stamp_ + 1, std::chrono::nanoseconds{wall.time_since_epoch()}.count());
+  series.name = event_name(occurrence.regarding, last_stamp_);
   series.what = std::move(occurrence);
   series.first = series.last = wall;
   series.last_seen = now;

@@ -5,7 +5,6 @@
 #include <tuple>
 #include <vector>
 
-#include "hubferry/async/random.hpp"
 #include "hubferry/kube/event_recorder.hpp"
 #include "kube/control/recent_map.hpp"
 
@@ -54,7 +53,7 @@ class EventCorrelator {
     SeriesId id;
   };
 
-  EventCorrelator(const EventRecorderOptions& options, async::Random& random) : options_(options), random_(random) {}
+  explicit EventCorrelator(const EventRecorderOptions& options) : options_(options) {}
 
   Outcome take(Occurrence occurrence, TimePoint now, async::WallTime wall);
 
@@ -80,7 +79,10 @@ class EventCorrelator {
   void combine_similar(Occurrence& occurrence, const std::string& object, TimePoint now);
 
   const EventRecorderOptions& options_;
-  async::Random& random_;
+  /// Of the last Event's name: nanoseconds since 1970, as in client-go, and never the same twice. Servers list Events
+  /// by name, and `kubectl describe` shows those without a lastTimestamp, which events.k8s.io/v1 does not allow, as
+  /// listed.
+  std::int64_t last_stamp_ = 0;
   RecentMap<SeriesId, EventSeries> series_;
   RecentMap<std::string, Bucket> buckets_;  // by object
   RecentMap<SeriesId, Similar> similar_;    // by all but the note

@@ -38,7 +38,7 @@ struct EventRecorder::State {
       : api(server),
         options(std::move(settings)),
         env(std::move(environment)),
-        correlator(options, env.random),
+        correlator(options),
         sent(env.metrics.counter("event_recorder_sent_total", "Events created or updated")),
         dropped(env.metrics.counter_family("event_recorder_dropped_total", "Events dropped, by reason", {"reason"})) {
     options.instance = truncate_utf8(options.instance, longest_word);

@@ -258,7 +258,11 @@ Awaitable<> LeaderElector::run_term(const std::function<Awaitable<>(LeaderEpoch)
   co_await async::asio::this_coro::throw_if_cancelled(true);
   master_status_.set(0);
   if (error) {
-    env_.log.info("stopped leading", {{"epoch", epoch.number}, {"error", async::describe(error)}});
+    // A stop that was asked for is no error.
+    if (async::is_cancellation(error))
+      env_.log.info("stopped leading", {{"epoch", epoch.number}, {"reason", "shutting down"}});
+    else
+      env_.log.info("stopped leading", {{"epoch", epoch.number}, {"error", async::describe(error)}});
     std::rethrow_exception(error);
   }
   env_.log.info("stopped leading", {{"epoch", epoch.number}, {"reason", "work finished"}});

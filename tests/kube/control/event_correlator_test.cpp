@@ -32,8 +32,7 @@ class EventCorrelatorTest : public testing::Test {
   }
 
   EventRecorderOptions options_;
-  async::Random random_{1};
-  EventCorrelator correlator_{options_, random_};
+  EventCorrelator correlator_{options_};
   TimePoint now_{};
 };
 
@@ -54,6 +53,23 @@ TEST_F(EventCorrelatorTest, TheLeastRecentlyUsedIsForgottenFirst) {
   EXPECT_EQ(again.verdict, Verdict::write);
   EXPECT_EQ(correlator_.find(again.id)->count, 1) << "a new series: the first one was forgotten";
   EXPECT_EQ(correlator_.find(take(0).id)->count, 4) << "used again and again, so it is kept";
+}
+
+// `kubectl describe` shows events without a lastTimestamp in the order of their names.
+TEST_F(EventCorrelatorTest, NamesAreInTheOrderOfTheEvents) {
+  std::vector<std::string> names;
+  for (int event = 0; event < 5; ++event) {
+    auto occurrence = about(1);
+    occurrence.note = "note " + std::to_string(event);
+    // The second and the third at the same moment, the last one after the clock was set back.
+    const auto wall = async::WallTime{std::chrono::nanoseconds{event == 2 ? 1001 : event == 4 ? 500 : 1000 + event}};
+    const auto outcome = correlator_.take(occurrence, now_, wall);
+    names.push_back(correlator_.find(outcome.id)->name);
+  }
+  EXPECT_EQ(names.front(), "object-1.00000000000003e8")
+      << "the time in hexadecimal nanoseconds, as client-go names them";
+  EXPECT_TRUE(std::ranges::is_sorted(names));
+  EXPECT_EQ(std::ranges::adjacent_find(names), names.end()) << "no two alike";
 }
 
 TEST_F(EventCorrelatorTest, ASeriesWithSomethingLeftToWriteIsNotForgotten) {

@@ -101,6 +101,8 @@ TEST_F(LeaderElectionTest, StoppingReleasesTheLeaseAfterTheWorkHasEnded) {
     EXPECT_EQ(holder(), "");
     EXPECT_EQ(*api_.find(resources::leases, lease_key)->find({"spec", "leaseDurationSeconds"}), 1);
     EXPECT_FALSE(elector.is_leader());
+    EXPECT_THAT(log_.lines(), testing::Contains(testing::AllOf(testing::HasSubstr("stopped leading"),
+                                                               testing::Not(testing::HasSubstr("error")))));
   });
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "kube/http/http_fixture.hpp"
+#include "support/hostile_scripts.hpp"
 
 namespace hubferry::test {
 namespace {
@@ -53,6 +54,19 @@ TEST_F(HttpHostile, AHugeContentLengthIsNotReserved) {
     EXPECT_EQ(create(*api).error().kind, ErrorKind::ambiguous);
     EXPECT_EQ(list(*api).error().kind, ErrorKind::bad_response);
     EXPECT_EQ(watch(*api).error().kind, ErrorKind::unreachable) << "a watch has no length; this one broke off";
+  }
+}
+
+// The same servers run beside the manager in tests/e2e.
+TEST_F(HttpHostile, NoHostileServerIsTakenForOneThatAnswers) {
+  for (const auto& [name, script] : hostile_scripts()) {
+    SCOPED_TRACE(name);
+    ScriptedServer server{script};
+    auto api = connect(server);
+    EXPECT_FALSE(get(*api));
+    EXPECT_FALSE(list(*api));
+    const auto serves = run(api->serves(kube::resources::leases));
+    EXPECT_FALSE(serves && *serves);
   }
 }
 
