@@ -110,7 +110,10 @@ TEST(SimProcessTest, InvalidFlagsAreNamedAndTheExitCodeIsTwo) {
   EXPECT_THAT(refusal({"--hubs=Hub_1"}), HasSubstr("'Hub_1' is not a valid namespace"));
   EXPECT_THAT(refusal({"--hubs=global"}), HasSubstr("which always exists"));
   EXPECT_THAT(refusal({"--clusters=-1"}), HasSubstr("--clusters"));
-  EXPECT_THAT(refusal({"--listen=here"}), HasSubstr("--listen"));
+  EXPECT_THAT(refusal({"--listen=here"}),
+              HasSubstr("--listen: 'here' is not a bind address: it has no port; use :8080, "
+                        "127.0.0.1:8080 or [::1]:8080\n"));
+  EXPECT_THAT(refusal({"--ui-bind-address=here"}), HasSubstr("[::1]:8080, or 0 to disable it\n"));
   EXPECT_THAT(refusal({"--listen=127.0.0.1:65534", "--insecure-http"}), HasSubstr("the last port is 65535"));
   EXPECT_THAT(refusal({"--attach=a/hub1.kubeconfig", "--attach=b/hub1.yaml"}), HasSubstr("attached twice"));
   EXPECT_THAT(refusal({"--attach=hub1.kubeconfig", "--hubs=hub1", "--insecure-http"}),

@@ -57,7 +57,8 @@ class FaultRule {
   FaultRule& reset_before();
   /// Resets the connection after the request took effect: a write is then ambiguous.
   FaultRule& reset_after();
-  /// Lists return the state of this many versions ago.
+  /// Lists that a real server may answer from its watch cache (resourceVersion "0", or not older than a version) return
+  /// the state of this many versions ago.
   FaultRule& stale(std::int64_t versions);
   /// Drops the event from the watch (a bug that servers have had).
   FaultRule& drop_event();

@@ -9,14 +9,25 @@
 
 namespace hubferry::sim {
 
-/// A fleet of managed clusters with the objects that hubs have for them after years of use.
+/// What each cluster consists of.
+enum class FleetKind {
+  mixed,  // as years of use leave it: some clusters were installed by Hive, some run on bare metal
+  small,  // ManagedCluster and KlusterletAddonConfig, and nothing else that moves with it
+  telco,  // installed by Hive from an image on three machines: ClusterDeployment, ImageClusterInstall, BareMetalHosts,
+          // firmware settings, twelve Secrets
+};
+
+/// A fleet of managed clusters with the objects that hubs have for them.
 struct FleetPlan {
   std::size_t clusters = 0;
+  FleetKind kind = FleetKind::mixed;
+  /// More Secrets for each cluster, which move with it.
+  std::size_t secrets = 0;
   std::string prefix = "cluster-";
   std::size_t first = 1;  // cluster-00001
   std::uint64_t seed = 1;
-  /// The shares of clusters that Hive installed (ClusterDeployment, its Secrets), and of those on bare metal
-  /// (BareMetalHosts, their BMC Secrets, firmware settings, ImageClusterInstall).
+  /// Of a mixed fleet: the shares of clusters that Hive installed (ClusterDeployment, its Secrets), and of those on
+  /// bare metal (BareMetalHosts, their BMC Secrets, firmware settings, ImageClusterInstall).
   double installed = 0.1;
   double bare_metal = 0.1;
   /// How many clusters are created concurrently.

@@ -8,6 +8,7 @@
 #include "hubferry/kube/config.hpp"
 #include "hubferry/kube/env.hpp"
 #include "hubferry/obs/secret.hpp"
+#include "hubferry/sim/fleet.hpp"
 #include "hubferry/sim/hub_controllers.hpp"
 
 namespace hubferry::sim {
@@ -26,6 +27,8 @@ struct HubSite {
 struct HubSetOptions {
   /// On the first hub that is not the global one: see fleet.hpp.
   std::size_t clusters = 0;
+  FleetKind fleet = FleetKind::mixed;
+  std::size_t secrets = 0;  // as in FleetPlan
   std::uint64_t seed = 1;
   /// The global hub serves ManagedServiceAccounts, whose tokens give access to the hubs.
   bool managed_service_accounts = true;

@@ -134,6 +134,9 @@ class Server {
   [[nodiscard]] std::size_t open_watches() const;
   [[nodiscard]] const std::vector<RequestRecord>& requests() const;
   void forget_requests();
+  /// From now on oneOf, anyOf and the CEL rules of CRDs are not enforced: servers before 1.25 do not know CEL, and an
+  /// object may be older than a rule.
+  void ignore_validation_rules();
   /// All requests, one per line, without anything that differs between two runs of one seed.
   [[nodiscard]] std::string timeline() const;
 

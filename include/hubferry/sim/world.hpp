@@ -20,6 +20,8 @@ struct WorldOptions {
   std::vector<std::string> hubs{"hub1", "hub2"};
   /// On the first hub: see fleet.hpp.
   std::size_t clusters = 0;
+  FleetKind fleet = FleetKind::mixed;
+  std::size_t secrets = 0;  // as in FleetPlan
   std::uint64_t seed = 1;
   FaultScript faults{};
 

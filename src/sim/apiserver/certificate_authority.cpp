@@ -4,6 +4,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include <map>
 #include <stdexcept>
 
 #include "hubferry/kube/openssl.hpp"
@@ -78,7 +79,10 @@ User user_of(const X509_NAME* subject) {
 struct CertificateAuthority::State {
   kube::openssl::Key key;
   Certificate certificate;
+  std::string certificate_pem;
   long next_serial = 2;
+  /// By certificate and key: OpenSSL takes long to read them, and clients connect again and again.
+  std::map<std::pair<std::string, std::string>, std::optional<CertifiedUser>> identified;
 
   Certificate begin(async::WallTime now, std::chrono::seconds lifetime) {
     Certificate made{X509_new()};
@@ -89,6 +93,8 @@ struct CertificateAuthority::State {
     set_time(X509_getm_notAfter(made.get()), now + lifetime);
     return made;
   }
+
+  [[nodiscard]] std::optional<CertifiedUser> read(const std::string& certificate_pem, const std::string& key_pem) const;
 
   std::string finish(Certificate& made, const char* usage) {
     X509_set_issuer_name(made.get(), X509_get_subject_name(certificate.get()));
@@ -113,12 +119,13 @@ CertificateAuthority::CertificateAuthority(const std::string& name, async::WallT
   add_extension(certificate, certificate, NID_key_usage, "critical,keyCertSign,cRLSign,digitalSignature");
   add_extension(certificate, certificate, NID_subject_key_identifier, "hash");
   must(X509_sign(certificate, state_->key.get(), EVP_sha256()) > 0, "cannot sign");
+  state_->certificate_pem = to_pem(certificate);
 }
 
 CertificateAuthority::~CertificateAuthority() = default;
 
-std::string CertificateAuthority::certificate_pem() const {
-  return to_pem(state_->certificate.get());
+const std::string& CertificateAuthority::certificate_pem() const {
+  return state_->certificate_pem;
 }
 
 Outcome<std::string> CertificateAuthority::sign(const std::string& request_pem, async::WallTime now,
@@ -135,19 +142,26 @@ Outcome<std::string> CertificateAuthority::sign(const std::string& request_pem, 
   return state_->finish(made, "clientAuth");
 }
 
-std::optional<CertifiedUser> CertificateAuthority::identify(const std::string& certificate_pem,
-                                                            const std::string& key_pem) const {
+const std::optional<CertifiedUser>& CertificateAuthority::identify(const std::string& certificate_pem,
+                                                                   const std::string& key_pem) const {
+  const auto [known, is_new] = state_->identified.try_emplace({certificate_pem, key_pem});
+  if (is_new) known->second = state_->read(certificate_pem, key_pem);
+  return known->second;
+}
+
+std::optional<CertifiedUser> CertificateAuthority::State::read(const std::string& certificate_pem,
+                                                               const std::string& key_pem) const {
   const auto certificate_text = reader_of(certificate_pem);
-  const Certificate certificate{PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr)};
+  const Certificate given{PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr)};
   const auto key_text = reader_of(key_pem);
-  const kube::openssl::Key key{PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr)};
-  if (certificate == nullptr || key == nullptr || X509_check_private_key(certificate.get(), key.get()) != 1 ||
-      X509_verify(certificate.get(), state_->key.get()) != 1)
+  const kube::openssl::Key key_of_it{PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr)};
+  if (given == nullptr || key_of_it == nullptr || X509_check_private_key(given.get(), key_of_it.get()) != 1 ||
+      X509_verify(given.get(), key.get()) != 1)
     return std::nullopt;
   CertifiedUser certified;
-  certified.user = user_of(X509_get_subject_name(certificate.get()));
-  certified.not_before = time_of(X509_get0_notBefore(certificate.get()));
-  certified.not_after = time_of(X509_get0_notAfter(certificate.get()));
+  certified.user = user_of(X509_get_subject_name(given.get()));
+  certified.not_before = time_of(X509_get0_notBefore(given.get()));
+  certified.not_after = time_of(X509_get0_notAfter(given.get()));
   return certified;
 }
 

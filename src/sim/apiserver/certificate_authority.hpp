@@ -37,14 +37,14 @@ class CertificateAuthority {
   CertificateAuthority& operator=(const CertificateAuthority&) = delete;
   ~CertificateAuthority();
 
-  [[nodiscard]] std::string certificate_pem() const;
+  [[nodiscard]] const std::string& certificate_pem() const;
   /// Signs a PEM request for client authentication. Errors: invalid.
   Outcome<std::string> sign(const std::string& request_pem, async::WallTime now, std::chrono::seconds lifetime);
   /// For a server with these names and addresses ("IP:127.0.0.1", "DNS:localhost").
   KeyPair issue_server(const std::vector<std::string>& names, async::WallTime now);
   /// The user of the certificate; nothing if we did not issue it, or the key does not match.
-  [[nodiscard]] std::optional<CertifiedUser> identify(const std::string& certificate_pem,
-                                                      const std::string& key_pem) const;
+  [[nodiscard]] const std::optional<CertifiedUser>& identify(const std::string& certificate_pem,
+                                                             const std::string& key_pem) const;
   KeyPair issue_client(const std::string& user, const std::vector<std::string>& groups, async::WallTime now);
 
  private:

@@ -73,6 +73,7 @@ class Core : public std::enable_shared_from_this<Core> {
   }
   Faults faults;
   async::Random random;
+  bool validation_rules = true;  // oneOf, anyOf, CEL
   std::vector<RequestRecord> requests;
 
  private:
@@ -85,7 +86,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Outcome<kube::Object> patch(const User& user, const Kind& kind, kube::Request& request);
   Outcome<kube::Object> apply(const User& user, const Kind& kind, kube::Request& request);
   Outcome<> check_namespace(const Kind& kind, const kube::Key& key) const;
-  Outcome<> check_content(const Kind& kind, std::string_view name, json::object& object) const;
+  /// `old` is null for a create.
+  Outcome<> check_content(const Kind& kind, std::string_view name, json::object& object, const json::object* old) const;
   Outcome<kube::Object> insert(const User& user, const Kind& kind, kube::Request& request, json::object object,
                                std::unique_ptr<ManagedFields> managed);
   Outcome<kube::Object> replace(const User& user, const Kind& kind, const kube::Request& request, const kube::Key& key,

@@ -18,12 +18,15 @@ Outcome<> Core::check_namespace(const Kind& kind, const kube::Key& key) const {
   return failure;
 }
 
-Outcome<> Core::check_content(const Kind& kind, std::string_view name, json::object& object) const {
+Outcome<> Core::check_content(const Kind& kind, std::string_view name, json::object& object,
+                              const json::object* old) const {
   if (kind.schema == nullptr) return {};
   kind.schema->prune(object);
   kind.schema->apply_defaults(object);
   std::vector<FieldError> field_errors;
   kind.schema->validate(object, field_errors);
+  // As real servers do it: rules may rely on what the schema demands.
+  if (field_errors.empty() && validation_rules) kind.schema->validate_rules(object, old, field_errors);
   if (!field_errors.empty()) return errors::invalid(kind.resource, name, field_errors);
   return {};
 }
@@ -83,7 +86,7 @@ Outcome<kube::Object> Core::insert(const User& user, const Kind& kind, kube::Req
   } else if (kind.resource == kube::resources::secrets) {
     fold_string_data(object);
   }
-  if (auto checked = check_content(kind, key.name, object); !checked) return checked.error();
+  if (auto checked = check_content(kind, key.name, object, nullptr); !checked) return checked.error();
   if (kind.resource == kube::resources::custom_resource_definitions)
     if (auto field_errors = check_definition(object); !field_errors.empty())
       return errors::invalid(kind.resource, key.name, field_errors);

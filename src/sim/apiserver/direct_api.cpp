@@ -106,7 +106,7 @@ class DirectApi final : public kube::Api {
     else
       outcome = core_->execute(*user, std::move(request));
     if (outcome && key.name.empty()) key.name = outcome->name();
-    record(user, verb, resource, subresource, key, describe(outcome, decision.reset_after));
+    if (is_recorded()) record(user, verb, resource, subresource, key, describe(outcome, decision.reset_after));
     core_->run_background_on(co_await async::asio::this_coro::executor);
     // The response is delayed too: others may act on the new state before the caller knows of it.
     co_await async::asio::post(async::asio::deferred);
@@ -135,9 +135,10 @@ class DirectApi final : public kube::Api {
       page = errors::unauthorized();
     else
       page = core_->list(*user, resource, options, decision.stale_versions);
-    record(user, "list", resource, {}, key,
-           page ? "ok items=" + std::to_string(page->items.size()) + " rv=" + std::to_string(page->version)
-                : std::to_string(page.error().code) + " " + page.error().reason);
+    if (is_recorded())
+      record(user, "list", resource, {}, key,
+             page ? "ok items=" + std::to_string(page->items.size()) + " rv=" + std::to_string(page->version)
+                  : std::to_string(page.error().code) + " " + page.error().reason);
     core_->run_background_on(co_await async::asio::this_coro::executor);
     co_await async::asio::post(async::asio::deferred);
     if (!page) co_return page.error().to_error();
@@ -172,9 +173,10 @@ class DirectApi final : public kube::Api {
       opened = errors::unauthorized();
     else
       opened = core_->watch(*user, resource, options);
-    record(user, "watch", resource, {}, key,
-           opened ? "ok from rv=" + options.resource_version
-                  : std::to_string(opened.error().code) + " " + opened.error().reason);
+    if (is_recorded())
+      record(user, "watch", resource, {}, key,
+             opened ? "ok from rv=" + options.resource_version
+                    : std::to_string(opened.error().code) + " " + opened.error().reason);
     core_->run_background_on(co_await async::asio::this_coro::executor);
     co_await async::asio::post(async::asio::deferred);
     if (!opened) co_return opened.error().to_error();
@@ -198,6 +200,8 @@ class DirectApi final : public kube::Api {
   }
 
  private:
+  [[nodiscard]] bool is_recorded() const { return core_->options().record_requests; }
+
   void record(const std::optional<User>& user, std::string_view verb, const kube::Resource& resource,
               const std::string& subresource, const kube::Key& key, std::string outcome) {
     static const User nobody{"nobody", {}, {}};

@@ -227,8 +227,11 @@ std::vector<Kind> Kinds::built_in() {
   request.status = true;
   request.extra_subresources = {"approval"};
   request.fields = {"spec.signerName"};
-  request.columns = {{"Signername", "string", {"spec", "signerName"}, 0},
-                     {"Requestor", "string", {"spec", "username"}, 0}};
+  request.columns = {{"Age", "date", {"metadata", "creationTimestamp"}, 0},
+                     {"SignerName", "string", {"spec", "signerName"}, 0},
+                     {"Requestor", "string", {"spec", "username"}, 0},
+                     {"RequestedDuration", "string", {"spec", "expirationSeconds"}, 0},
+                     {"Condition", "string", {"status"}, 0}};
   for (const auto& review :
        {self_subject_access_reviews, subject_access_reviews, token_reviews,
         kube::Resource{"authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", false},

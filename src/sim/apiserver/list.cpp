@@ -111,7 +111,8 @@ Outcome<Page> Core::list(const User& user, const kube::Resource& resource, const
     // With a limit and without resourceVersionMatch, a version means exactly that version: legacy of the real server.
     version = *wanted;
     if (version < collection.floor()) return errors::gone("The resourceVersion for the provided list is too old.");
-  } else if (stale_versions > 0) {
+  } else if (stale_versions > 0 && !asked.empty()) {
+    // Without a version it is a quorum read.
     version = std::max({current - stale_versions, collection.floor(), *wanted});
   }
   // Version "0" is answered by the watch cache, which does not page.

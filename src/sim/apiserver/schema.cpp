@@ -127,6 +127,22 @@ std::shared_ptr<const Schema> Schema::compile(const json::object& source) {
   made.min_properties_ = count(source, "minProperties");
   made.max_properties_ = count(source, "maxProperties");
   if (const auto* value = source.if_contains("default")) made.default_ = *value;
+  const auto objects = [&](std::string_view name, const auto& visit) {
+    const auto* list = source.if_contains(name);
+    if (list == nullptr || !list->is_array()) return;
+    for (const auto& item : list->get_array())
+      if (item.is_object()) visit(item.get_object());
+  };
+  objects("oneOf", [&](const json::object& option) { made.one_of_.push_back(compile(option)); });
+  objects("anyOf", [&](const json::object& option) { made.any_of_.push_back(compile(option)); });
+  objects("x-kubernetes-validations", [&](const json::object& given) {
+    const auto text = kube::string_at(given, {"rule"});
+    const auto message = kube::string_at(given, {"message"});
+    if (auto rule = CelRule::compile(text))
+      made.rules_.push_back(
+          {std::move(*rule), message.empty() ? "failed rule: " + std::string{text} : std::string{message}});
+  });
+  made.has_rules_ = !made.rules_.empty() || !made.one_of_.empty() || !made.any_of_.empty();
   if (const auto* fields = source.if_contains("properties"); fields != nullptr && fields->is_object())
     for (const auto& [name, value] : fields->get_object())
       if (value.is_object()) made.properties_.emplace(name, compile(value.get_object()));
@@ -138,6 +154,8 @@ std::shared_ptr<const Schema> Schema::compile(const json::object& source) {
     else if (more->is_bool() && more->get_bool())
       made.preserve_ = true;
   }
+  for (const auto& [name, below] : made.properties_) made.has_rules_ |= below->has_rules_;
+  for (const auto& below : {made.items_, made.additional_}) made.has_rules_ |= below != nullptr && below->has_rules_;
   return schema;
 }
 
@@ -199,6 +217,52 @@ void Schema::default_value(json::value& value) const {
 
 void Schema::validate(const json::object& object, std::vector<FieldError>& field_errors) const {
   check_fields(object, "", field_errors);
+}
+
+void Schema::validate_rules(const json::object& object, const json::object* old,
+                            std::vector<FieldError>& field_errors) const {
+  if (!has_rules_) return;
+  // With parentheses: in braces it would be a list.
+  const json::value now(object);
+  const auto before = old == nullptr ? json::value() : json::value(*old);
+  check_rules(now, old == nullptr ? nullptr : &before, "", field_errors);
+}
+
+void Schema::check_rules(const json::value& value, const json::value* old, const std::string& path,
+                         std::vector<FieldError>& field_errors) const {
+  if (!has_rules_) return;
+  check_alternatives(value, path, field_errors);
+  for (const auto& [rule, message] : rules_)
+    if ((old != nullptr || !rule.needs_old()) && !rule.holds(value, old))
+      field_errors.push_back({path.empty() ? "<nil>" : path,
+                              "Invalid value: \"" + std::string{type_of(value)} + "\": " + message,
+                              "FieldValueInvalid"});
+  if (const auto* object = value.if_object())
+    for (const auto& [key, item] : *object) {
+      const auto* schema = field(key);
+      const auto* before = old == nullptr || !old->is_object() ? nullptr : old->get_object().if_contains(key);
+      if (schema != nullptr) schema->check_rules(item, before, child(path, key), field_errors);
+    }
+  // Items of lists have no counterpart in the old object: a server finds one only in lists of type map.
+  if (const auto* array = value.if_array(); array != nullptr && items_ != nullptr)
+    for (std::size_t i = 0; i < array->size(); ++i)
+      items_->check_rules((*array)[i], nullptr, path + "[" + std::to_string(i) + "]", field_errors);
+}
+
+void Schema::check_alternatives(const json::value& value, const std::string& path,
+                                std::vector<FieldError>& field_errors) const {
+  const auto is_valid = [&](const std::shared_ptr<const Schema>& option) {
+    std::vector<FieldError> problems;
+    option->check(value, path, problems);
+    return problems.empty();
+  };
+  const auto invalid = [&](const std::string& why) {
+    field_errors.push_back({path, "Invalid value: \"\": \"" + path + "\" must validate " + why, "FieldValueInvalid"});
+  };
+  if (!any_of_.empty() && std::ranges::none_of(any_of_, is_valid)) invalid("at least one schema (anyOf)");
+  const auto valid = std::ranges::count_if(one_of_, is_valid);
+  if (!one_of_.empty() && valid != 1)
+    invalid("one and only one schema (oneOf). Found " + (valid == 0 ? "none" : std::to_string(valid)) + " valid");
 }
 
 bool Schema::type_matches(const json::value& value) const {

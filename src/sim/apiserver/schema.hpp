@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/apiserver/cel.hpp"
 #include "sim/apiserver/status_error.hpp"
 
 namespace hubferry::sim {
@@ -24,6 +25,8 @@ class Schema {
   void prune(json::object& object) const;
   void apply_defaults(json::object& object) const;
   void validate(const json::object& object, std::vector<FieldError>& field_errors) const;
+  /// oneOf, anyOf, and the CEL rules (x-kubernetes-validations). `old` is null for a create.
+  void validate_rules(const json::object& object, const json::object* old, std::vector<FieldError>& field_errors) const;
 
   // For server-side apply.
   [[nodiscard]] ListType list_type() const { return list_type_; }
@@ -41,8 +44,17 @@ class Schema {
   void check(const json::value& value, const std::string& path, std::vector<FieldError>& field_errors) const;
   void check_fields(const json::object& object, const std::string& path, std::vector<FieldError>& field_errors) const;
   void check_string(const json::string& text, const std::string& path, std::vector<FieldError>& field_errors) const;
+  void check_alternatives(const json::value& value, const std::string& path,
+                          std::vector<FieldError>& field_errors) const;
+  void check_rules(const json::value& value, const json::value* old, const std::string& path,
+                   std::vector<FieldError>& field_errors) const;
   void check_number(const json::value& value, const std::string& path, std::vector<FieldError>& field_errors) const;
   [[nodiscard]] bool type_matches(const json::value& value) const;
+
+  struct Rule {
+    CelRule rule;
+    std::string message;
+  };
 
   Type type_ = Type::any;
   bool nullable_ = false;
@@ -52,6 +64,9 @@ class Schema {
   std::map<std::string, std::shared_ptr<const Schema>, std::less<>> properties_;
   std::shared_ptr<const Schema> items_;
   std::shared_ptr<const Schema> additional_;
+  std::vector<std::shared_ptr<const Schema>> one_of_, any_of_;
+  std::vector<Rule> rules_;
+  bool has_rules_ = false;  // here or below
   std::vector<std::string> required_;
   std::vector<json::value> allowed_;
   std::optional<std::regex> pattern_;

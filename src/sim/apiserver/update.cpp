@@ -197,7 +197,7 @@ Outcome<kube::Object> Core::replace(const User& user, const Kind& kind, const ku
         return errors::invalid(kind.resource, key.name, field_errors);
       }
   }
-  if (auto checked = check_content(kind, key.name, next); !checked) return checked.error();
+  if (auto checked = check_content(kind, key.name, next, &old); !checked) return checked.error();
   if (auto field_errors = check_update(kind.resource, old, next); !field_errors.empty())
     return errors::invalid(kind.resource, key.name, field_errors);
   if (request.subresource.empty())

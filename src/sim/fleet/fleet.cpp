@@ -35,7 +35,8 @@ class ClusterObjects {
   ClusterObjects(std::string name, async::Random random, async::WallTime now)
       : name_(std::move(name)), random_(random), now_(now) {}
 
-  void add_common(bool bare_metal) {
+  /// `preserved`: the chance that the cluster's settings move with it.
+  void add_common(bool bare_metal, double preserved) {
     add(resources::namespaces,
         {{"metadata",
           json::object{{"name", name_}, {"labels", json::object{{ocm::names::cluster_name_label, name_}}}}}});
@@ -50,7 +51,7 @@ class ClusterObjects {
     add(ocm::klusterlet_addon_configs, std::move(addons));
     add_secret(name_ + "-import", {"import.yaml", "crds.yaml"}, 400);
     auto settings = in_namespace(name_ + "-settings");
-    if (random_.chance(0.5)) preserve(settings);
+    if (random_.chance(preserved)) preserve(settings);
     settings["data"] = json::object{{"owner", "team-" + std::to_string(random_.below(20))},
                                     {"window", "Sat 0" + std::to_string(random_.below(6)) + ":00"}};
     add(resources::config_maps, std::move(settings));
@@ -80,8 +81,8 @@ class ClusterObjects {
   }
 
   /// The objects of a cluster that was installed from an image on bare metal.
-  void add_machines() {
-    const auto machines = 1 + random_.below(3);
+  void add_machines() { add_machines(1 + random_.below(3)); }
+  void add_machines(std::uint64_t machines) {
     for (std::uint64_t i = 0; i < machines; ++i) {
       const auto host = name_ + "-host-" + std::to_string(i);
       add_secret(host + "-bmc", {"username", "password"}, 16);
@@ -113,6 +114,14 @@ class ClusterObjects {
                      {"extraManifestsRefs", json::array{json::object{{"name", name_ + "-extra-manifests"}}}}};
     add(ocm::image_cluster_installs, std::move(install),
         {{"conditions", json::array{condition("Completed", "InstallationCompleted", "The installation is complete")}}});
+  }
+
+  /// Secrets of the SiteConfig operator, which move with the cluster.
+  void add_secrets(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      add_secret(name_ + "-site-" + std::to_string(i), {"data"}, 200);
+      preserve(objects_.back().object);
+    }
   }
 
   std::vector<FleetObject> take() { return std::move(objects_); }
@@ -248,12 +257,20 @@ std::vector<std::string> fleet_names(const FleetPlan& plan) {
 std::vector<FleetObject> fleet_objects(const FleetPlan& plan, std::size_t index, async::WallTime now) {
   // Each cluster has a generator of its own, so that its objects do not depend on other clusters.
   async::Random random{plan.seed ^ ((plan.first + index) * 0x9E3779B97F4A7C15ULL)};
-  const bool installed = random.chance(plan.installed);
-  const bool bare_metal = random.chance(plan.bare_metal);
+  const bool mixed = plan.kind == FleetKind::mixed;
+  const bool telco = plan.kind == FleetKind::telco;
+  const bool installed = mixed ? random.chance(plan.installed) : telco;
+  const bool bare_metal = mixed ? random.chance(plan.bare_metal) : telco;
   ClusterObjects objects{name_of(plan, index), random, now};
-  objects.add_common(bare_metal);
+  objects.add_common(bare_metal, mixed ? 0.5 : 0.0);
   if (installed) objects.add_installation();
-  if (bare_metal) objects.add_machines();
+  if (bare_metal && mixed) objects.add_machines();
+  if (telco) {
+    // The installation has four Secrets, the machines one each and one together.
+    objects.add_machines(3);
+    objects.add_secrets(4);
+  }
+  objects.add_secrets(plan.secrets);
   return objects.take();
 }
 

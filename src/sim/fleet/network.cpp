@@ -47,9 +47,9 @@ bool is_trusted(Core& core, const std::string& url, const kube::ClientConfig& co
 /// Authenticates the configuration's credential, at each call.
 Identify identify_by(const std::shared_ptr<Core>& core, const kube::ClientConfig& config) {
   if (!config.token.empty()) return [core = core.get(), token = config.token] { return core->authenticate(token); };
-  auto certified = core->authority().identify(config.client_certificate_pem, config.client_key_pem);
+  const auto& certified = core->authority().identify(config.client_certificate_pem, config.client_key_pem);
   if (!certified) return [] { return std::optional<User>{}; };
-  return [core = core.get(), certified = std::move(*certified)]() -> std::optional<User> {
+  return [core = core.get(), certified = *certified]() -> std::optional<User> {
     const auto now = core->clock().wall_now();
     if (now < certified.not_before || now >= certified.not_after) return std::nullopt;
     return certified.user;

@@ -24,6 +24,8 @@ struct WorldServer {
 HubSetOptions hub_options(const WorldOptions& world) {
   HubSetOptions options;
   options.clusters = world.clusters;
+  options.fleet = world.fleet;
+  options.secrets = world.secrets;
   options.seed = world.seed;
   options.managed_service_accounts = world.managed_service_accounts;
   options.hub_kubeconfigs = world.hub_kubeconfigs;

@@ -40,18 +40,21 @@ bool is_true(const Object& object, std::string_view field) {
   return value != nullptr && value->is_bool() && value->get_bool();
 }
 
-/// `value`: removes the annotation that the decision was based on. Hive updates the ClusterDeployment of its cache, so
-/// that the server refuses it if another one is there by now; the DNSZone it reads anew, whatever that says.
-Awaitable<Result<bool>> clear_annotation(kube::Api& api, kube::Resource resource, Key key,
-                                         std::optional<std::string> value) {
-  const kube::Mutation mutate = [&](json::object& object) {
-    auto& annotations = kube::object_in(kube::object_in(object, "metadata"), "annotations");
-    const auto* present = annotations.if_contains(ocm::names::hive_relocate_annotation);
-    if (present == nullptr || (value && *present != json::value(*value))) return false;
-    return annotations.erase(ocm::names::hive_relocate_annotation) > 0;
-  };
-  auto edited = co_await kube::edit(api, resource, key, mutate);
-  co_return done_unless(edited);
+bool erase_relocation(json::object& object) {
+  auto& annotations = kube::object_in(kube::object_in(object, "metadata"), "annotations");
+  return annotations.erase(ocm::names::hive_relocate_annotation) > 0;
+}
+
+/// The DNSZone first, which Hive reads anew, whatever it says by now. Then the ClusterDeployment of its cache, on which
+/// the decision was based: the server refuses that with a conflict if it is another one by now, and Hive decides again.
+Awaitable<Result<bool>> clear_relocation(kube::Api& api, Object deployment) {
+  const kube::Mutation mutate = erase_relocation;
+  auto zone = co_await kube::edit(api, ocm::dns_zones, zone_of(deployment.key()), mutate);
+  if (auto done = done_unless(zone); !done) co_return done;
+  json::object cleared = deployment.json();
+  erase_relocation(cleared);
+  auto written = co_await api.update(ocm::cluster_deployments, std::move(cleared));
+  co_return done_unless(written);
 }
 
 /// Finalizes a ClusterDeployment: the one place where a cluster would be destroyed.
@@ -186,9 +189,7 @@ Awaitable<Result<bool>> reconcile_relocate(HiveContext& hive, Key key) {
   const std::string value{deployment->annotation(ocm::names::hive_relocate_annotation)};
   const bool clears = value.ends_with("/incoming") || value.ends_with("/outgoing");
   if (clears) {
-    auto zone = co_await clear_annotation(hive.api, ocm::dns_zones, zone_of(key), std::nullopt);
-    if (!zone) co_return zone.error();
-    auto cleared = co_await clear_annotation(hive.api, ocm::cluster_deployments, key, value);
+    auto cleared = co_await clear_relocation(hive.api, *deployment);
     if (!cleared) co_return cleared.error();
   }
   if (deployment->is_being_deleted()) co_return true;

@@ -89,6 +89,8 @@ class HubSet::State {
   [[nodiscard]] FleetPlan plan() const {
     FleetPlan made;
     made.clusters = options_.clusters;
+    made.kind = options_.fleet;
+    made.secrets = options_.secrets;
     made.seed = options_.seed;
     return made;
   }

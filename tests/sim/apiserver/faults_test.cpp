@@ -129,15 +129,20 @@ TEST_F(FaultsTest, AnOutageBreaksWatchesAndRefusesEverything) {
   loop_.run(test());
 }
 
-TEST_F(FaultsTest, AStaleListShowsThePast) {
+TEST_F(FaultsTest, AListFromTheWatchCacheMayShowThePast) {
   auto test = [&]() -> Awaitable<> {
     co_await api_.create(widgets, widget("a"));
     co_await api_.create(widgets, widget("b"));
-    faults_.on({"list", "widgets"}).stale(1);
-    auto stale = co_await api_.list(widgets, {}, kube::object_decoder());
+    faults_.on({"list", "widgets"}).times(2).stale(1);
+    kube::ListOptions cached;
+    cached.resource_version = "0";
+    auto stale = co_await api_.list(widgets, cached, kube::object_decoder());
     CO_ASSERT_TRUE(stale);
     EXPECT_EQ(stale->items.size(), 1U);
-    auto fresh = co_await api_.list(widgets, {}, kube::object_decoder());
+    auto quorum = co_await api_.list(widgets, {}, kube::object_decoder());
+    CO_ASSERT_TRUE(quorum);
+    EXPECT_EQ(quorum->items.size(), 2U) << "a list without a version is read from the storage";
+    auto fresh = co_await api_.list(widgets, cached, kube::object_decoder());
     CO_ASSERT_TRUE(fresh);
     EXPECT_EQ(fresh->items.size(), 2U);
   };

@@ -94,6 +94,23 @@ TEST(HttpFrontendTest, AnExceptionInsideTheServerIsA500AndTheServerContinues) {
   EXPECT_THAT(client.get("/api/v1/namespaces/default/configmaps"), HasSubstr("200 OK"));
 }
 
+TEST(HttpFrontendTest, RequestsAreCountedAsAKubernetesServerCountsThem) {
+  Served served{plain(), {}, {}};
+  TcpClient client{served.frontend().port()};
+  client.get("/api/v1/namespaces");
+  client.get("/api/v1/namespaces/absent");
+  client.get("/api/v1/namespaces/absent");
+  client.get("/apis/example.com/v1/unknown");
+  const auto metrics = client.get("/metrics");
+  const auto line = [](const std::string& code, const std::string& verb, const std::string& count) {
+    return "apiserver_request_total{code=\"" + code + "\",group=\"\",resource=\"namespaces\",subresource=\"\",verb=\"" +
+           verb + "\",version=\"v1\"} " + count + "\n";
+  };
+  EXPECT_THAT(metrics, HasSubstr(line("200", "LIST", "1")));
+  EXPECT_THAT(metrics, HasSubstr(line("404", "GET", "2")));
+  EXPECT_THAT(metrics, testing::Not(HasSubstr("unknown"))) << "anybody could make it grow";
+}
+
 TEST(HttpFrontendTest, InvalidQueriesAreRejectedAndHugeOnesAreBounded) {
   Served served{plain()};
   TcpClient client{served.frontend().port()};

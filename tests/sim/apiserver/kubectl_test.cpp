@@ -7,6 +7,7 @@
 namespace hubferry::sim {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -24,6 +25,8 @@ class KubectlTest : public testing::Test {
     must("apply -f " + directory_.write("crd.json", boost::json::serialize(widget_definition())).string());
     must("wait --for=condition=Established --timeout=20s crd/widgets.example.com");
   }
+  /// 1.27 or later.
+  bool is_recent() { return kubectl("auth --help").output.find("whoami") != std::string::npos; }
   std::string manifest(const std::string& name, int size) {
     return directory_
         .write(name + ".yaml", "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: " + name +
@@ -146,6 +149,49 @@ TEST_F(KubectlTest, TokensAndCertificatesIdentifyTheUserAndItsPermissions) {
     return text.replace(at, 3, "bad");
   }());
   EXPECT_THAT(kubectl("get secrets").output, Not(HasSubstr("No resources")));
+}
+
+TEST_F(KubectlTest, ExplainShowsTheSchemaOfACustomKind) {
+  if (!is_recent()) GTEST_SKIP() << "kubectl before 1.27 reads OpenAPI v2 only";
+  install_widgets();
+  const auto kind = kubectl("explain widgets");
+  EXPECT_EQ(kind.status, 0) << kind.output;
+  EXPECT_THAT(kind.output, AllOf(HasSubstr("GROUP:      example.com"), HasSubstr("KIND:       Widget"),
+                                 HasSubstr("spec\t<Object>"), HasSubstr("metadata\t<Object>")));
+  const auto field = kubectl("explain widgets.spec.size");
+  EXPECT_EQ(field.status, 0) << field.output;
+  EXPECT_THAT(field.output, HasSubstr("FIELD: size <integer>"));
+  EXPECT_NE(kubectl("explain widgets.spec.nonsense").status, 0);
+  EXPECT_THAT(kubectl("explain pods").output, HasSubstr("KIND:       Pod"));
+  // kubectl asks the same documents whether the server knows --dry-run=server and validates fields.
+  must("apply --dry-run=server -f " + manifest("a", 3));
+  must("apply -f " + manifest("a", 3));
+}
+
+TEST_F(KubectlTest, WhoamiNamesTheUser) {
+  if (!is_recent()) GTEST_SKIP() << "kubectl before 1.27 has no auth whoami";
+  const auto shown = kubectl("auth whoami");
+  EXPECT_EQ(shown.status, 0) << shown.output;
+  EXPECT_THAT(shown.output, AllOf(HasSubstr(admin().name), HasSubstr("system:masters")));
+}
+
+TEST_F(KubectlTest, CertificatesAreApprovedAndDenied) {
+  for (const auto* name : {"good", "bad"}) {
+    const std::string text = R"({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+      "metadata": {"name": ")" +
+                             std::string{name} + R"("}, "spec": {"signerName": "example.com/signer",
+      "request": "LS0t", "expirationSeconds": 7200, "usages": ["client auth"]}})";
+    must("create -f " + directory_.write(std::string{name} + ".json", text).string());
+  }
+  const auto pending = kubectl("get csr");
+  EXPECT_THAT(pending.output, AllOf(HasSubstr("SIGNERNAME"), HasSubstr("REQUESTOR"), HasSubstr("CONDITION"),
+                                    HasSubstr("example.com/signer"), HasSubstr("2h"), HasSubstr("Pending")));
+  must("certificate approve good");
+  must("certificate deny bad");
+  const auto decided = kubectl("get csr").output;
+  EXPECT_THAT(decided, AllOf(HasSubstr("Approved"), HasSubstr("Denied"), Not(HasSubstr("Pending"))));
+  EXPECT_EQ(kubectl("get csr good -o jsonpath={.spec.request}").output, "LS0t") << "the spec stays";
+  EXPECT_THAT(kubectl("get csr good -o jsonpath={.status.conditions[0].lastUpdateTime}").output, HasSubstr("T"));
 }
 
 }  // namespace

@@ -236,6 +236,35 @@ TEST(FleetTest, AboutATenthIsInstalledAndATenthOnBareMetal) {
   EXPECT_GT(referenced, bare_metal);
 }
 
+/// How many objects of each kind a cluster of the plan has.
+std::map<std::string, int> kinds_of_first_cluster(const FleetPlan& plan) {
+  std::map<std::string, int> count;
+  for (const auto& object : fleet_objects(plan, 0, {})) ++count[object.resource.kind];
+  return count;
+}
+
+TEST(FleetTest, ATelcoClusterHasThreeMachinesAndTwelveSecretsThatMove) {
+  FleetPlan plan;
+  plan.clusters = 1;
+  plan.kind = FleetKind::telco;
+  auto count = kinds_of_first_cluster(plan);
+  EXPECT_EQ(count["ClusterDeployment"], 1);
+  EXPECT_EQ(count["ImageClusterInstall"], 1);
+  EXPECT_EQ(count["BareMetalHost"], 3);
+  EXPECT_EQ(count["Secret"], 13) << "that of the import stays";
+}
+
+TEST(FleetTest, ASmallClusterHasNoneOfThemAndAsManySecretsAsPlanned) {
+  FleetPlan plan;
+  plan.clusters = 1;
+  plan.kind = FleetKind::small;
+  plan.secrets = 5;
+  auto count = kinds_of_first_cluster(plan);
+  EXPECT_EQ(count["ManagedCluster"], 1);
+  EXPECT_EQ(count["ClusterDeployment"] + count["BareMetalHost"], 0);
+  EXPECT_EQ(count["Secret"], 6);
+}
+
 TEST(FleetTest, CreatingTwiceChangesNothing) {
   TracedWorld world{small(1, 10)};
   const auto version = world.server("hub1").resource_version();

@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 
+#include "hubferry/async/clock.hpp"
 #include "hubferry/kube/base64.hpp"
 
 namespace hubferry::sim {
@@ -15,7 +16,7 @@ struct Message;
 
 /// One field of a message: its number in Kubernetes' .proto files, and its name in JSON.
 struct Field {
-  enum class Type { text, texts, flag, number, text_map, bytes_map, message, messages, ignored };
+  enum class Type { text, texts, bytes, flag, number, time, text_map, bytes_map, message, messages, ignored };
   unsigned number;
   const char* name;
   Type type;
@@ -91,6 +92,25 @@ constexpr Field question_fields[] = {{1, "resourceAttributes", Type::message, &r
 constexpr Message question{question_fields};
 constexpr Field review_fields[] = {
     {1, "metadata", Type::message, &metadata}, {2, "spec", Type::message, &question}, {3, "status", Type::ignored}};
+constexpr Field self_review_fields[] = {{1, "metadata", Type::message, &metadata}, {2, "status", Type::ignored}};
+constexpr Field request_spec_fields[] = {{1, "request", Type::bytes},   {2, "username", Type::text},
+                                         {3, "uid", Type::text},        {4, "groups", Type::texts},
+                                         {5, "usages", Type::texts},    {6, "extra", Type::ignored},
+                                         {7, "signerName", Type::text}, {8, "expirationSeconds", Type::number}};
+constexpr Message request_spec{request_spec_fields};
+constexpr Field request_condition_fields[] = {{1, "type", Type::text},
+                                              {2, "reason", Type::text},
+                                              {3, "message", Type::text},
+                                              {4, "lastUpdateTime", Type::time},
+                                              {5, "lastTransitionTime", Type::time},
+                                              {6, "status", Type::text}};
+constexpr Message request_condition{request_condition_fields};
+constexpr Field request_status_fields[] = {{1, "conditions", Type::messages, &request_condition},
+                                           {2, "certificate", Type::bytes}};
+constexpr Message request_status{request_status_fields};
+constexpr Field signing_request_fields[] = {{1, "metadata", Type::message, &metadata},
+                                            {2, "spec", Type::message, &request_spec},
+                                            {3, "status", Type::message, &request_status}};
 constexpr Field bound_object_fields[] = {
     {1, "kind", Type::text}, {2, "apiVersion", Type::text}, {3, "name", Type::text}, {4, "uid", Type::text}};
 constexpr Message bound_object{bound_object_fields};
@@ -118,7 +138,9 @@ const Message* find_kind(std::string_view kind) {
                                                          {"RoleBinding", {binding_fields}},
                                                          {"ClusterRoleBinding", {binding_fields}},
                                                          {"DeleteOptions", {delete_fields}},
+                                                         {"CertificateSigningRequest", {signing_request_fields}},
                                                          {"SelfSubjectAccessReview", {review_fields}},
+                                                         {"SelfSubjectReview", {self_review_fields}},
                                                          {"TokenRequest", {token_request_fields}}};
   const auto found = kinds.find(kind);
   return found == kinds.end() ? nullptr : &found->second;
@@ -204,6 +226,19 @@ std::pair<std::string_view, std::string_view> two_texts(std::string_view bytes) 
   return both;
 }
 
+/// "2030-01-01T00:00:00Z", of a metav1.Time. Empty for one that is not set.
+std::string time_text(std::string_view bytes) {
+  Reader reader{bytes};
+  Wire wire;
+  std::int64_t seconds = 0;
+  while (reader.next(wire))
+    if (wire.number == 1) seconds = static_cast<std::int64_t>(wire.value);
+  // Beyond the years that a timestamp can have.
+  constexpr std::int64_t last = 253402300799;
+  if (seconds <= 0 || seconds > last) return {};
+  return async::format_time(async::WallTime{std::chrono::seconds{seconds}});
+}
+
 json::object decode(const Message& message, std::string_view bytes) {
   json::object object;
   Reader reader{bytes};
@@ -223,6 +258,12 @@ json::object decode(const Message& message, std::string_view bytes) {
         break;
       case Type::texts:
         kube::array_in(object, field->name).emplace_back(wire.bytes);
+        break;
+      case Type::bytes:
+        if (!wire.bytes.empty()) object[field->name] = kube::encode_base64(wire.bytes);
+        break;
+      case Type::time:
+        if (const auto text = time_text(wire.bytes); !text.empty()) object[field->name] = text;
         break;
       case Type::flag:
         object[field->name] = wire.value != 0;

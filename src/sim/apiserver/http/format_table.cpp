@@ -1,5 +1,6 @@
 #include "sim/apiserver/http/formats.hpp"
 
+#include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <charconv>
 
@@ -10,6 +11,14 @@ namespace hubferry::sim {
 namespace {
 
 /// "5s", "3m", "2h", "4d".
+std::string short_span(std::int64_t seconds) {
+  if (seconds < 0) return "<invalid>";
+  if (seconds < 120) return std::to_string(seconds) + "s";
+  if (seconds < 2 * 3600) return std::to_string(seconds / 60) + "m";
+  if (seconds < 48 * 3600) return std::to_string(seconds / 3600) + "h";
+  return std::to_string(seconds / 86400) + "d";
+}
+
 std::string age(std::string_view timestamp, async::WallTime now) {
   if (timestamp.empty()) return "<unknown>";
   std::int64_t seconds = 0;
@@ -18,11 +27,31 @@ std::string age(std::string_view timestamp, async::WallTime now) {
   } catch (const std::invalid_argument&) {
     return "<invalid>";
   }
-  if (seconds < 0) return "<invalid>";
-  if (seconds < 120) return std::to_string(seconds) + "s";
-  if (seconds < 2 * 3600) return std::to_string(seconds / 60) + "m";
-  if (seconds < 48 * 3600) return std::to_string(seconds / 3600) + "h";
-  return std::to_string(seconds / 86400) + "d";
+  return short_span(seconds);
+}
+
+/// "Approved,Issued", as kubectl shows a certificate signing request.
+std::string request_condition_text(const kube::Object& request) {
+  bool approved = false;
+  bool denied = false;
+  bool failed = false;
+  if (const auto* conditions = request.find({"status", "conditions"}); conditions != nullptr && conditions->is_array())
+    for (const auto& condition : conditions->get_array()) {
+      if (!condition.is_object()) continue;
+      const auto type = kube::string_at(condition.get_object(), {"type"});
+      approved = approved || type == "Approved";
+      denied = denied || type == "Denied";
+      failed = failed || type == "Failed";
+    }
+  std::string text = denied ? "Denied" : approved ? "Approved" : "Pending";
+  if (failed) text += ",Failed";
+  if (!request.string_at({"status", "certificate"}).empty()) text += ",Issued";
+  return text;
+}
+
+std::string request_duration_text(const kube::Object& request) {
+  const auto* seconds = request.find({"spec", "expirationSeconds"});
+  return seconds != nullptr && seconds->is_int64() ? short_span(seconds->get_int64()) : "<none>";
 }
 
 /// "[?(@.type=="Ready")]" on a list.
@@ -74,7 +103,11 @@ void evaluate(const json::value& value, const std::vector<std::string>& path, st
     if (const auto* child = object->if_contains(step)) evaluate(*child, path, depth + 1, found);
 }
 
-json::value cell(const Column& column, const kube::Object& object, async::WallTime now) {
+json::value cell(const Kind& kind, const Column& column, const kube::Object& object, async::WallTime now) {
+  if (kind.resource == kube::resources::certificate_signing_requests) {
+    if (column.name == "Condition") return json::value(request_condition_text(object));
+    if (column.name == "RequestedDuration") return json::value(request_duration_text(object));
+  }
   std::vector<const json::value*> found;
   const json::value root = object.json();
   evaluate(root, column.path, 0, found);
@@ -91,7 +124,8 @@ json::object make_table(const Kind& kind, const std::vector<kube::Object>& objec
   static const Column age_column{"Age", "date", {"metadata", "creationTimestamp"}, 0};
   std::vector<Column> columns = kind.columns;
   const bool is_definition = kind.resource.kind == "CustomResourceDefinition";
-  if ((kind.built_in && !is_definition) || columns.empty()) columns.push_back(age_column);
+  const bool has_age = std::ranges::any_of(columns, [](const Column& column) { return column.type == "date"; });
+  if ((kind.built_in && !has_age) || columns.empty()) columns.push_back(age_column);
   json::array definitions{json::object{{"name", "Name"},
                                        {"type", "string"},
                                        {"format", "name"},
@@ -110,7 +144,7 @@ json::object make_table(const Kind& kind, const std::vector<kube::Object>& objec
       if (is_definition && column.type == "date")
         cells.emplace_back(object.string_at({"metadata", "creationTimestamp"}));
       else
-        cells.push_back(cell(column, object, now));
+        cells.push_back(cell(kind, column, object, now));
     }
     json::object shown{{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}};
     if (const auto* metadata = object.find({"metadata"})) shown["metadata"] = *metadata;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -18,5 +19,10 @@ inline constexpr std::string_view protobuf_type = "application/vnd.kubernetes.pr
 /// `create` and `auth can-i`; responses are always JSON, which every client accepts.
 /// Errors: 415 for an unknown kind or field, bad_request for an invalid body.
 Outcome<json::object> decode_protobuf(std::string_view body);
+
+/// The OpenAPI v3 documents that there are: {"paths": {"apis/GROUP/VERSION": {"serverRelativeURL"}}}.
+json::object openapi_index(const Kinds& kinds);
+/// One of them, "apis/GROUP/VERSION" or "api/v1". The schemas of custom kinds are those of their definitions.
+std::optional<json::object> openapi_document(const Kinds& kinds, std::string_view name);
 
 }  // namespace hubferry::sim

@@ -137,6 +137,9 @@ async::Awaitable<HttpResponse> RequestHandler::handle(HttpRequest request) {
   }
   if (decision.compact) core_->compact();
   response = respond(*route, request, verb, decision);
+  // Of kinds that do not exist a client could name any number.
+  if (const auto* kind = core_->kinds().find(route->group, route->version, route->plural); kind != nullptr)
+    counts_->add_request(verb, kind->resource, route->subresource, response.status);
   core_->run_background_on(co_await async::asio::this_coro::executor);
   response.reset = decision.reset_after;
   co_return response;
@@ -274,8 +277,10 @@ HttpResponse RequestHandler::watch(const User& user, const Kind& kind, const Rou
   HttpResponse response;
   response.watch = std::move(*opened);
   const bool table = wants_table(request);
-  response.encode = [core = core_, kind = kind, table](const WatchItem& item) {
+  response.encode = [core = core_, kind = kind, table, counts = counts_,
+                     &events = counts_->events_of(kind.resource)](const WatchItem& item) {
     static constexpr std::string_view names[] = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"};
+    ++events;
     std::string line = R"({"type":")";
     line += names[static_cast<std::size_t>(item.type)];
     line += R"(","object":)";
@@ -314,7 +319,11 @@ HttpResponse RequestHandler::remove_all(const User& user, const Kind& kind, cons
 
 HttpResponse RequestHandler::on_path(const Route& route, const HttpRequest& request) const {
   if (request.method != "GET" && request.method != "HEAD") return answer(errors::method_not_allowed());
-  if (route.path == "/openapi/v3") return answer(200, json::object{{"paths", json::object{}}});
+  if (route.path == "/openapi/v3") return answer(200, openapi_index(core_->kinds()));
+  if (constexpr std::string_view documents = "/openapi/v3/"; route.path.starts_with(documents)) {
+    const auto document = openapi_document(core_->kinds(), route.path.substr(documents.size()));
+    return document ? answer(200, *document) : answer(errors::no_such_resource());
+  }
   if (route.path == "/openapi/v2") {
     HttpResponse response;
     // An empty message is a valid document without definitions.
@@ -324,11 +333,15 @@ HttpResponse RequestHandler::on_path(const Route& route, const HttpRequest& requ
       response.body = R"({"swagger":"2.0","info":{"title":"hubferry sim","version":"v1"},"paths":{},"definitions":{}})";
     return response;
   }
+  HttpResponse response;
+  response.content_type = "text/plain; charset=utf-8";
+  if (route.path == "/metrics") {
+    response.body = counts_->text();
+    return response;
+  }
   auto found = core_->path(route.path);
   if (!found) return answer(found.error());
   if (!found->is_string()) return answer(200, *found);
-  HttpResponse response;
-  response.content_type = "text/plain; charset=utf-8";
   response.body = found->get_string();
   return response;
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/apiserver/core.hpp"
+#include "sim/apiserver/http/request_counts.hpp"
 #include "sim/apiserver/http/route.hpp"
 #include "sim/apiserver/watch.hpp"
 
@@ -60,6 +61,7 @@ class RequestHandler {
 
   std::shared_ptr<Core> core_;
   std::optional<User> anonymous_;
+  std::shared_ptr<RequestCounts> counts_ = std::make_shared<RequestCounts>();
 };
 
 }  // namespace hubferry::sim
