@@ -45,12 +45,17 @@ Awaitable<> run_with_restarts(std::shared_ptr<hubagent::Hub> hub, std::shared_pt
 
 }  // namespace
 
-std::shared_ptr<WatchedConnection> make_connection(const std::shared_ptr<hubagent::Hub>& hub, obs::Gauge& reachable) {
+std::shared_ptr<WatchedConnection> make_connection(const std::shared_ptr<hubagent::Hub>& hub, obs::Gauge& reachable,
+                                                   std::shared_ptr<ObservedApi> api, Troubles& troubles) {
   auto connection = std::make_shared<WatchedConnection>();
+  connection->api = std::move(api);
+  connection->waits = hub->waits();
   connection->source = hubagent::make_source_hub(hub);
   connection->target = hubagent::make_target_hub(hub);
-  connection->on_result = [&reachable, to = connection.get()](bool answered) {
+  connection->on_result = [&reachable, &troubles, to = connection.get()](bool answered) {
+    const bool is_back = answered && !std::exchange(to->answers, answered);
     to->answers = answered;
+    if (is_back) troubles.report_recovery();
     if (!answered) to->silent.wake_all();
     if (!to->closed.is_set()) reachable.set(answered ? 1 : 0);
   };
@@ -62,7 +67,9 @@ Awaitable<> watch_clusters(std::shared_ptr<hubagent::Hub> hub, std::shared_ptr<W
     scope.spawn(run_with_restarts(hub, connection));
     scope.spawn(report_first_answer(hub, connection));
     scope.spawn(report_recovery(hub, connection));
+    scope.spawn(connection->api->watch_silence());
     co_await connection->closed.wait();
+    connection->api->retire();
     scope.stop();
   };
   co_await async::with_scope(std::move(body));

@@ -6,6 +6,7 @@
 
 #include "hubferry/hubagent/hub.hpp"
 #include "hubferry/hubs/hubs.hpp"
+#include "hubs/observed_api.hpp"
 
 namespace hubferry::hubs {
 
@@ -18,10 +19,12 @@ using hubagent::Result;
 struct WatchedConnection : Connection {
   bool answers = true;
   async::WaitList silent;  // woken when it does not
+  std::shared_ptr<ObservedApi> api;
 };
 
 /// A connection whose operations run on `hub` directly; `reachable` shows whether the hub answered the last one.
-std::shared_ptr<WatchedConnection> make_connection(const std::shared_ptr<hubagent::Hub>& hub, obs::Gauge& reachable);
+std::shared_ptr<WatchedConnection> make_connection(const std::shared_ptr<hubagent::Hub>& hub, obs::Gauge& reachable,
+                                                   std::shared_ptr<ObservedApi> api, Troubles& troubles);
 
 /// Watches the hub's clusters until the connection is closed. A fault boundary: an exception is logged, the hub counts
 /// as unreachable, and the watch is restarted after a backoff. One hub must not end the manager.

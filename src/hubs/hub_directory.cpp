@@ -1,10 +1,12 @@
 #include "hubferry/hubs/hub_directory.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubs/connections.hpp"
+#include "hubs/flow_api.hpp"
 
 namespace hubferry::hubs {
 
@@ -14,6 +16,9 @@ using kube::Key;
 using kube::Object;
 using ocm::ManagedCluster;
 using namespace ocm::names;
+
+/// Index of the kubeconfig Secrets: an update of one hub does not look at those of all.
+constexpr const char* by_hub = "hub";
 
 kube::CacheOptions kubeconfig_secrets() {
   kube::CacheOptions options;
@@ -25,8 +30,9 @@ kube::CacheOptions kubeconfig_secrets() {
 
 class HubDirectory::State {
  public:
-  State(kube::Api& api, Connect how, HubDirectoryOptions given, kube::Env surroundings)
+  State(kube::Api& api, Connect how, HubDirectoryOptions given, kube::Env surroundings, Troubles& known_troubles)
       : global(api),
+        troubles(known_troubles),
         connect(std::move(how)),
         options(std::move(given)),
         env{surroundings.clock, surroundings.random, surroundings.metrics, surroundings.log.named("hubs")},
@@ -38,6 +44,7 @@ class HubDirectory::State {
         reachable_(
             env.metrics.gauge_family("hubferry_hub_reachable", "Whether a hub answered the last operation.", {"hub"})) {
     for (const char* way : {"direct", "none"}) hubs_.with({way}).set(0);
+    secrets.add_index(by_hub, [](const Object& secret) { return std::vector{std::string{secret.ns()}}; });
   }
 
   Awaitable<> run() {
@@ -84,6 +91,7 @@ class HubDirectory::State {
   }
 
   kube::Api& global;
+  Troubles& troubles;
   Connect connect;
   HubDirectoryOptions options;
   kube::Env env;
@@ -102,13 +110,17 @@ class HubDirectory::State {
     }
   };
 
-  /// The hub's Secret; of several the first by name.
-  [[nodiscard]] std::shared_ptr<const Object> secret_of(const std::string& hub) const {
-    std::shared_ptr<const Object> chosen;
-    secrets.for_each([&](const Key& key, const auto& secret) {
-      if (key.ns == hub && (chosen == nullptr || secret->name() < chosen->name())) chosen = secret;
-    });
-    return chosen;
+  /// The hub's Secret; of several the first by name, with a warning whenever they change.
+  [[nodiscard]] std::shared_ptr<const Object> secret_of(const std::string& hub) {
+    std::map<std::string, std::shared_ptr<const Object>> found;
+    for (auto& secret : secrets.lookup(by_hub, hub)) found.emplace(secret->name(), secret);
+    std::string ignored;
+    for (const auto& [name, secret] : found)
+      if (name != found.begin()->first) ignored += (ignored.empty() ? "" : ", ") + name;
+    if (ignored != std::exchange(ignored_secrets_[hub], ignored) && !ignored.empty())
+      env.log.warn("hub has several kubeconfig Secrets, using the first by name",
+                   {{"hub", hub}, {"used", found.begin()->first}, {"ignored", ignored}});
+    return found.empty() ? nullptr : found.begin()->second;
   }
 
   /// Updates one hub from the caches.
@@ -122,7 +134,7 @@ class HubDirectory::State {
     if (!known) {
       forget(hub, "hub " + hub + " is not, or no longer, a hub of the global hub");
     } else if (is_global_hub(*cluster)) {
-      use(hub, "local", [this] { return std::shared_ptr<kube::Api>{std::shared_ptr<void>{}, &global}; },
+      use(hub, "local", "", [this] { return std::shared_ptr<kube::Api>{std::shared_ptr<void>{}, &global}; },
           {options.global_server, options.global_ca_pem});
     } else if (const auto secret = secret_of(hub)) {
       use_secret(hub, *secret);
@@ -136,7 +148,8 @@ class HubDirectory::State {
     const std::string version = std::string{secret.uid()} + "@" + std::string{secret.resource_version()};
     try {
       const auto config = read_hub_kubeconfig(secret);
-      use(hub, version, [&] { return connect(hub, config); }, {config.server, config.ca_pem});
+      const auto credential = "Secret " + kube::to_string(secret.key()) + " of the global hub";
+      use(hub, version, credential, [&] { return connect(hub, config); }, {config.server, config.ca_pem});
     } catch (const std::exception& error) {
       env.log.warn("hub kubeconfig rejected", {{"hub", hub}, {"error", error.what()}});
       forget(hub, "there is no usable kubeconfig for hub " + hub + ": " + error.what());
@@ -144,23 +157,34 @@ class HubDirectory::State {
   }
 
   template <typename Open>
-  void use(const std::string& hub, const std::string& version, Open open, Address address) {
+  void use(const std::string& hub, const std::string& version, const std::string& credential, Open open,
+           Address address) {
     if (scope_ == nullptr || secrets_in_use_[hub] == version) return;
     auto& open_writes = open_writes_[hub];
     if (open_writes == nullptr) open_writes = hubagent::make_open_writes();
-    auto to = std::make_shared<hubagent::Hub>(hub, open(), options.hub, env, open_writes);
-    auto connection = make_connection(to, reachable_.with({hub}));
+    auto api = std::make_shared<ObservedApi>(open(), hub, credential, troubles, env.clock);
+    auto hub_options = options.hub;
+    if (is_global_hub(*clusters.get({{}, hub}))) hub_options.review_permissions = options.is_manager;
+    hub_options.report_staying = !options.is_manager;
+    auto flow = std::make_shared<FlowApi>(api, hub, env);
+    auto to = std::make_shared<hubagent::Hub>(hub, std::move(flow), std::move(hub_options), env, open_writes);
+    auto connection = make_connection(to, reachable_.with({hub}), std::move(api), troubles);
     env.log.info(secrets_in_use_[hub].empty() ? "hub found, connecting" : "hub kubeconfig changed, reconnecting",
                  {{"hub", hub}, {"server", address.server}});
     secrets_in_use_[hub] = version;
     addresses_[hub] = std::move(address);
     scope_->spawn(watch_clusters(std::move(to), connection));
     connections->put(hub, std::move(connection));
+    troubles.clear(hub);
+    troubles.report_recovery();
   }
 
   void forget(const std::string& hub, std::string why) {
     secrets_in_use_.erase(hub);
     addresses_.erase(hub);
+    troubles.clear(hub);  // the error of connection() says it
+    // A hub that never had a connection, too.
+    if (known_.contains(hub)) reachable_.with({hub}).set(0);
     connections->drop(hub, std::move(why));
   }
 
@@ -176,13 +200,14 @@ class HubDirectory::State {
   async::TaskScope* scope_ = nullptr;  // while run() runs
   std::set<std::string> known_;        // hubs of the global hub
   std::map<std::string, std::string> secrets_in_use_;
+  std::map<std::string, std::string> ignored_secrets_;  // by hub: names
   std::map<std::string, Address> addresses_;
   /// By hub; kept when a connection is replaced: what was sent over the old one may still take effect.
   std::map<std::string, std::shared_ptr<hubagent::OpenWrites>> open_writes_;
 };
 
 HubDirectory::HubDirectory(kube::Api& global, Connect connect, HubDirectoryOptions options, kube::Env env)
-    : state_(std::make_shared<State>(global, std::move(connect), std::move(options), env)) {}
+    : state_(std::make_shared<State>(global, std::move(connect), std::move(options), env, troubles)) {}
 
 HubDirectory::~HubDirectory() = default;
 
@@ -221,6 +246,17 @@ async::Awaitable<HubInfo> HubDirectory::find(std::string hub) {
   const auto bundle = first.is_object() ? kube::string_at(first.get_object(), {"caBundle"}) : std::string_view{};
   if (auto pem = kube::decode_base64(bundle); pem && !pem->empty()) info.ca_pem = std::move(*pem);
   co_return info;
+}
+
+async::Awaitable<std::vector<std::string>> HubDirectory::names() {
+  const auto state = state_;
+  co_await state->wait_synced();
+  std::vector<std::string> names;
+  state->clusters.for_each([&](const Key& key, const auto& cluster) {
+    if (is_hub(*cluster)) names.push_back(key.name);
+  });
+  std::ranges::sort(names);
+  co_return names;
 }
 
 hubagent::Result<std::shared_ptr<Connection>> HubDirectory::connection(const std::string& hub) {

@@ -132,6 +132,18 @@ TEST_F(HubDirectoryTest, HubsAreFoundAndConnected) {
   world_.run(test());
 }
 
+TEST_F(HubDirectoryTest, AllHubsAreNamedWhetherOrNotTheyCanBeReached) {
+  auto test = [&]() -> Awaitable<> {
+    auto removed = co_await global().remove(kube::resources::secrets, {"hub2", "hub-kubeconfig"});
+    EXPECT_TRUE(removed);
+    co_await world_.clock().sleep_for(1s);
+    EXPECT_FALSE(directory_.connection("hub2"));
+    const auto names = co_await directory_.names();
+    EXPECT_THAT(names, testing::ElementsAre("hub1", "hub2"));
+  };
+  world_.run(test());
+}
+
 // Without it, clusters would be given a bootstrap kubeconfig with which they trust nobody, or everybody.
 TEST_F(HubDirectoryTest, AnAuthorityThatCannotBeReadIsNotLeftOutSilently) {
   auto test = [&]() -> Awaitable<> {
@@ -280,6 +292,73 @@ TEST_F(HubDirectoryTest, ReachabilityOfAHubIsAMetric) {
     co_await global().remove(kube::resources::secrets, {"hub1", "hub-kubeconfig"});
     co_await world_.clock().sleep_for(1s);
     EXPECT_EQ(reachable(), 0);
+  };
+  world_.run(test());
+}
+
+TEST_F(HubDirectoryTest, WhatIsWrongWithAHubIsKnownWithinTwoSecondsAndForgottenWhenItAnswers) {
+  auto test = [&]() -> Awaitable<> {
+    auto& server = world_.server("hub1");
+    auto operation = [&]() -> Awaitable<> { (void)co_await initialize_source("hub1", world_.world().clusters()); };
+    auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+      EXPECT_EQ(directory_.troubles.find("hub1"), "");
+      server.outage(true);
+      scope.spawn(operation());
+      co_await world_.clock().sleep_for(2s);
+      EXPECT_THAT(directory_.troubles.find("hub1"), HasSubstr("hub 'hub1' does not answer: "));
+      EXPECT_EQ(directory_.troubles.find("hub2"), "");
+      server.outage(false);
+      co_await world_.clock().sleep_for(1min);
+      EXPECT_EQ(directory_.troubles.find("hub1"), "");
+      server.faults().on({"get", "managedclusters"}).delay(sim::Latency::fixed(1h));
+      server.faults().on({"update", "managedclusters"}).delay(sim::Latency::fixed(1h));
+      scope.spawn(operation());
+      co_await world_.clock().sleep_for(2s);
+      EXPECT_THAT(directory_.troubles.find("hub1"),
+                  HasSubstr("hub 'hub1' has not answered a request for more than 1s"));
+      scope.stop();
+    };
+    co_await async::with_scope(body);
+  };
+  world_.run(test());
+}
+
+TEST_F(HubDirectoryTest, ARejectedCredentialNamesItsSecretAndARepairedOneIsReported) {
+  auto test = [&]() -> Awaitable<> {
+    const auto good = world_.world().admin_config("hub1");
+    auto bad = good;
+    bad.token = "expired";
+    bad.client_certificate_pem.clear();
+    bad.client_key_pem.clear();
+    co_await put_secret("hub1", kube::to_kubeconfig(bad));
+    auto refused = co_await validate_source("hub1", world_.world().clusters());
+    EXPECT_THAT(directory_.troubles.find("hub1"), HasSubstr("rejects the credential of Secret hub1/hub-kubeconfig"));
+    bool recovered = false;
+    auto wait = [&]() -> Awaitable<> {
+      co_await directory_.troubles.recovered();
+      recovered = true;
+    };
+    auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(wait());
+      co_await put_secret("hub1", kube::to_kubeconfig(good));
+      EXPECT_TRUE(recovered);
+      EXPECT_EQ(directory_.troubles.find("hub1"), "");
+      scope.stop();
+    };
+    co_await async::with_scope(body);
+  };
+  world_.run(test());
+}
+
+TEST_F(HubDirectoryTest, AHubWhoseSecretNeverWorkedIsNotReachableInTheMetrics) {
+  auto test = [&]() -> Awaitable<> {
+    EXPECT_THAT(world_.env().metrics.text(), testing::Not(HasSubstr("hubferry_hub_reachable{hub=\"hub9\"}")));
+    json::object labels{{ocm::names::deploy_mode_label, "default"}};
+    json::object cluster{{"metadata", json::object{{"name", "hub9"}, {"labels", std::move(labels)}}}};
+    auto made = co_await global().create(ocm::managed_clusters, std::move(cluster));
+    EXPECT_TRUE(made);
+    co_await world_.clock().sleep_for(1s);
+    EXPECT_THAT(world_.env().metrics.text(), HasSubstr("hubferry_hub_reachable{hub=\"hub9\"} 0"));
   };
   world_.run(test());
 }

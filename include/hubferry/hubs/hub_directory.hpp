@@ -13,6 +13,8 @@ namespace hubferry::hubs {
 
 struct HubDirectoryOptions {
   hubagent::HubOptions hub;
+  /// False: the account on the global hub is not the manager's, so its permissions say nothing (`plan`).
+  bool is_manager = true;
   /// How clusters reach the global hub, if that is a source or target itself (local-cluster) and its ManagedCluster
   /// does not say.
   std::string global_server;
@@ -45,6 +47,7 @@ class HubDirectory final : public Hubs {
   async::Awaitable<> run();
 
   async::Awaitable<HubInfo> find(std::string hub) override;
+  async::Awaitable<std::vector<std::string>> names() override;
   hubagent::Result<std::shared_ptr<Connection>> connection(const std::string& hub) override;
 
   /// True once the global hub's clusters and Secrets are synced.

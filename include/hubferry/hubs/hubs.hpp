@@ -5,11 +5,14 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "hubferry/async/event.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/hubagent/source_hub.hpp"
 #include "hubferry/hubagent/target_hub.hpp"
+#include "hubferry/hubagent/waits.hpp"
+#include "hubferry/hubs/troubles.hpp"
 #include "hubferry/kube/api.hpp"
 
 namespace hubferry::hubs {
@@ -33,6 +36,7 @@ struct Connection {
   std::shared_ptr<hubagent::TargetHub> target;
   std::function<void(bool answered)> on_result;  // whether the hub answered, after each operation; may be empty
   async::Event closed;                           // replaced, or the hub is gone
+  std::shared_ptr<const hubagent::Waits> waits;  // of the operations on it; may be null
 };
 
 /// The hubs that exist, and the connection to each. Operations run by on_source() and on_target().
@@ -43,9 +47,15 @@ class Hubs {
 
   /// Waits until the global hub's clusters are synced; then answers from the cache.
   virtual async::Awaitable<HubInfo> find(std::string hub) = 0;
+  /// All hubs of the global hub, itself included if it is one; whether or not they can be reached. Waits as find()
+  /// does.
+  virtual async::Awaitable<std::vector<std::string>> names() = 0;
   /// The current connection. Errors: hub_not_found; hub_unreachable without a usable kubeconfig. The message says what
   /// is missing.
   virtual hubagent::Result<std::shared_ptr<Connection>> connection(const std::string& hub) = 0;
+
+  /// What is wrong with which hub now.
+  Troubles troubles;
 };
 
 namespace detail {
