@@ -4,6 +4,7 @@
 
 #include "hubagent/annotations.hpp"
 #include "hubagent/clusters.hpp"
+#include "hubagent/hub_watches.hpp"
 #include "hubagent/works.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -21,14 +22,11 @@ constexpr auto default_period = std::chrono::seconds{60};
 /// objects on which nothing happens do not keep others from being looked at.
 constexpr auto watch_turn = std::chrono::seconds{5};
 
-/// With ReadOnly the agent reports the manifests as applied, but only compares them.
-bool is_read_only(const Object& work) {
-  const auto* configs = work.find({"spec", "manifestConfigs"});
-  if (configs == nullptr || !configs->is_array()) return false;
-  return std::ranges::any_of(configs->get_array(), [](const json::value& config) {
-    return config.is_object() && kube::string_at(config.get_object(), {"updateStrategy", "type"}) == "ReadOnly";
-  });
-}
+/// From this number of clusters on, they are listed; fewer are read one by one.
+constexpr std::size_t worth_listing_clusters = 10;
+/// A list may return that many for each one that is wanted. Without a limit each batch of a large migration would list
+/// all of its clusters.
+constexpr std::size_t most_listed_for_one = 8;
 
 std::optional<async::WallTime> renewed_at(const Object& lease) {
   const auto text = lease.string_at({"spec", "renewTime"});
@@ -74,6 +72,10 @@ Error not_arrived(const Hub& hub, const std::string& cluster, const std::string&
   return {FailureReason::cluster_not_available, "cluster " + cluster + " on hub " + hub.name() + " " + why};
 }
 
+Error works_missing(const Hub& hub, const std::string& cluster, const std::string& why) {
+  return {FailureReason::works_not_applied, "cluster " + cluster + " on hub " + hub.name() + " " + why};
+}
+
 kube::CacheOptions cluster_leases() {
   kube::CacheOptions options;
   options.field_selector = std::string{"metadata.name="} + ocm::names::cluster_lease;
@@ -117,29 +119,59 @@ Awaitable<Result<WorkRule>> work_rule(const Hub& hub) {
   co_return *acm_role ? WorkRule::applied : WorkRule::applied_if_exists;
 }
 
-bool delivers(const Object& work) {
-  return !is_read_only(work);
-}
-
-bool satisfies(WorkRule rule, const Object* work) {
+bool satisfies(WorkRule rule, const KlusterletWork* work) {
   if (rule == WorkRule::none) return true;
   if (work == nullptr) return rule == WorkRule::applied_if_exists;
-  return is_applied(*work) && delivers(*work);
+  return work->is_applied() && work->delivers();
 }
 
-Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::string cluster) {
+Awaitable<Result<>> enable_import(Hub& hub, MigrationRef migration, std::string cluster) {
   auto allow_import = [&](json::object& object) {
     return is_ours(migration, object) && annotation_text(object, disable_auto_import_annotation) == migration.uid &&
            drop_annotation(object, disable_auto_import_annotation);
   };
+  // As the cache has it: one request, conditional on that version. If it has changed since, it is read.
+  if (const auto known = hub.clusters().get(cluster_scoped(cluster));
+      known != nullptr && known->label(migration_label) == migration.uid) {
+    if (known->annotation(disable_auto_import_annotation) != migration.uid) co_return Result<>{};
+    json::object annotations{{disable_auto_import_annotation, nullptr}};
+    json::object metadata{{"resourceVersion", known->resource_version()}, {"annotations", std::move(annotations)}};
+    json::object patch{{"metadata", std::move(metadata)}};
+    auto patched = co_await hub.api().merge_patch(ocm::managed_clusters, cluster_scoped(cluster), std::move(patch));
+    if (patched) co_return Result<>{};
+  }
   auto enabled = co_await edit(hub, ocm::managed_clusters, cluster_scoped(cluster), allow_import);
   if (!enabled) co_return enabled.error();
   co_return Result<>{};
 }
 
 Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, std::string cluster,
-                                             kube::ObjectPredicate predicate) {
-  return wait_for(hub, migration.uid, ocm::manifest_works, klusterlet_work_key(cluster), std::move(predicate));
+                                             WorkPredicate predicate) {
+  const Key key = klusterlet_work_key(cluster);
+  // The watch has only works with a label: of one that it does not have nothing is known.
+  auto is_seen = [&](const KlusterletWork* work) { return work != nullptr && predicate(work); };
+  auto is_read = [&](const Object* work) { return predicate(klusterlet_work_of(work).get()); };
+  for (bool first = true;; first = false) {
+    const auto works = hub.watches().klusterlet_works.current();
+    bool shared = works != nullptr && works->get(key) != nullptr;
+    if (!first || !shared) {
+      auto slot = co_await hub.slot();
+      auto found = co_await get_if_exists(hub, ocm::manifest_works, key);
+      if (!found) co_return found.error();
+      if (is_read(*found ? &**found : nullptr)) co_return Result<>{};
+      shared = works != nullptr && (!*found || works->get(key) != nullptr);
+    }
+    bool holds = false;
+    if (shared) {
+      const auto deadline = hub.env().clock.now() + watch_turn;
+      auto waited =
+          co_await async::before_deadline(hub.env().clock, deadline, works->wait_for(key, is_seen, async::never));
+      holds = waited.has_value();
+    } else {
+      holds = co_await watch_for_a_turn(hub, migration.uid, ocm::manifest_works, key, is_read);
+    }
+    if (holds) co_return Result<>{};
+  }
 }
 
 Awaitable<Result<>> wait_for_copied_works(Hub& hub, MigrationRef migration, std::string cluster) {
@@ -147,7 +179,7 @@ Awaitable<Result<>> wait_for_copied_works(Hub& hub, MigrationRef migration, std:
   std::vector<Key> pending;
   {
     auto slot = co_await hub.slot();
-    auto works = co_await list(hub, ocm::manifest_works, cluster, ours_selector(migration));
+    auto works = co_await list_few(hub, ocm::manifest_works, cluster, ours_selector(migration));
     if (!works) co_return works.error();
     for (const auto& work : *works)
       if (!is_applied_or_gone(&work)) pending.push_back(work.key());
@@ -158,6 +190,30 @@ Awaitable<Result<>> wait_for_copied_works(Hub& hub, MigrationRef migration, std:
   co_return Result<>{};
 }
 
+namespace {
+
+/// Whether the klusterlet's work is as `rule` wants it, and the copied ones are applied.
+bool are_applied(const MigrationRef& migration, const std::string& cluster, WorkRule rule,
+                 const std::vector<Object>& works) {
+  const auto klusterlet = std::ranges::find(works, klusterlet_work_key(cluster), &Object::key);
+  return satisfies(rule, klusterlet_work_of(klusterlet == works.end() ? nullptr : &*klusterlet).get()) &&
+         std::ranges::none_of(works, [&](const Object& work) { return awaits_agent(migration, work); });
+}
+
+}  // namespace
+
+Awaitable<Result<bool>> has_applied_works(Hub& hub, MigrationRef migration, std::string cluster, WorkRule rule) {
+  auto slot = co_await hub.slot();
+  const auto watched = hub.watches().klusterlet_works.current();
+  const auto known = watched == nullptr ? nullptr : watched->get(klusterlet_work_key(cluster));
+  if (known != nullptr && !satisfies(rule, known.get())) co_return false;
+  auto listing = known != nullptr ? list_few(hub, ocm::manifest_works, cluster, ours_selector(migration))
+                                  : list(hub, ocm::manifest_works, cluster);
+  auto works = co_await std::move(listing);
+  if (!works) co_return works.error();
+  co_return are_applied(migration, cluster, known != nullptr ? WorkRule::none : rule, *works);
+}
+
 Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster,
                                           async::WallTime since) {
   auto is_alive = [&hub, since](const Object* lease) {
@@ -166,9 +222,56 @@ Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std:
   return wait_for(hub, migration.uid, kube::resources::leases, ocm::lease_key(cluster), is_alive);
 }
 
-Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
-                                  WorkRule rule) {
-  auto found = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
+bool is_worth_listing(const Hub& hub, const MigrationRef& migration, std::size_t wanted) {
+  if (wanted < worth_listing_clusters) return false;
+  std::size_t ours = 0;
+  hub.clusters().for_each([&](const Key&, const auto& cluster) {
+    if (cluster->label(migration_label) == migration.uid) ++ours;
+  });
+  return ours <= wanted * most_listed_for_one;
+}
+
+Awaitable<ListedClusters> list_for_arrival(Hub& hub, MigrationRef migration, std::size_t wanted) {
+  ListedClusters listed;
+  listed.at = hub.env().clock.now();
+  if (!is_worth_listing(hub, migration, wanted)) co_return listed;
+  auto clusters = co_await list(hub, ocm::managed_clusters, {}, ours_selector(migration));
+  if (clusters)
+    for (auto& one : *clusters) listed.clusters.emplace(one.name(), std::move(one));
+  // Leases cannot be listed by migration: all of the hub are.
+  if (wanted * most_listed_for_one < hub.clusters().size()) co_return listed;
+  const bool may_list = co_await hub.rights().may("list", kube::resources::leases);
+  if (!may_list) co_return listed;
+  kube::ListOptions options;
+  options.field_selector = std::string{"metadata.name="} + ocm::names::cluster_lease;
+  auto leases = co_await hub.api().list_all(kube::resources::leases, options);
+  if (leases)
+    for (auto& one : *leases) listed.leases.emplace(one.ns(), std::move(one));
+  co_return listed;
+}
+
+namespace {
+
+/// On a slow hub a cluster may wait for its turn: then it is read.
+constexpr auto listed_lifetime = std::chrono::seconds{5};
+
+/// As it was listed, or else read.
+Awaitable<Result<std::optional<Object>>> read_unless_listed(const ListedClusters& listed,
+                                                            const std::map<std::string, Object>& objects,
+                                                            const Hub& hub, std::string cluster, Resource resource,
+                                                            Key key) {
+  const bool usable = hub.env().clock.now() - listed.at <= listed_lifetime;
+  if (const auto known = objects.find(cluster); usable && known != objects.end())
+    co_return std::optional<Object>{known->second};
+  co_return co_await get_if_exists(hub, std::move(resource), std::move(key));
+}
+
+}  // namespace
+
+Awaitable<Result<>> check_joined(const Hub& hub, MigrationRef migration, std::string cluster,
+                                 const ListedClusters& listed) {
+  auto found = co_await read_unless_listed(listed, listed.clusters, hub, cluster, ocm::managed_clusters,
+                                           cluster_scoped(cluster));
   if (!found) co_return found.error();
   if (!*found) co_return no_such_cluster(hub, cluster);
   if (!is_ours(migration, **found))
@@ -178,27 +281,41 @@ Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::s
   if (!decoded) co_return decoded.error();
   const auto seen = std::static_pointer_cast<const ocm::ManagedCluster>(decoded->object);
   if (!has_joined(*seen, migration)) co_return not_arrived(hub, cluster, why_not_joined(*seen));
-  auto lease = co_await get_if_exists(hub, kube::resources::leases, ocm::lease_key(cluster));
+  co_return Result<>{};
+}
+
+Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
+                                  WorkRule rule, const ListedClusters& listed) {
+  auto joined_here = co_await check_joined(hub, migration, cluster, listed);
+  if (!joined_here) co_return joined_here.error();
+  auto lease = co_await read_unless_listed(listed, listed.leases, hub, cluster, kube::resources::leases,
+                                           ocm::lease_key(cluster));
   if (!lease) co_return lease.error();
   if (const auto why = why_not_alive(*lease ? &**lease : nullptr, since, hub.env().clock.wall_now()))
     co_return not_arrived(hub, cluster, *why);
   // One request for all of them; without a rule only the copied ones matter.
-  const auto selector = rule == WorkRule::none ? ours_selector(migration) : std::string{};
-  auto works = co_await list(hub, ocm::manifest_works, cluster, selector);
+  auto listing = rule == WorkRule::none ? list_few(hub, ocm::manifest_works, cluster, ours_selector(migration))
+                                        : list(hub, ocm::manifest_works, cluster);
+  auto works = co_await std::move(listing);
   if (!works) co_return works.error();
   const auto klusterlet = std::ranges::find(*works, klusterlet_work_key(cluster), &Object::key);
-  if (!satisfies(rule, klusterlet == works->end() ? nullptr : &*klusterlet))
-    co_return not_arrived(hub, cluster, "has not applied its klusterlet's ManifestWork");
+  if (!satisfies(rule, klusterlet_work_of(klusterlet == works->end() ? nullptr : &*klusterlet).get()))
+    co_return works_missing(hub, cluster, "has not applied its klusterlet's ManifestWork");
   for (const auto& work : *works)
     if (awaits_agent(migration, work))
-      co_return not_arrived(hub, cluster,
-                            "has not applied " + described(ocm::manifest_works, work.key()) +
-                                ", which keeps workloads of the source on it");
+      co_return works_missing(hub, cluster,
+                              "has not applied " + described(ocm::manifest_works, work.key()) +
+                                  ", which keeps workloads of the source on it");
   co_return Result<>{};
 }
 
 Heartbeats::Heartbeats(Hub& hub)
     : leases_(hub.api(), kube::resources::leases, cluster_leases(), kube::object_decoder(), hub.env()) {}
+
+bool Heartbeats::is_alive(const std::string& cluster, async::WallTime since, async::WallTime now) const {
+  const auto lease = leases_.get(ocm::lease_key(cluster));
+  return !why_not_alive(lease.get(), since, now);
+}
 
 Awaitable<> Heartbeats::wait_for_lease(std::string cluster) {
   auto exists = [](const Object* lease) { return lease != nullptr; };

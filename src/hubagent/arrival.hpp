@@ -1,5 +1,8 @@
 #pragma once
 
+#include <map>
+
+#include "hubagent/klusterlet_work.hpp"
 #include "hubagent/requests.hpp"
 #include "hubferry/kube/wait_for_object.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
@@ -27,30 +30,52 @@ std::optional<std::string> why_not_alive(const Object* lease, async::WallTime si
 /// What a hub requires of a cluster's klusterlet work before the cluster counts as arrived.
 enum class WorkRule { none, applied_if_exists, applied };
 Awaitable<Result<WorkRule>> work_rule(const Hub& hub);
-/// False for a work of which the agent applies nothing, though it reports it as Applied.
-bool delivers(const Object& work);
 /// True if the agent has applied the current version of the work; null: there is none.
-bool satisfies(WorkRule rule, const Object* work);
+bool satisfies(WorkRule rule, const KlusterletWork* work);
 
 /// Removes the migration's disable-auto-import from a cluster that has joined: as long as it is there, the import
 /// controller may keep its works ReadOnly.
-Awaitable<Result<>> enable_import(const Hub& hub, MigrationRef migration, std::string cluster);
+Awaitable<Result<>> enable_import(Hub& hub, MigrationRef migration, std::string cluster);
 
-/// Waits until `predicate` holds for the klusterlet's ManifestWork; null: there is none. Takes slots of its own.
+/// Gets null when there is no such work.
+using WorkPredicate = std::function<bool(const KlusterletWork* work)>;
+/// Waits until `predicate` holds for the klusterlet's ManifestWork. By the hub's shared watch where that runs: what it
+/// shows is not newer than the server, so the first look may be at what was; then the work is read after each turn.
+/// Takes slots of its own.
 Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, std::string cluster,
-                                             kube::ObjectPredicate predicate);
+                                             WorkPredicate predicate);
 
 /// Waits until the agent has applied the copied works that it had applied on the source; one that is deleted meanwhile
 /// is not waited for. One list, then a watch for each that is missing. Takes slots of its own.
 Awaitable<Result<>> wait_for_copied_works(Hub& hub, MigrationRef migration, std::string cluster);
 
+/// True if the agent has applied all of that already: the klusterlet's ManifestWork as `rule` wants it, and the copied
+/// ones. At most one list. The klusterlet's may be as the hub's shared watch shows it: Cleaning proves it anew. Takes a
+/// slot of its own.
+Awaitable<Result<bool>> has_applied_works(Hub& hub, MigrationRef migration, std::string cluster, WorkRule rule);
+
 /// Waits until the cluster's lease proves that its agent is here. Takes slots of its own.
 Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since);
 
-/// All criteria at once, read from the API server. Errors: cluster_not_available, with what is missing;
-/// cluster_not_found.
+/// ManagedClusters and Leases of many clusters, by one list of each. What is not in it may exist nevertheless.
+struct ListedClusters {
+  async::TimePoint at{};  // it is used for a few seconds
+  std::map<std::string, Object> clusters;
+  std::map<std::string, Object> leases;
+};
+/// True if one list of all clusters of a migration is better than to read `wanted` of them one by one.
+bool is_worth_listing(const Hub& hub, const MigrationRef& migration, std::size_t wanted);
+/// Leaves out lists that would return much more than is wanted.
+Awaitable<ListedClusters> list_for_arrival(Hub& hub, MigrationRef migration, std::size_t wanted);
+
+/// The first of the criteria: its ManagedCluster is the migration's, accepted, joined and Available.
+Awaitable<Result<>> check_joined(const Hub& hub, MigrationRef migration, std::string cluster,
+                                 const ListedClusters& listed);
+
+/// All criteria at once, read from the API server, or listed just before. Errors: cluster_not_available, with what is
+/// missing; works_not_applied; cluster_not_found.
 Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
-                                  WorkRule rule);
+                                  WorkRule rule, const ListedClusters& listed);
 
 /// Watches the clusters of a hub renew their leases: the one sign of life that a hub cannot give on a cluster's behalf.
 /// (The hub creates a lease, with the time of its creation; after that only the cluster renews it.)
@@ -61,6 +86,8 @@ class Heartbeats {
 
   /// Watches the leases until cancelled: one watch for all clusters.
   Awaitable<> run() { return leases_.run(); }
+  /// As far as seen: false may be outdated.
+  [[nodiscard]] bool is_alive(const std::string& cluster, async::WallTime since, async::WallTime now) const;
   Awaitable<> wait_for_lease(std::string cluster);
   /// Waits for a renewal after this call.
   Awaitable<> wait_for_renewal(std::string cluster);

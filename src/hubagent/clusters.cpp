@@ -16,7 +16,8 @@ namespace {
 /// The progress of one operation over its clusters.
 struct Round {
   ClusterNames clusters;
-  std::vector<std::optional<Error>> failures;  // by position in `clusters`
+  std::vector<std::optional<Error>> failures;  // by position in `clusters`, as the next
+  std::vector<bool> processed;
   std::optional<Error> hub_error;
 };
 
@@ -29,6 +30,7 @@ ClusterNames without_duplicates(ClusterNames clusters) {
 Awaitable<> process_one(Round& round, const ProcessCluster& process, std::size_t index, Slot slot,
                         async::TaskScope& scope) {
   auto result = co_await process(round.clusters[index], std::move(slot));
+  round.processed[index] = true;
   if (result) co_return;
   if (!stops_all(result.error())) {
     round.failures[index] = result.error();
@@ -56,10 +58,14 @@ Awaitable<> wait_for_absence(Hub& hub, Object rest) {
 
 }  // namespace
 
-Awaitable<Result<Outcome>> for_each_cluster(Hub& hub, ClusterNames clusters, ProcessCluster process) {
+namespace {
+
+Awaitable<Result<Outcome>> process_until(Hub& hub, ClusterNames clusters, ProcessCluster process,
+                                         async::TimePoint deadline) {
   Round round;
   round.clusters = without_duplicates(std::move(clusters));
   round.failures.resize(round.clusters.size());
+  round.processed.resize(round.clusters.size());
   auto process_all = [&](async::TaskScope& scope) -> Awaitable<> {
     for (std::size_t index = 0; index < round.clusters.size(); ++index) {
       auto slot = co_await hub.slot();
@@ -68,7 +74,12 @@ Awaitable<Result<Outcome>> for_each_cluster(Hub& hub, ClusterNames clusters, Pro
       co_await async::asio::post(async::asio::deferred);
     }
   };
-  co_await async::with_scope(std::move(process_all));
+  co_await async::before_deadline(hub.env().clock, deadline, async::with_scope(std::move(process_all)));
+  for (std::size_t index = 0; index < round.clusters.size(); ++index)
+    if (!round.processed[index])
+      round.failures[index] =
+          Error{FailureReason::unknown, "cluster " + round.clusters[index] + " was not finished on hub " + hub.name() +
+                                            " in time: its operation is repeated"};
   if (round.hub_error) co_return *round.hub_error;
   if (auto refusal = common_refusal(round)) co_return *refusal;
 
@@ -85,6 +96,17 @@ Awaitable<Result<Outcome>> for_each_cluster(Hub& hub, ClusterNames clusters, Pro
                        {{"cluster", cluster}, {"reason", to_string(error->reason())}, {"error", error->describe()}});
   }
   co_return outcome;
+}
+
+}  // namespace
+
+Awaitable<Result<Outcome>> for_each_cluster(Hub& hub, ClusterNames clusters, ProcessCluster process) {
+  return process_until(hub, std::move(clusters), std::move(process), async::never);
+}
+
+Awaitable<Result<Outcome>> for_each_cluster_in_time(Hub& hub, ClusterNames clusters, ProcessCluster process) {
+  const auto deadline = hub.env().clock.now() + hub.options().operation_timeout;
+  return process_until(hub, std::move(clusters), std::move(process), deadline);
 }
 
 Awaitable<Result<>> wait_for_cluster_cache(Hub& hub) {

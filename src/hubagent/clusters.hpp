@@ -19,6 +19,8 @@ using ProcessCluster = std::function<Awaitable<Result<>>(std::string cluster, Sl
 /// several migrations share the hub's slots fairly. An error that stops all is the result; so is a missing permission
 /// if it is missing for every cluster.
 Awaitable<Result<Outcome>> for_each_cluster(Hub& hub, ClusterNames clusters, ProcessCluster process);
+/// The same for HubOptions::operation_timeout: what is not processed by then fails.
+Awaitable<Result<Outcome>> for_each_cluster_in_time(Hub& hub, ClusterNames clusters, ProcessCluster process);
 
 /// Waits until the hub's cluster cache is synced. Errors: those of a live request, since a cache does not report why it
 /// is not synced.

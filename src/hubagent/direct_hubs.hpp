@@ -32,6 +32,8 @@ class DirectSourceHub final : public SourceHub {
   Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters, ConfirmArrival confirm) override;
   Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) override;
   // source_return.cpp
+  Awaitable<Result<Outcome>> returnable(MigrationRef migration, ClusterNames clusters) override;
+  Awaitable<Result<ClusterNames>> accepted(ClusterNames clusters) override;
   Awaitable<Result<Outcome>> accept(MigrationRef migration, ClusterNames clusters) override;
   Awaitable<Result<Outcome>> await_returns(MigrationRef migration, ClusterNames clusters, OnReturn on_return) override;
 
@@ -55,6 +57,7 @@ class DirectTargetHub final : public TargetHub {
   Awaitable<Result<Outcome>> check_klusterlet_configs(KlusterletConfigUses uses) override;
   Awaitable<Result<Outcome>> deploy(MigrationRef migration, Bundle bundle) override;
   Awaitable<Result<Outcome>> verify(MigrationRef migration, Bundle bundle) override;
+  Awaitable<Result<Outcome>> complete(MigrationRef migration, Bundle bundle) override;
   // target_ready.cpp
   Awaitable<Result<Outcome>> await_ready(MigrationRef migration, ClusterNames clusters) override;
   // target_arrivals.cpp

@@ -1,7 +1,11 @@
 #include "hubferry/hubagent/hub.hpp"
 
 #include "hubagent/direct_hubs.hpp"
+#include "hubagent/hub_watches.hpp"
+#include "hubagent/hub_wide_rights.hpp"
+#include "hubagent/known_clusters.hpp"
 #include "hubagent/settling_api.hpp"
+#include "hubagent/shared_looks.hpp"
 
 namespace hubferry::hubagent {
 
@@ -24,7 +28,12 @@ Hub::Hub(std::string name, std::shared_ptr<kube::Api> api, HubOptions options, k
       options_(with_defaults(std::move(options))),
       env_{env.clock, env.random, env.metrics, env.log.named("hubagent").with("hub", name_)},
       api_(std::make_unique<SettlingApi>(std::move(api), open ? std::move(open) : make_open_writes(), env_.clock)),
+      rights_(std::make_unique<HubWideRights>(*api_, env_.clock)),
+      looks_(std::make_unique<SharedLooks>(*api_, *rights_, env_.clock)),
       clusters_(*api_, ocm::managed_clusters, {}, ocm::managed_cluster_decoder(), env_),
+      watches_(std::make_unique<HubWatches>(
+          *api_, *rights_, [this] { return clusters_.size(); }, env_)),
+      known_clusters_(std::make_unique<KnownClusters>(clusters_)),
       in_flight_(options_.clusters_in_flight),
       in_flight_gauge_(env_.metrics
                            .gauge_family("hubferry_hub_clusters_in_flight",
@@ -36,6 +45,15 @@ Hub::~Hub() = default;
 
 kube::Api& Hub::api() const {
   return *api_;
+}
+
+async::Awaitable<> Hub::run() {
+  auto all = [&](async::TaskScope& scope) -> async::Awaitable<> {
+    scope.spawn(watches_->namespaces.run());
+    scope.spawn(watches_->klusterlet_works.run());
+    co_await clusters_.run();
+  };
+  co_await async::with_scope(std::move(all));
 }
 
 async::Awaitable<Slot> Hub::settle(std::string cluster, Slot slot) {

@@ -13,6 +13,8 @@ std::string_view to_string(FailureReason reason) {
       return "ClusterConflict";
     case FailureReason::cluster_not_available:
       return "ClusterNotAvailable";
+    case FailureReason::works_not_applied:
+      return "WorksNotApplied";
     case FailureReason::cluster_is_local:
       return "ClusterIsLocal";
     case FailureReason::cluster_is_hosted:
@@ -27,6 +29,8 @@ std::string_view to_string(FailureReason reason) {
       return "ResourceDiffers";
     case FailureReason::klusterlet_config_missing:
       return "KlusterletConfigMissing";
+    case FailureReason::permission_missing:
+      return "PermissionMissing";
     case FailureReason::placement_not_found:
       return "PlacementNotFound";
     case FailureReason::placement_empty:

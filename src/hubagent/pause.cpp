@@ -130,6 +130,23 @@ Awaitable<Result<>> resume_all(const Hub& hub, std::vector<PausingKind> kinds, M
   co_return Result<>{};
 }
 
+Awaitable<Result<>> pause_copies(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
+                                 std::string ns) {
+  for (const auto& kind : kinds) {
+    auto objects = co_await list(hub, kind.resource, ns);
+    if (!objects) co_return objects.error();
+    auto mutate = [&](json::object& object) {
+      return is_ours(migration, object) && pause(object, kind, migration.uid);
+    };
+    for (const auto& object : *objects) {
+      if (!is_ours(migration, object)) continue;
+      auto paused = co_await edit_if_exists(hub, kind.resource, object, mutate);
+      if (!paused) co_return paused.error();
+    }
+  }
+  co_return Result<>{};
+}
+
 bool preserve_on_delete(json::object& object) {
   auto& spec = kube::object_in(object, "spec");
   const auto* before = spec.if_contains("preserveOnDelete");
@@ -156,36 +173,77 @@ void restore_preserve_on_delete(json::object& object) {
     spec["preserveOnDelete"] = before == "true";
 }
 
-Awaitable<Result<std::optional<Object>>> prevent_deprovisioning_of(const Hub& hub, PausingKind kind,
-                                                                   MigrationRef migration, Object object) {
+namespace {
+
+/// Its controller leaves the object alone: it may lose the finalizer by which it would be deprovisioned.
+bool is_preserved(const json::object& object, const PausingKind& kind) {
+  if (!is_paused(object, kind)) return false;
+  const auto* preserve = kube::find(object, {"spec", "preserveOnDelete"});
+  return kind.resource != ocm::cluster_deployments || (preserve != nullptr && *preserve == true);
+}
+
+/// Deleting it in this state deprovisions nothing.
+bool is_harmless(const json::object& object, const PausingKind& kind) {
+  auto content = object;
+  return is_preserved(object, kind) && !drop_finalizers_ending(content, kind.finalizer_suffix);
+}
+
+/// Changes an object only while `may_touch` holds. Absent: it is gone. An error: it is not ours to touch.
+Awaitable<Result<std::optional<Object>>> edit_touchable(const Hub& hub, Resource resource, Object object,
+                                                        MayTouch may_touch, kube::Mutation mutate) {
+  const std::string uid{object.uid()};
+  const Key key = object.key();
+  auto guarded = [&](json::object& content) {
+    return kube::string_at(content, {"metadata", "uid"}) == uid && may_touch(content) && mutate(content);
+  };
+  auto edited = co_await edit(hub, resource, std::move(object), guarded);
+  if (!edited && edited.error().is(ErrorKind::not_found)) co_return std::optional<Object>{};
+  if (!edited) co_return edited.error();
+  if (edited->uid() != uid) co_return std::optional<Object>{};
+  if (!may_touch(edited->json())) co_return changed_meanwhile(hub, resource, key);
+  co_return std::optional<Object>{std::move(*edited)};
+}
+
+}  // namespace
+
+bool may_touch_any(const json::object& /*object*/) {
+  return true;
+}
+
+Awaitable<Result<std::optional<Object>>> make_harmless(const Hub& hub, PausingKind kind, MigrationRef migration,
+                                                       Object object, MayTouch may_touch) {
   // In two writes: the controller must see the pause before it loses its finalizer.
   auto pause_it = [&](json::object& content) {
     const bool paused = pause(content, kind, migration.uid);
     return (kind.resource == ocm::cluster_deployments && preserve_on_delete(content)) || paused;
   };
-  auto paused = co_await edit(hub, kind.resource, object, pause_it);
-  if (!paused && paused.error().is(ErrorKind::not_found)) co_return std::optional<Object>{};
-  if (!paused) co_return paused.error();
-  if (kind.resource == ocm::bare_metal_hosts) {
-    auto dropped = co_await drop_credential_finalizers(hub, *paused);
-    if (!dropped) co_return dropped.error();
+  auto strip = [&](json::object& content) {
+    return is_preserved(content, kind) && drop_finalizers_ending(content, kind.finalizer_suffix);
+  };
+  RetryBudget budget{hub};
+  while (true) {
+    auto paused = co_await edit_touchable(hub, kind.resource, object, may_touch, pause_it);
+    if (!paused || !*paused) co_return paused;
+    if (kind.resource == ocm::bare_metal_hosts) {
+      auto dropped = co_await drop_credential_finalizers(hub, **paused);
+      if (!dropped) co_return dropped.error();
+    }
+    auto stripped = co_await edit_touchable(hub, kind.resource, **paused, may_touch, strip);
+    if (!stripped || !*stripped) co_return stripped;
+    if (is_harmless((*stripped)->json(), kind)) co_return stripped;
+    // Somebody has changed it back between the two writes.
+    const kube::Error conflict{ErrorKind::conflict, 0, {}, "changed meanwhile", std::nullopt};
+    const bool again = co_await budget.wait_before_retry(conflict);
+    if (!again) co_return changed_meanwhile(hub, kind.resource, object.key());
+    object = std::move(**stripped);
   }
-  auto strip = [&](json::object& content) { return drop_finalizers_ending(content, kind.finalizer_suffix); };
-  auto stripped = co_await edit(hub, kind.resource, *paused, strip);
-  if (!stripped && stripped.error().is(ErrorKind::not_found)) co_return std::optional<Object>{};
-  if (!stripped) co_return stripped.error();
-  co_return std::optional<Object>{*stripped};
 }
 
-Awaitable<Result<>> delete_deployments(const Hub& hub, MigrationRef migration, std::vector<Object> deployments) {
-  const auto& kind = *find_pausing(ocm::cluster_deployments);
-  for (const auto& deployment : deployments) {
-    auto harmless = co_await prevent_deprovisioning_of(hub, kind, migration, deployment);
-    if (!harmless) co_return harmless.error();
-    if (!*harmless) continue;
-    auto deleted = co_await delete_object(hub, kind.resource, **harmless);
-    if (!deleted) co_return deleted.error();
-  }
+Awaitable<Result<>> delete_harmless(const Hub& hub, PausingKind kind, MigrationRef migration, Object object,
+                                    MayTouch may_touch) {
+  Prepare prepare = [&](Object current) { return make_harmless(hub, kind, migration, std::move(current), may_touch); };
+  auto deleted = co_await delete_prepared(hub, kind.resource, std::move(object), prepare);
+  if (!deleted) co_return deleted.error();
   co_return Result<>{};
 }
 
@@ -195,7 +253,7 @@ Awaitable<Result<>> prevent_deprovisioning(const Hub& hub, std::vector<PausingKi
     auto objects = co_await list(hub, kind.resource, ns);
     if (!objects) co_return objects.error();
     for (const auto& object : *objects) {
-      auto prevented = co_await prevent_deprovisioning_of(hub, kind, migration, object);
+      auto prevented = co_await make_harmless(hub, kind, migration, object, may_touch_any);
       if (!prevented) co_return prevented.error();
     }
   }

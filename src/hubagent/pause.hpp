@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "hubagent/requests.hpp"
@@ -21,6 +22,9 @@ Awaitable<Result<std::vector<PausingKind>>> served_pausing_kinds(const Hub& hub)
 
 /// Pauses every object in a cluster's namespace that is not paused already, and annotates it with our uid.
 Awaitable<Result<>> pause_all(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration, std::string ns);
+/// The same for the objects that this migration created.
+Awaitable<Result<>> pause_copies(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
+                                 std::string ns);
 /// Resumes the objects that this migration paused.
 Awaitable<Result<>> resume_all(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration, std::string ns);
 
@@ -28,13 +32,19 @@ Awaitable<Result<>> resume_all(const Hub& hub, std::vector<PausingKind> kinds, M
 /// Secrets. The objects are paused first: an active controller would add the finalizers again.
 Awaitable<Result<>> prevent_deprovisioning(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
                                            std::string ns);
-/// The same for one object. Returns it as it is then; absent if it is gone.
-Awaitable<Result<std::optional<Object>>> prevent_deprovisioning_of(const Hub& hub, PausingKind kind,
-                                                                   MigrationRef migration, Object object);
 
-/// Deletes ClusterDeployments without deprovisioning what they describe: a hub keeps the namespace of a deleted cluster
-/// for as long as it has one.
-Awaitable<Result<>> delete_deployments(const Hub& hub, MigrationRef migration, std::vector<Object> deployments);
+/// Whether an object is still the migration's to change, in the state in which it was just read.
+using MayTouch = std::function<bool(const json::object& current)>;
+bool may_touch_any(const json::object& object);
+
+/// The same for one object. Returns it in a version in which it is paused, preserved and without those finalizers;
+/// absent if it is gone. An error if it may not be touched any more.
+Awaitable<Result<std::optional<Object>>> make_harmless(const Hub& hub, PausingKind kind, MigrationRef migration,
+                                                       Object object, MayTouch may_touch);
+/// Deletes it in that version: if somebody makes it harmful again in between, it is made harmless again first. (A hub
+/// keeps the namespace of a deleted cluster for as long as it has a ClusterDeployment.)
+Awaitable<Result<>> delete_harmless(const Hub& hub, PausingKind kind, MigrationRef migration, Object object,
+                                    MayTouch may_touch);
 
 // Mutations.
 bool pause(json::object& object, const PausingKind& kind, const std::string& uid);

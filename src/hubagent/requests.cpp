@@ -1,42 +1,75 @@
 #include "hubagent/requests.hpp"
 
+#include <algorithm>
+#include <iterator>
+
+#include "hubagent/shared_looks.hpp"
+
 namespace hubferry::hubagent {
 
 namespace {
 
-/// No such object, or no such kind.
+/// No such object, or no such kind: the hub's Api has made sure of that.
 bool is_absence(const kube::Error& error) {
   return error.kind == ErrorKind::not_found || error.kind == ErrorKind::unsupported;
 }
+
+/// A hub's Api that notes which objects of its lists cannot be read: of those it has the name only, and list_all()
+/// leaves them out. Lifetime: that of one list_all().
+class NotingApi final : public kube::Api {
+ public:
+  explicit NotingApi(kube::Api& inner) : inner_(inner) {}
+
+  std::optional<Key> unreadable;
+
+  Awaitable<kube::Result<Object>> call(kube::Request request) override { return inner_.call(std::move(request)); }
+  Awaitable<kube::Result<kube::ListPage>> list(Resource resource, kube::ListOptions options,
+                                               const kube::Decoder& decoder) override {
+    auto page = co_await inner_.list(std::move(resource), std::move(options), decoder);
+    if (page)
+      for (const auto& item : page->items)
+        if (item.object == nullptr) unreadable = item.key;
+    co_return page;
+  }
+  Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(Resource resource, kube::WatchOptions options,
+                                                                    const kube::Decoder& decoder) override {
+    return inner_.watch(std::move(resource), std::move(options), decoder);
+  }
+  Awaitable<kube::Result<json::value>> get_path(std::string path) override { return inner_.get_path(std::move(path)); }
+  [[nodiscard]] std::string_view name() const override { return inner_.name(); }
+
+ private:
+  kube::Api& inner_;
+};
 
 Error cannot(const std::string& what, const Hub& hub, const kube::Error& error) {
   return Error{error}.in_context("cannot " + what + " on hub " + hub.name());
 }
 
-Awaitable<kube::Result<std::optional<Object>>> delete_once(const Hub& hub, Resource resource, Object object) {
+}  // namespace
+
+Awaitable<kube::Result<std::optional<Object>>> delete_as_read(const Hub& hub, Resource resource, Object object) {
   kube::Request request;
   request.verb = kube::Verb::remove;
-  request.resource = resource;
+  request.resource = std::move(resource);
   request.key = object.key();
   request.propagation = kube::Propagation::background;
   request.precondition_uid = object.uid();
+  request.precondition_resource_version = object.resource_version();
   auto answer = co_await hub.api().call(std::move(request));
   if (!answer && answer.error().kind == ErrorKind::not_found) co_return std::optional<Object>{};
-  if (!answer && answer.error().kind == ErrorKind::conflict) {
-    // Either the uid differs, so ours is gone; or somebody wrote to the object at the same moment.
-    auto current = co_await hub.api().get(resource, object.key());
-    const bool gone = current ? current->uid() != object.uid() : current.error().kind == ErrorKind::not_found;
-    if (gone) co_return std::optional<Object>{};
-  }
   if (!answer) co_return answer.error();
   const bool lingers = answer->uid() == object.uid() && answer->is_being_deleted();
   co_return lingers ? std::optional<Object>{*answer} : std::nullopt;
 }
 
-}  // namespace
-
 std::string described(const Resource& resource, const Key& key) {
   return resource.kind + " " + kube::to_string(key);
+}
+
+Error changed_meanwhile(const Hub& hub, const Resource& resource, const Key& key) {
+  return {FailureReason::cluster_conflict,
+          described(resource, key) + " on hub " + hub.name() + " was changed meanwhile, so it was not deleted"};
 }
 
 RetryBudget::RetryBudget(const Hub& hub)
@@ -60,6 +93,12 @@ Awaitable<bool> RetryBudget::wait_before_retry(kube::Error error) {
 }
 
 Awaitable<Result<std::optional<Object>>> get_if_exists(const Hub& hub, Resource resource, Key key) {
+  if (!key.ns.empty() && SharedLooks::is_shared(resource)) {
+    if (const auto all = co_await hub.looks().all_on_hub(resource)) {
+      const auto one = std::ranges::find(*all, key, &Object::key);
+      co_return one == all->end() ? std::nullopt : std::optional<Object>{*one};
+    }
+  }
   auto attempt = [&] { return hub.api().get(resource, key); };
   auto found = co_await with_retry(hub, attempt);
   if (found) co_return std::optional<Object>{*found};
@@ -67,13 +106,43 @@ Awaitable<Result<std::optional<Object>>> get_if_exists(const Hub& hub, Resource 
   co_return cannot("read " + described(resource, key), hub, found.error());
 }
 
+namespace {
+
+/// Those of the namespace, by a list of the whole hub; absent: there are many.
+Awaitable<std::optional<std::vector<Object>>> look_at_hub(const Hub& hub, Resource resource, std::string ns,
+                                                          std::string label_selector) {
+  const auto all = co_await hub.looks().all_on_hub(std::move(resource), std::move(label_selector));
+  if (all == nullptr) co_return std::nullopt;
+  std::vector<Object> in_namespace;
+  std::ranges::copy_if(*all, std::back_inserter(in_namespace), [&](const Object& one) { return one.ns() == ns; });
+  co_return in_namespace;
+}
+
+}  // namespace
+
+Awaitable<Result<std::vector<Object>>> list_few(const Hub& hub, Resource resource, std::string ns,
+                                                std::string label_selector) {
+  if (auto found = co_await look_at_hub(hub, resource, ns, label_selector)) co_return std::move(*found);
+  co_return co_await list(hub, std::move(resource), std::move(ns), std::move(label_selector));
+}
+
 Awaitable<Result<std::vector<Object>>> list(const Hub& hub, Resource resource, std::string ns,
                                             std::string label_selector) {
+  if (!ns.empty() && label_selector.empty() && SharedLooks::is_shared(resource))
+    if (auto found = co_await look_at_hub(hub, resource, ns, {})) co_return std::move(*found);
   kube::ListOptions options;
   options.ns = ns;
   options.label_selector = std::move(label_selector);
-  auto attempt = [&] { return hub.api().list_all(resource, options); };
+  NotingApi api{hub.api()};
+  auto attempt = [&] {
+    api.unreadable.reset();
+    return api.list_all(resource, options);
+  };
   auto found = co_await with_retry(hub, attempt);
+  // Taken for absent, it would be neither copied nor made harmless.
+  if (found && api.unreadable)
+    co_return Error{FailureReason::error, described(resource, *api.unreadable) + " cannot be read on hub " +
+                                              hub.name() + ": it is nested too deep, or has a number out of range"};
   if (found) co_return std::move(*found);
   if (is_absence(found.error())) co_return std::vector<Object>{};
   co_return cannot("list " + resource.display_name() + (ns.empty() ? "" : " in namespace " + ns), hub, found.error());
@@ -109,10 +178,37 @@ Awaitable<Result<kube::Written>> create_or_patch(const Hub& hub, Resource resour
 }
 
 Awaitable<Result<std::optional<Object>>> delete_object(const Hub& hub, Resource resource, Object object) {
-  auto attempt = [&] { return delete_once(hub, resource, object); };
-  auto deleted = co_await with_retry(hub, attempt);
-  if (!deleted) co_return cannot("delete " + described(resource, object.key()), hub, deleted.error());
-  co_return std::move(*deleted);
+  const std::string owner{object.label(migration_label)};
+  StillDeletable has_owner = [owner](const Object& current) { return current.label(migration_label) == owner; };
+  return delete_object(hub, std::move(resource), std::move(object), std::move(has_owner));
+}
+
+Awaitable<Result<std::optional<Object>>> delete_object(const Hub& hub, Resource resource, Object object,
+                                                       StillDeletable still_deletable) {
+  Prepare judge = [&](Object current) -> Awaitable<Result<std::optional<Object>>> {
+    if (!still_deletable(current)) co_return changed_meanwhile(hub, resource, current.key());
+    co_return std::optional<Object>{std::move(current)};
+  };
+  co_return co_await delete_prepared(hub, resource, std::move(object), judge);
+}
+
+Awaitable<Result<std::optional<Object>>> delete_prepared(const Hub& hub, Resource resource, Object object,
+                                                         Prepare prepare) {
+  RetryBudget budget{hub};
+  while (true) {
+    auto prepared = co_await prepare(object);
+    if (!prepared) co_return prepared.error();
+    if (!*prepared) co_return std::optional<Object>{};
+    auto deleted = co_await delete_as_read(hub, resource, **prepared);
+    if (deleted) co_return std::move(*deleted);
+    const bool again = co_await budget.wait_before_retry(deleted.error());
+    if (!again) co_return cannot("delete " + described(resource, object.key()), hub, deleted.error());
+    // Either the uid differs, so the object is gone; or somebody has written to it since it was read.
+    auto current = co_await hub.api().get(resource, object.key());
+    const bool gone = current ? current->uid() != object.uid() : current.error().kind == ErrorKind::not_found;
+    if (gone) co_return std::optional<Object>{};
+    if (current) object = std::move(*current);
+  }
 }
 
 Awaitable<Result<bool>> serves(const Hub& hub, Resource resource) {

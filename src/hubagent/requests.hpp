@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <type_traits>
 #include <utility>
 
@@ -37,6 +38,9 @@ inline Key cluster_scoped(std::string name) {
 /// "BareMetalHost c1/host", for messages.
 std::string described(const Resource& resource, const Key& key);
 
+/// The object is not any more what was to be deleted.
+Error changed_meanwhile(const Hub& hub, const Resource& resource, const Key& key);
+
 /// How long one request is retried, and how soon.
 class RetryBudget {
  public:
@@ -73,15 +77,36 @@ Awaitable<Result<std::optional<Object>>> get_if_exists(const Hub& hub, Resource 
 /// Empty for a kind that the hub does not serve.
 Awaitable<Result<std::vector<Object>>> list(const Hub& hub, Resource resource, std::string ns,
                                             std::string label_selector = {});
+/// The same objects. Clusters that are processed at once share one list of the whole hub where the selector picks few
+/// objects there (SharedLooks); it is as new as one of the namespace.
+Awaitable<Result<std::vector<Object>>> list_few(const Hub& hub, Resource resource, std::string ns,
+                                                std::string label_selector);
 /// kube::edit(); conflicts are retried until the budget is used up.
 Awaitable<Result<Object>> edit(const Hub& hub, Resource resource, Key key, kube::Mutation mutate);
 Awaitable<Result<Object>> edit(const Hub& hub, Resource resource, Object known, kube::Mutation mutate);
 /// The same, where an object that is gone needs no edit.
 Awaitable<Result<>> edit_if_exists(const Hub& hub, Resource resource, Object known, kube::Mutation mutate);
 Awaitable<Result<kube::Written>> create_or_patch(const Hub& hub, Resource resource, Key key, kube::Mutation mutate);
-/// Deletes this very object (by uid); it is no error if it is gone. Returns what is left: nothing, or the object that
-/// finalizers still hold.
+/// One DELETE of this very object, in the version in which it was read. Returns what is left: nothing, or the object
+/// that finalizers still hold. Conflict: it is not any more as it was read.
+Awaitable<kube::Result<std::optional<Object>>> delete_as_read(const Hub& hub, Resource resource, Object object);
+
+/// Whether an object that somebody has changed since it was read is still to be deleted.
+using StillDeletable = std::function<bool(const Object& current)>;
+/// The same until it succeeds; it is no error if the object is gone. If somebody has changed it meanwhile, it is read
+/// again; by default it is deleted if it belongs to the same migration as before, or still to none. Not for kinds whose
+/// deletion does more than to remove them: see delete_prepared().
 Awaitable<Result<std::optional<Object>>> delete_object(const Hub& hub, Resource resource, Object object);
+Awaitable<Result<std::optional<Object>>> delete_object(const Hub& hub, Resource resource, Object object,
+                                                       StillDeletable still_deletable);
+
+/// Brings an object into the state in which it may be deleted, and returns it as it is then; absent: it is gone. An
+/// error: it must not be deleted.
+using Prepare = std::function<Awaitable<Result<std::optional<Object>>>(Object current)>;
+/// Deletes an object in the very version that `prepare` returned. If somebody changes it in between, it is read and
+/// prepared again.
+Awaitable<Result<std::optional<Object>>> delete_prepared(const Hub& hub, Resource resource, Object object,
+                                                         Prepare prepare);
 /// Whether the hub serves this kind; a "no" is not cached.
 Awaitable<Result<bool>> serves(const Hub& hub, Resource resource);
 

@@ -19,11 +19,23 @@ constexpr auto grace = std::chrono::seconds{5};
 /// An API server ends every request by its --request-timeout, 60 s: what it has not done then it does not do.
 constexpr auto longest_request = std::chrono::seconds{60};
 
+/// How long the list of groups is used that a server has.
+constexpr auto groups_lifetime = std::chrono::seconds{5};
+
 kube::Key key_of(const kube::Request& request) {
   if (!request.key.name.empty() || !request.body.is_object()) return request.key;
   kube::Key key = kube::Object{request.body.get_object()}.key();
   if (key.ns.empty()) key.ns = request.key.ns;
   return key;
+}
+
+/// True if the answer to "/apis/GROUP/VERSION" has the kind, or is no such answer.
+bool may_serve(const kube::json::value& kinds, const kube::Resource& resource) {
+  const auto* listed = kube::find(kinds, {"resources"});
+  const auto is_this = [&](const kube::json::value& entry) {
+    return entry.is_object() && kube::string_at(entry.get_object(), {"name"}) == resource.plural;
+  };
+  return listed == nullptr || !listed->is_array() || std::ranges::any_of(listed->get_array(), is_this);
 }
 
 /// True if the write may have happened, or may yet happen.
@@ -83,14 +95,25 @@ Awaitable<> SettlingApi::settle(std::string name) {
   co_await clock_.sleep_until(open_->settled_at(name, clock_.now()));
 }
 
+Awaitable<kube::Error> SettlingApi::judged(kube::Resource resource, std::string name, kube::Error answer) {
+  auto error = checked_absence(resource, name, std::move(answer));
+  const bool is_absence = error.kind == kube::ErrorKind::not_found || error.kind == kube::ErrorKind::unsupported;
+  if (!is_absence || names_object(error, name)) co_return error;
+  auto kinds = co_await get_path("/apis/" + resource.api_version());
+  if (!kinds && kinds.error().kind != kube::ErrorKind::not_found) co_return kinds.error();
+  if (kinds && may_serve(*kinds, resource)) error.kind = kube::ErrorKind::bad_response;
+  co_return error;
+}
+
 Awaitable<kube::Result<kube::Object>> SettlingApi::call(kube::Request request) {
   const kube::Key key = key_of(request);
   const kube::Resource resource = request.resource;
   if (request.verb == kube::Verb::get || request.dry_run) {
     auto answer = co_await inner_->call(std::move(request));
-    if (!answer) co_return checked_absence(resource, key.name, answer.error());
+    if (!answer) co_return co_await judged(resource, key.name, answer.error());
     co_return answer;
   }
+  const bool creates = request.verb == kube::Verb::create;
   Write write;
   async::TaskScope scope{co_await async::asio::this_coro::executor};
   scope.spawn(send(*inner_, std::move(request), write));
@@ -108,14 +131,16 @@ Awaitable<kube::Result<kube::Object>> SettlingApi::call(kube::Request request) {
   if (!write.answer || is_open(*write.answer)) open_->remember(key, clock_.now() + longest_request);
   if (cancelled) std::rethrow_exception(cancelled);
   if (write.error) std::rethrow_exception(write.error);
-  if (!*write.answer) co_return checked_absence(resource, key.name, write.answer->error());
-  co_return std::move(*write.answer);
+  if (*write.answer) co_return std::move(*write.answer);
+  // The 404 of a creation names the namespace.
+  if (creates) co_return checked_absence(resource, key.name, write.answer->error());
+  co_return co_await judged(resource, key.name, write.answer->error());
 }
 
 Awaitable<kube::Result<kube::ListPage>> SettlingApi::list(kube::Resource resource, kube::ListOptions options,
                                                           const kube::Decoder& decoder) {
   auto page = co_await inner_->list(resource, std::move(options), decoder);
-  if (!page) co_return checked_absence(resource, {}, page.error());
+  if (!page) co_return co_await judged(resource, {}, page.error());
   co_return std::move(*page);
 }
 
@@ -126,7 +151,22 @@ Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> SettlingApi::watch(k
 }
 
 Awaitable<kube::Result<kube::json::value>> SettlingApi::get_path(std::string path) {
-  return inner_->get_path(std::move(path));
+  auto answer = co_await inner_->get_path(path);
+  if (answer || answer.error().kind != kube::ErrorKind::not_found || !path.starts_with("/api")) co_return answer;
+  // Several kinds are looked up in a row.
+  if (!groups_ || clock_.now() - groups_read_ > groups_lifetime) {
+    auto groups = co_await inner_->get_path("/apis");
+    if (!groups && groups.error().kind != kube::ErrorKind::not_found) co_return groups.error();
+    groups_ = groups ? std::move(*groups) : kube::json::value{};
+    groups_read_ = clock_.now();
+  }
+  if (proves_absence(*groups_, path)) co_return answer;
+  groups_.reset();
+  auto error = answer.error();
+  error.kind = kube::ErrorKind::bad_response;
+  error.message =
+      "the answer does not say whether " + path + " is served" + (error.message.empty() ? "" : ": " + error.message);
+  co_return error;
 }
 
 }  // namespace hubferry::hubagent

@@ -2,6 +2,7 @@
 
 #include <list>
 #include <memory>
+#include <optional>
 
 #include "hubferry/async/clock.hpp"
 #include "hubferry/kube/api.hpp"
@@ -29,7 +30,7 @@ class OpenWrites {
 /// was cancelled, and those without an answer. Without that, an object whose creation was slow appears after the
 /// rollback that was to delete it, and stays for ever.
 ///
-/// It also takes no 404 for the absence of an object that does not prove it: checked_absence().
+/// It also takes no 404 for the absence of an object, or of a kind, that does not prove it: absence.hpp.
 ///
 /// A cancelled write has `grace` to be answered before the cancellation passes: nearly all are.
 /// Executor: one loop. Lifetime: outlives its requests.
@@ -54,9 +55,15 @@ class SettlingApi final : public kube::Api {
   [[nodiscard]] std::string_view name() const override { return inner_->name(); }
 
  private:
+  /// What an error says about the object of this name, or about a list: absent, by a 404 that names the object, or if
+  /// the hub says that it does not serve the kind.
+  async::Awaitable<kube::Error> judged(kube::Resource resource, std::string name, kube::Error answer);
+
   std::shared_ptr<kube::Api> inner_;
   std::shared_ptr<OpenWrites> open_;
   async::Clock& clock_;
+  std::optional<kube::json::value> groups_;  // the last answer to "/apis"
+  async::TimePoint groups_read_{};
 };
 
 }  // namespace hubferry::hubagent

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <boost/json/serialize.hpp>
+#include <map>
 #include <set>
 
 #include "hubagent/direct_hubs.hpp"
+#include "hubagent/known_clusters.hpp"
 #include "hubagent/object_copy.hpp"
 #include "hubagent/selection.hpp"
 #include "hubagent/works.hpp"
@@ -63,19 +65,42 @@ class BundlePacker {
   std::size_t size_ = 0;
 };
 
-/// The objects of one kind that are copied with the cluster; one request. Works of others are added to `staying`.
+/// Objects by kind and key.
+using Listed = std::map<std::pair<std::string, Key>, Object>;
+
+/// The labels by which the hub can pick those objects of a kind that are copied, and few others: then one list of the
+/// whole hub serves many clusters. Absent: their content or their name decides, or they hold secrets.
+std::optional<std::string> deciding_labels(const Hub& hub, const CarriedKind& kind) {
+  if (!kind.resource.namespaced || kind.resource == kube::resources::secrets) return std::nullopt;
+  if (kind.resource == ocm::manifest_works)
+    return kind.all && !hub.options().report_staying ? std::optional{users_works_selector()} : std::nullopt;
+  const bool by_label = !kind.all && kind.names.empty() && kind.with_annotations.empty();
+  return by_label && kind.with_labels.size() == 1 ? std::optional{kind.with_labels.front()} : std::nullopt;
+}
+
+/// The objects of one kind that are copied with the cluster; at most one request. Works of others are added to
+/// `staying`. `listed`: what was read of the namespace beside them, for references.
 Awaitable<Result<std::vector<Object>>> find_selected(const Hub& hub, const CarriedKind& kind, std::string cluster,
-                                                     std::vector<StayingObject>& staying) {
+                                                     std::vector<StayingObject>& staying, Listed& listed) {
   std::vector<Object> selected;
   if (selects_one_name(kind)) {
     const Key key{kind.resource.namespaced ? cluster : "", expand_cluster(kind.names.front(), cluster)};
-    auto found = co_await get_if_exists(hub, kind.resource, key);
-    if (!found) co_return found.error();
-    if (*found) selected.push_back(**found);
+    const bool is_cluster = kind.resource == ocm::managed_clusters;
+    auto known = is_cluster ? hub.known_clusters().find(cluster) : std::nullopt;
+    if (!known) {
+      auto found = co_await get_if_exists(hub, kind.resource, key);
+      if (!found) co_return found.error();
+      known = std::move(*found);
+      if (known && is_cluster) hub.known_clusters().remember(*known);
+    }
+    if (known) selected.push_back(std::move(*known));
   } else {
-    auto found = co_await list(hub, kind.resource, cluster);
+    const auto labels = deciding_labels(hub, kind);
+    auto listing = labels ? list_few(hub, kind.resource, cluster, *labels) : list(hub, kind.resource, cluster);
+    auto found = co_await std::move(listing);
     if (!found) co_return found.error();
     for (const auto& object : *found) {
+      listed.insert_or_assign({kind.resource.display_name(), object.key()}, object);
       if (is_selected(kind, cluster, object))
         selected.push_back(object);
       else if (kind.resource == ocm::manifest_works && !is_klusterlet_work(cluster, object))
@@ -93,6 +118,7 @@ struct Collection {
   std::vector<CarriedObject> objects;
   std::vector<StayingObject> staying;
   std::set<std::pair<std::string, Key>> taken;  // kind and key
+  Listed listed;
 
   bool take(const Resource& resource, const Key& key) { return taken.emplace(resource.display_name(), key).second; }
 };
@@ -102,6 +128,11 @@ Awaitable<Result<>> collect_referenced(const Hub& hub, const CarriedKind& kind, 
     for (const auto& name : names_at(object.json(), reference.path)) {
       const Key key{std::string{object.ns()}, name};
       if (!into.take(reference.resource, key)) continue;
+      if (const auto known = into.listed.find({reference.resource.display_name(), key}); known != into.listed.end()) {
+        if (!known->second.is_being_deleted())
+          into.referenced.push_back(clean_object(known->second, reference.resource, false));
+        continue;
+      }
       auto found = co_await get_if_exists(hub, reference.resource, key);
       if (!found) co_return found.error();
       if (*found && !(*found)->is_being_deleted())
@@ -116,7 +147,7 @@ Awaitable<Result<ClusterResources>> collect_cluster(const Hub& hub, const Carrie
   Collection collection;
   std::vector<std::pair<const CarriedKind*, Object>> found;
   for (const auto& kind : kinds) {
-    auto selected = co_await find_selected(hub, kind, cluster, collection.staying);
+    auto selected = co_await find_selected(hub, kind, cluster, collection.staying, collection.listed);
     if (!selected) {
       // The permissions in a cluster's namespace go with it.
       auto there = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));

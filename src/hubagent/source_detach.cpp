@@ -1,25 +1,16 @@
 #include "hubagent/annotations.hpp"
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
+#include "hubagent/hub_watches.hpp"
+#include "hubagent/known_clusters.hpp"
 #include "hubagent/source_return.hpp"
 #include "hubagent/works.hpp"
 #include "hubferry/async/deadline.hpp"
-#include "hubferry/kube/conditions.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {
 
 namespace {
-
-bool has_bootstrap_secret(const Object& work, const MigrationRef& migration) {
-  const auto* manifests = work.find({"spec", "workload", "manifests"});
-  const auto is_bootstrap_secret = [&](const json::value& manifest) {
-    return manifest.is_object() && kube::string_at(manifest.get_object(), {"kind"}) == "Secret" &&
-           kube::string_at(manifest.get_object(), {"metadata", "name"}) == migration.bootstrap_secret();
-  };
-  return manifests != nullptr && manifests->is_array() &&
-         std::ranges::any_of(manifests->get_array(), is_bootstrap_secret);
-}
 
 /// After this the cluster fails with the reason, and is tried again: less than what a migration gives an operation, a
 /// third of its stage's timeout, or the reason would be lost with the operation.
@@ -40,15 +31,15 @@ class TargetBootstrap {
  public:
   explicit TargetBootstrap(MigrationRef migration) : migration_(std::move(migration)) {}
 
-  Delivery look(const Object* work) {
+  Delivery look(const KlusterletWork* work) {
     if (work == nullptr) return Delivery::applied;
-    const bool has_secret = has_bootstrap_secret(*work, migration_);
-    if (!has_secret || !delivers(*work)) {
+    const bool has_secret = work->brings_secret(migration_.bootstrap_secret());
+    if (!has_secret || !work->delivers()) {
       first_version_.reset();
       return has_secret ? Delivery::withheld : Delivery::absent;
     }
     if (!first_version_) first_version_ = work->generation();
-    if (is_applied_since(*work, *first_version_)) return Delivery::applied;
+    if (work->is_applied_since(*first_version_)) return Delivery::applied;
     return work->generation() > *first_version_ ? Delivery::rewritten : Delivery::written;
   }
 
@@ -62,7 +53,8 @@ bool is_resting(const MigrationRef& migration, const json::object& cluster) {
 }
 
 /// Lets the import controller rest on this cluster, or deliver again. If the annotation is not ours any more, it stays.
-Awaitable<Result<>> set_resting(Hub& hub, MigrationRef migration, std::string cluster, bool resting) {
+/// `known`: the ManagedCluster as it was read, and then as it is. The write is conditional on that version.
+Awaitable<Result<>> set_resting(Hub& hub, MigrationRef migration, Object& known, bool resting) {
   auto change = [&](json::object& object) {
     if (!is_claimed_by(migration, Object{object})) return false;
     const std::string before{annotation_text(object, annotations::klusterlet_config_before)};
@@ -73,10 +65,11 @@ Awaitable<Result<>> set_resting(Hub& hub, MigrationRef migration, std::string cl
                           resting ? migration.resting_config() : delivering);
   };
   auto slot = co_await hub.slot();
-  auto changed = co_await edit(hub, ocm::managed_clusters, cluster_scoped(cluster), change);
+  auto changed = co_await edit(hub, ocm::managed_clusters, known, change);
   slot.release();
-  if (!changed && changed.error().is(ErrorKind::not_found)) co_return no_such_cluster(hub, cluster);
+  if (!changed && changed.error().is(ErrorKind::not_found)) co_return no_such_cluster(hub, std::string{known.name()});
   if (!changed) co_return changed.error();
+  known = std::move(*changed);
   co_return Result<>{};
 }
 
@@ -86,11 +79,12 @@ Awaitable<Result<>> set_resting(Hub& hub, MigrationRef migration, std::string cl
 /// hub itself into the work, up to five times a second. The agent applies each version, but its report of one that has
 /// been replaced is refused, for minutes or for ever. So once the work has our Secret, the import controller is given a
 /// reason to leave it as it is.
-Awaitable<Result<>> follow_delivery(Hub& hub, MigrationRef migration, std::string cluster, bool can_rest,
-                                    bool resting) {
+Awaitable<Result<>> follow_delivery(Hub& hub, MigrationRef migration, Object& known, bool can_rest) {
+  const std::string cluster{known.name()};
+  bool resting = is_resting(migration, known.json());
   TargetBootstrap bootstrap{migration};
   auto delivery = Delivery::absent;
-  auto needs_attention = [&](const Object* work) {
+  auto needs_attention = [&](const KlusterletWork* work) {
     delivery = bootstrap.look(work);
     return delivery == Delivery::applied || (delivery == Delivery::rewritten && can_rest && !resting) ||
            (delivery == Delivery::absent && resting);
@@ -100,17 +94,19 @@ Awaitable<Result<>> follow_delivery(Hub& hub, MigrationRef migration, std::strin
     if (!waited) co_return waited.error();
     if (delivery == Delivery::applied) co_return Result<>{};
     resting = !resting;
-    auto changed = co_await set_resting(hub, migration, cluster, resting);
+    auto changed = co_await set_resting(hub, migration, known, resting);
     if (!changed) co_return changed.error();
   }
 }
 
 /// Waits until the agent has the target's bootstrap kubeconfig: once detached, it no longer reads from this hub.
-Awaitable<Result<>> wait_for_target_bootstrap(Hub& hub, MigrationRef migration, std::string cluster, bool can_rest,
-                                              bool resting) {
+Awaitable<Result<>> wait_for_target_bootstrap(Hub& hub, MigrationRef migration, Object& known, bool can_rest) {
+  const std::string cluster{known.name()};
   auto& clock = hub.env().clock;
+  const Waits::Entry waiting{*hub.waits(), migration.uid, cluster,
+                             "agent has not applied the ManifestWork with the target's bootstrap kubeconfig"};
   auto waited = co_await async::before_deadline(clock, clock.now() + delivery_timeout,
-                                                follow_delivery(hub, migration, cluster, can_rest, resting));
+                                                follow_delivery(hub, migration, known, can_rest));
   if (waited) co_return std::move(*waited);
   co_return Error{FailureReason::error, "cluster " + cluster + " was not detached from hub " + hub.name() +
                                             ": its agent has not applied ManifestWork " + cluster +
@@ -133,16 +129,19 @@ struct Works {
 };
 
 Awaitable<Result<>> detach_one(Hub& hub, Works works, MigrationRef migration, std::string cluster, Slot slot) {
-  auto found = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
-  if (!found) co_return found.error();
-  if (!*found) co_return no_such_cluster(hub, cluster);
-  if (!is_claimed_by(migration, **found)) co_return not_claimed(hub, cluster, **found);
-  if (is_detached(**found)) co_return Result<>{};
+  auto found = hub.known_clusters().take(cluster);
+  if (!found || !is_claimed_by(migration, *found)) {
+    auto read = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
+    if (!read) co_return read.error();
+    if (!*read) co_return no_such_cluster(hub, cluster);
+    found = std::move(*read);
+  }
+  if (!is_claimed_by(migration, *found)) co_return not_claimed(hub, cluster, *found);
+  if (is_detached(*found)) co_return Result<>{};
   // One that a rollback accepted again was detached before, so its agent has had the bootstrap kubeconfig.
-  if (works.served && !is_returning(**found)) {
-    const bool resting = is_resting(migration, (*found)->json());
+  if (works.served && !is_returning(*found)) {
     slot.release();
-    auto waited = co_await wait_for_target_bootstrap(hub, migration, cluster, works.can_rest, resting);
+    auto waited = co_await wait_for_target_bootstrap(hub, migration, *found, works.can_rest);
     if (!waited) co_return waited.error();
     slot = co_await hub.slot();
   }
@@ -159,7 +158,8 @@ Awaitable<Result<>> detach_one(Hub& hub, Works works, MigrationRef migration, st
     drop_annotation(object, annotations::returning);
     return true;
   };
-  auto detached = co_await edit(hub, ocm::managed_clusters, cluster_scoped(cluster), detach);
+  // In this version: if somebody has changed it since, it is read again.
+  auto detached = co_await edit(hub, ocm::managed_clusters, *found, detach);
   if (!detached && detached.error().is(ErrorKind::not_found)) co_return no_such_cluster(hub, cluster);
   if (!detached) co_return detached.error();
   if (!is_claimed_by(migration, *detached)) co_return not_claimed(hub, cluster, *detached);
@@ -180,6 +180,9 @@ Awaitable<Result<Outcome>> DirectSourceHub::detach(MigrationRef migration, Clust
     works.can_rest =
         *config && is_ours(migration, **config) && (*config)->find({"spec", "multipleHubsConfig"}) != nullptr;
   }
+  auto& watch = hub_->watches().klusterlet_works;
+  HubWatch<KlusterletWork>::Use use{watch, works.served ? clusters.size() : 0};
+  co_await use.ready();
   auto process = [&](std::string cluster, Slot slot) {
     return detach_one(*hub_, works, migration, std::move(cluster), std::move(slot));
   };

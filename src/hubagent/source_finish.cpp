@@ -1,9 +1,11 @@
 #include "hubagent/annotations.hpp"
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
+#include "hubagent/hub_watches.hpp"
 #include "hubagent/pause.hpp"
 #include "hubagent/selection.hpp"
 #include "hubagent/source_return.hpp"
+#include "hubferry/async/deadline.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -44,26 +46,66 @@ Awaitable<Result<std::string>> find_leftover(const Hub& hub, const CarriedResour
   co_return std::string{};
 }
 
+/// Most hubs have begun to delete the namespace by then, or have done so: then nobody needs to look into it, or to
+/// watch it.
+constexpr auto usual_delay = std::chrono::milliseconds{500};
+
+enum class NamespaceEnd { gone, begun, kept, unknown };
+
+/// What the hub's shared watch shows within the usual delay. A namespace that it shows as gone is gone: it was there
+/// before the cluster was deleted, and only a later state lacks it.
+Awaitable<NamespaceEnd> watch_end(Hub& hub, Key key) {
+  const auto spaces = hub.watches().namespaces.current();
+  if (spaces == nullptr) {
+    co_await hub.env().clock.sleep_for(usual_delay);
+    co_return NamespaceEnd::unknown;
+  }
+  auto is_gone = [](const SeenNamespace* space) { return space == nullptr; };
+  const auto deadline = hub.env().clock.now() + usual_delay;
+  const auto gone =
+      co_await async::before_deadline(hub.env().clock, deadline, spaces->wait_for(key, is_gone, async::never));
+  if (gone) co_return NamespaceEnd::gone;
+  const auto seen = spaces->get(key);
+  co_return seen != nullptr && seen->deletion_time.empty() ? NamespaceEnd::kept : NamespaceEnd::begun;
+}
+
+/// Until the deadline; by the shared watch, if it runs.
+Awaitable<bool> wait_until_gone_before(Hub& hub, MigrationRef migration, Key key, async::TimePoint deadline) {
+  if (const auto spaces = hub.watches().namespaces.current()) {
+    auto is_gone = [](const SeenNamespace* space) { return space == nullptr; };
+    const auto gone =
+        co_await async::before_deadline(hub.env().clock, deadline, spaces->wait_for(key, is_gone, async::never));
+    if (gone) co_return true;
+    // It may have stalled.
+    auto rest = co_await get_if_exists(hub, kube::resources::namespaces, key);
+    co_return rest && !*rest;
+  }
+  auto permit = co_await hub.small_watches().acquire(migration.uid);
+  auto is_gone = [](const Object* object) { return object == nullptr; };
+  co_return co_await kube::wait_for_object(hub.api(), kube::resources::namespaces, key, is_gone, deadline, hub.env());
+}
+
 /// The hub deletes the namespace after the cluster. Credentials must not stay behind in one that it keeps.
 Awaitable<Result<>> wait_until_emptied(Hub& hub, MigrationRef migration, const CarriedResources& kinds,
                                        std::string cluster) {
   const Key key = cluster_scoped(cluster);
-  auto space = co_await get_if_exists(hub, kube::resources::namespaces, key);
-  if (!space) co_return space.error();
-  if (!*space) co_return Result<>{};
+  auto end = co_await watch_end(hub, key);
+  if (end == NamespaceEnd::unknown) {
+    auto space = co_await get_if_exists(hub, kube::resources::namespaces, key);
+    if (!space) co_return space.error();
+    end = !*space ? NamespaceEnd::gone : (*space)->is_being_deleted() ? NamespaceEnd::begun : NamespaceEnd::kept;
+  }
+  if (end == NamespaceEnd::gone) co_return Result<>{};
   std::string leftover = "objects of the cluster";
   // While it is being deleted, our permissions in it may be gone before the rest.
-  if (!(*space)->is_being_deleted()) {
+  if (end == NamespaceEnd::kept) {
     auto found = co_await find_leftover(hub, kinds, cluster);
     if (found && found->empty()) co_return Result<>{};
     if (!found && !found.error().is(ErrorKind::forbidden)) co_return found.error();
     if (found) leftover = *found;
   }
-  auto permit = co_await hub.small_watches().acquire(migration.uid);
-  auto is_gone = [](const Object* object) { return object == nullptr; };
   const auto deadline = hub.env().clock.now() + hub.options().busy_timeout;
-  const bool gone =
-      co_await kube::wait_for_object(hub.api(), kube::resources::namespaces, key, is_gone, deadline, hub.env());
+  const bool gone = co_await wait_until_gone_before(hub, std::move(migration), key, deadline);
   if (gone) co_return Result<>{};
   co_return Error{FailureReason::error, "cluster " + cluster + " is deleted from hub " + hub.name() +
                                             ", but the hub keeps its namespace, which has " + leftover +
@@ -84,8 +126,10 @@ struct Deletion {
 constexpr auto proof_lifetime = std::chrono::seconds{10};
 
 Error accepted_again(const Hub& hub, const std::string& cluster) {
-  return {FailureReason::cluster_conflict, "hub " + hub.name() + " accepts cluster " + cluster +
-                                               " again (spec.hubAcceptsClient), so it was not deleted there"};
+  return {FailureReason::cluster_conflict,
+          "hub " + hub.name() + " accepts cluster " + cluster +
+              " (spec.hubAcceptsClient): somebody has accepted it again, or it could not be "
+              "detached, so it was not deleted there"};
 }
 
 /// Why the cluster, as it was read, may not be deleted.
@@ -93,22 +137,6 @@ std::optional<Error> why_not_deletable(const Deletion& deletion, const std::stri
   if (!is_claimed_by(deletion.migration, object)) return not_claimed(deletion.hub, cluster, object);
   if (is_accepted(object)) return accepted_again(deletion.hub, cluster);
   return std::nullopt;
-}
-
-/// What is left of it: nothing, or what finalizers hold. Conflict: it is not any more as it was read.
-Awaitable<kube::Result<std::optional<Object>>> delete_as_read(const Hub& hub, Object cluster) {
-  kube::Request request;
-  request.verb = kube::Verb::remove;
-  request.resource = ocm::managed_clusters;
-  request.key = cluster.key();
-  request.propagation = kube::Propagation::background;
-  request.precondition_uid = cluster.uid();
-  request.precondition_resource_version = cluster.resource_version();
-  auto answer = co_await hub.api().call(std::move(request));
-  if (!answer && answer.error().kind == ErrorKind::not_found) co_return std::optional<Object>{};
-  if (!answer) co_return answer.error();
-  const bool lingers = answer->uid() == cluster.uid() && answer->is_being_deleted();
-  co_return lingers ? std::optional<Object>{*answer} : std::nullopt;
 }
 
 /// The ClusterDeployments of the cluster. One that was not copied describes another cluster: it must not go with this
@@ -129,54 +157,110 @@ Awaitable<Result<std::vector<Object>>> find_deployments(const Deletion& deletion
   co_return std::move(*deployments);
 }
 
-/// What must be done before the cluster is deleted, and only for one that has arrived.
-Awaitable<Result<>> prepare_deletion(const Deletion& deletion, std::string cluster) {
+/// What must be done before the cluster is deleted, and only for one that has arrived. Returns its ClusterDeployments,
+/// which deprovision nothing any more.
+Awaitable<Result<std::vector<Object>>> prepare_deletion(const Deletion& deletion, std::string cluster) {
   auto deployments = co_await find_deployments(deletion, cluster);
   if (!deployments) co_return deployments.error();
   auto observed = co_await delete_observability(deletion.hub, cluster);
   if (!observed) co_return observed.error();
   auto prevented = co_await prevent_deprovisioning(deletion.hub, deletion.kinds, deletion.migration, cluster);
   if (!prevented) co_return prevented.error();
-  co_return co_await delete_deployments(deletion.hub, deletion.migration, std::move(*deployments));
+  std::vector<Object> harmless;
+  for (const auto& deployment : *deployments) {
+    auto made = co_await make_harmless(deletion.hub, *find_pausing(ocm::cluster_deployments), deletion.migration,
+                                       deployment, may_touch_any);
+    if (!made) co_return made.error();
+    if (*made) harmless.push_back(std::move(**made));
+  }
+  co_return harmless;
 }
 
-/// One attempt, from the first look to the deletion. The proof comes before anything is changed.
+/// What the deletion of one cluster is decided on.
+class Evidence {
+ public:
+  Evidence(const Deletion& deletion, std::string cluster) : deletion_(deletion), cluster_(std::move(cluster)) {}
+
+  /// Whether the target has the cluster.
+  Awaitable<Result<>> look_at_target() {
+    auto confirmed = co_await deletion_.confirm(cluster_);
+    proven_ = now();
+    co_return confirmed;
+  }
+  Awaitable<Result<>> look_at_target_if_old() {
+    if (is_fresh()) co_return Result<>{};
+    co_return co_await look_at_target();
+  }
+  /// Whether this hub may delete it.
+  Awaitable<Result<>> look_here() {
+    auto found = co_await get_if_exists(deletion_.hub, ocm::managed_clusters, cluster_scoped(cluster_));
+    if (!found) co_return found.error();
+    seen_ = std::move(*found);
+    if (seen_)
+      if (auto error = why_not_deletable(deletion_, cluster_, *seen_)) co_return *error;
+    co_return Result<>{};
+  }
+  [[nodiscard]] bool is_fresh() const { return now() - proven_ <= proof_lifetime; }
+  /// As it was seen here; absent: it is deleted already.
+  [[nodiscard]] const std::optional<Object>& seen() const { return seen_; }
+
+ private:
+  [[nodiscard]] async::TimePoint now() const { return deletion_.hub.env().clock.now(); }
+
+  const Deletion& deletion_;
+  std::string cluster_;
+  async::TimePoint proven_{};
+  std::optional<Object> seen_;
+};
+
+/// The attempt starts over, with a new proof.
+kube::Error proof_outdated(const Hub& hub) {
+  return {ErrorKind::retry_later, 0, "Timeout",
+          "hub " + hub.name() + " answered too late: the proof that the target has the cluster was too old by then",
+          std::nullopt};
+}
+
+/// One attempt, from the proof to the deletion. The proof comes first, then a look at this hub, and both before
+/// anything is changed: a source that accepts the cluster again keeps all of it. Its ClusterDeployments are deleted
+/// only after another look, on a proof that is still fresh, and in the version that deprovisions nothing. The deletion
+/// is conditional on the version of the last look: had the cluster been accepted or claimed by others since, it would
+/// fail.
 Awaitable<kube::Result<std::optional<Object>>> attempt_deletion(const Deletion& deletion, std::string cluster,
                                                                 std::optional<Error>& refused) {
-  auto& clock = deletion.hub.env().clock;
-  auto confirmed = co_await deletion.confirm(cluster);
-  if (!confirmed) {
-    refused = confirmed.error();
-    co_return std::optional<Object>{};
-  }
-  const auto proven = clock.now();
-  auto prepared = co_await prepare_deletion(deletion, cluster);
-  if (!prepared) {
-    refused = prepared.error();
-    co_return std::optional<Object>{};
-  }
-  if (clock.now() - proven > proof_lifetime) {
-    confirmed = co_await deletion.confirm(cluster);
+  const std::optional<Object> nothing_left;
+  Evidence evidence{deletion, cluster};
+  auto confirmed = co_await evidence.look_at_target();
+  auto looked = co_await evidence.look_here();
+  if (!looked) refused = looked.error();
+  if (refused || !evidence.seen()) co_return nothing_left;
+  if (!confirmed) refused = confirmed.error();
+  if (refused) co_return nothing_left;
+  if (!evidence.is_fresh()) co_return proof_outdated(deletion.hub);
+
+  auto deployments = co_await prepare_deletion(deletion, cluster);
+  if (!deployments) refused = deployments.error();
+  if (refused) co_return nothing_left;
+  for (const auto& deployment : *deployments) {
+    confirmed = co_await evidence.look_at_target_if_old();
+    if (confirmed) confirmed = co_await evidence.look_here();
     if (!confirmed) refused = confirmed.error();
-    if (refused) co_return std::optional<Object>{};
+    if (refused || !evidence.seen()) co_return nothing_left;
+    if (!evidence.is_fresh()) co_return proof_outdated(deletion.hub);
+    auto deleted = co_await delete_as_read(deletion.hub, ocm::cluster_deployments, deployment);
+    if (deleted) continue;
+    if (kube::is_transient(deleted.error().kind)) co_return deleted.error();
+    refused = Error{deleted.error()}.in_context(
+        "cannot delete " + described(ocm::cluster_deployments, deployment.key()) + " on hub " + deletion.hub.name());
+    co_return nothing_left;
   }
-  auto found = co_await get_if_exists(deletion.hub, ocm::managed_clusters, cluster_scoped(cluster));
-  if (!found) refused = found.error();
-  if (!found || !*found) co_return std::optional<Object>{};
-  refused = why_not_deletable(deletion, cluster, **found);
-  if (refused) co_return std::optional<Object>{};
-  co_return co_await delete_as_read(deletion.hub, **found);
+  confirmed = co_await evidence.look_at_target_if_old();
+  if (!confirmed) refused = confirmed.error();
+  if (refused) co_return nothing_left;
+  co_return co_await delete_as_read(deletion.hub, ocm::managed_clusters, *evidence.seen());
 }
 
 Awaitable<Result<>> clean_source_cluster(const Deletion& deletion, std::string cluster, Slot slot) {
   auto& hub = deletion.hub;
-  auto found = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
-  if (!found) co_return found.error();
-  if (!*found) {
-    slot.release();
-    co_return co_await wait_until_emptied(hub, deletion.migration, deletion.carried, cluster);
-  }
-  if (auto refused = why_not_deletable(deletion, cluster, **found)) co_return *refused;
   std::optional<Object> rest;
   RetryBudget budget{hub};
   // It starts over, with a new proof, if the hub is busy or somebody has changed the ManagedCluster meanwhile.
@@ -262,10 +346,12 @@ Awaitable<Result<Outcome>> DirectSourceHub::clean(MigrationRef migration, Cluste
   const bool has_deployments = std::erase_if(*kinds, is_deployment) > 0;
   const Deletion deletion{
       hub, std::move(*kinds), has_deployments, std::move(*carried), std::move(migration), std::move(confirm)};
+  HubWatch<SeenNamespace>::Use use{hub.watches().namespaces, clusters.size()};
+  co_await use.ready();
   auto process = [&](std::string cluster, Slot slot) {
     return clean_source_cluster(deletion, std::move(cluster), std::move(slot));
   };
-  co_return co_await for_each_cluster(hub, std::move(clusters), process);
+  co_return co_await for_each_cluster_in_time(hub, std::move(clusters), process);
 }
 
 Awaitable<Result<Outcome>> DirectSourceHub::roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) {

@@ -1,4 +1,5 @@
 #include "hubagent/direct_hubs.hpp"
+#include "hubagent/known_clusters.hpp"
 #include "hubagent/own_objects.hpp"
 #include "hubagent/pause.hpp"
 #include "hubferry/kube/base64.hpp"
@@ -127,6 +128,7 @@ Awaitable<Result<>> initialize_one(const Hub& hub, std::vector<PausingKind> kind
   if (!claimed && claimed.error().is(ErrorKind::not_found)) co_return no_such_cluster(hub, cluster);
   if (!claimed) co_return claimed.error();
   if (!is_claimed_by(migration, *claimed)) co_return not_claimed(hub, cluster, *claimed);
+  hub.known_clusters().remember(*claimed);
   auto paused = co_await pause_all(hub, std::move(kinds), migration, cluster);
   slot.release();
   co_return paused;

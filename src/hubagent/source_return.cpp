@@ -1,4 +1,7 @@
 #include "hubagent/source_return.hpp"
+
+#include <algorithm>
+
 #include "hubagent/annotations.hpp"
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
@@ -127,6 +130,33 @@ Awaitable<Result<>> wait_for_return(Hub& hub, MigrationRef migration, std::strin
   auto is_available = [](const ocm::ManagedCluster* seen) { return seen != nullptr && seen->is_true(available); };
   co_await hub.clusters().wait_for(cluster_scoped(cluster), is_available, async::never);
   co_return Result<>{};
+}
+
+Awaitable<Result<Outcome>> DirectSourceHub::returnable(MigrationRef migration, ClusterNames clusters) {
+  auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
+    auto found = co_await find_returning(*hub_, cluster);
+    slot.release();
+    if (!found) co_return found.error();
+    if (!is_claimed_by(migration, *found)) co_return not_claimed(*hub_, cluster, *found);
+    co_return Result<>{};
+  };
+  co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
+}
+
+Awaitable<Result<ClusterNames>> DirectSourceHub::accepted(ClusterNames clusters) {
+  ClusterNames here;
+  auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
+    auto found = co_await get_if_exists(*hub_, ocm::managed_clusters, cluster_scoped(cluster));
+    slot.release();
+    if (!found) co_return found.error();
+    if (*found && is_accepted(**found)) here.push_back(std::move(cluster));
+    co_return Result<>{};
+  };
+  auto looked = co_await for_each_cluster(*hub_, std::move(clusters), process);
+  if (!looked) co_return looked.error();
+  if (!looked->failed.empty()) co_return Error{looked->failed.front().reason, looked->failed.front().message};
+  std::ranges::sort(here);
+  co_return here;
 }
 
 Awaitable<Result<Outcome>> DirectSourceHub::accept(MigrationRef migration, ClusterNames clusters) {

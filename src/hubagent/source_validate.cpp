@@ -2,6 +2,7 @@
 
 #include "hubagent/annotations.hpp"
 #include "hubagent/direct_hubs.hpp"
+#include "hubagent/permission_review.hpp"
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {
@@ -59,10 +60,22 @@ std::string users_klusterlet_config(const ManagedCluster& cluster, const Migrati
 }  // namespace
 
 Awaitable<Result<ClusterNames>> DirectSourceHub::resolve_placement(std::string placement) {
-  if (placement.empty()) co_return Error{FailureReason::error, "the name of the placement is empty"};
-  std::string selector = std::string{ocm::names::placement_label} + "=" + placement;
-  auto decisions = co_await list(*hub_, ocm::placement_decisions, {}, std::move(selector));
+  const auto slash = placement.find('/');
+  const std::string ns = slash == std::string::npos ? std::string{} : placement.substr(0, slash);
+  const std::string name = slash == std::string::npos ? placement : placement.substr(slash + 1);
+  if (name.empty() || (slash != std::string::npos && ns.empty()) || name.find('/') != std::string::npos)
+    co_return Error{FailureReason::error, "the placement must be given as NAME or NAMESPACE/NAME"};
+  std::string selector = std::string{ocm::names::placement_label} + "=" + name;
+  auto decisions = co_await list(*hub_, ocm::placement_decisions, ns, std::move(selector));
   if (!decisions) co_return decisions.error();
+  std::set<std::string_view> namespaces;
+  for (const auto& decision : *decisions) namespaces.insert(decision.ns());
+  if (namespaces.size() > 1) {
+    std::string found;
+    for (const auto one : namespaces) found += (found.empty() ? "" : ", ") + std::string{one} + "/" + name;
+    co_return Error{FailureReason::error, "there are several placements " + name + " on hub " + hub_->name() + " (" +
+                                              found + "): name one of them as NAMESPACE/NAME"};
+  }
 
   std::set<std::string> names;
   for (const auto& decision : *decisions) add_clusters(names, decision);
@@ -77,17 +90,20 @@ Awaitable<Result<ClusterNames>> DirectSourceHub::resolve_placement(std::string p
 }
 
 Awaitable<Result<Outcome>> DirectSourceHub::validate(MigrationRef migration, ClusterNames clusters) {
-  auto synced = co_await wait_for_cluster_cache(*hub_);
-  if (!synced) co_return synced.error();
-  Outcome outcome;
-  for (const auto& name : clusters) {
-    const auto cluster = hub_->clusters().get(cluster_scoped(name));
-    if (const auto error = find_problem(*hub_, migration, name, cluster.get()))
-      outcome.failed.push_back({name, error->reason(), error->message()});
-    else
-      outcome.done.push_back(name);
-  }
-  co_return outcome;
+  auto validate_all = [&](ClusterNames all) -> Awaitable<Result<Outcome>> {
+    auto synced = co_await wait_for_cluster_cache(*hub_);
+    if (!synced) co_return synced.error();
+    Outcome outcome;
+    for (const auto& name : all) {
+      const auto cluster = hub_->clusters().get(cluster_scoped(name));
+      if (const auto error = find_problem(*hub_, migration, name, cluster.get()))
+        outcome.failed.push_back({name, error->reason(), error->message()});
+      else
+        outcome.done.push_back(name);
+    }
+    co_return outcome;
+  };
+  co_return co_await with_permissions(*hub_, HubRole::source, std::move(clusters), validate_all);
 }
 
 Awaitable<Result<KlusterletConfigUses>> DirectSourceHub::klusterlet_configs(MigrationRef migration,

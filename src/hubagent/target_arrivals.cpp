@@ -2,6 +2,7 @@
 
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
+#include "hubagent/hub_watches.hpp"
 #include "hubagent/registration_approval.hpp"
 #include "hubagent/self_registration.hpp"
 #include "hubferry/async/task_scope.hpp"
@@ -30,25 +31,41 @@ Awaitable<std::shared_ptr<const ocm::ManagedCluster>> wait_for_join(Wait& wait, 
   co_return co_await wait.hub.clusters().wait_for(key, is_joined, async::never);
 }
 
+/// Nothing is left to wait for.
+Awaitable<Result<bool>> are_works_complete(Wait& wait, std::string cluster) {
+  if (wait.rule == WorkRule::none) co_return true;
+  co_return co_await has_applied_works(wait.hub, wait.migration, cluster, wait.rule);
+}
+
 Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
   std::string seen;
   while (true) {
+    Waits::Entry waiting{
+        *wait.hub.waits(), wait.migration.uid, cluster,
+        "agent has not registered on hub " + wait.hub.name() + " (no certificate request yet, or it is pending)"};
     auto now = co_await wait_for_join(wait, cluster, seen);
     seen = now->resource_version();
+    waiting.replace("agent has not renewed its lease on hub " + wait.hub.name());
     // Whatever the conditions say: only the agent renews the lease.
-    auto alive = co_await wait_for_sign_of_life(wait.hub, wait.migration, cluster, wait.since);
-    if (!alive) co_return alive.error();
+    if (!wait.heartbeats.is_alive(cluster, wait.since, wait.hub.env().clock.wall_now())) {
+      auto alive = co_await wait_for_sign_of_life(wait.hub, wait.migration, cluster, wait.since);
+      if (!alive) co_return alive.error();
+    }
     const auto current = wait.hub.clusters().get(cluster_scoped(cluster));
     if (current == nullptr || !has_joined(*current, wait.migration)) continue;
     auto enabled = co_await enable_import(wait.hub, wait.migration, cluster);
     if (!enabled) co_return enabled.error();
-    if (wait.rule != WorkRule::none) {
+    auto complete = co_await are_works_complete(wait, cluster);
+    if (!complete) co_return complete.error();
+    if (!*complete) {
       bool at_once = true;
-      auto wanted = [&](const Object* work) { return satisfies(wait.rule, work) || (at_once = false); };
+      waiting.replace("agent has not applied its klusterlet's ManifestWork of hub " + wait.hub.name());
+      auto wanted = [&](const KlusterletWork* work) { return satisfies(wait.rule, work) || (at_once = false); };
       auto applied = co_await wait_for_klusterlet_work(wait.hub, wait.migration, cluster, wanted);
       if (!applied) co_return applied.error();
       // It was applied just now: the agent restarts with it, and must come back.
       if (!at_once) co_await wait.heartbeats.wait_for_renewal(cluster);
+      waiting.replace("agent has not applied the copied ManifestWorks on hub " + wait.hub.name());
       auto adopted = co_await wait_for_copied_works(wait.hub, wait.migration, cluster);
       if (!adopted) co_return adopted.error();
     }
@@ -63,8 +80,11 @@ void record(Wait& wait, const Result<>& result, async::TaskScope& scope) {
   scope.stop();
 }
 
+/// On a slow hub the first answer may be old by the time of the last.
+constexpr auto longest_look = std::chrono::seconds{5};
+
 /// How soon a cluster whose objects could not be read is tried again.
-constexpr auto read_again = std::chrono::seconds{15};
+constexpr auto reread_period = std::chrono::seconds{15};
 
 /// An error of one cluster concerns that cluster only: it is tried again, and the others are waited for meanwhile.
 Awaitable<> run_one(Wait& wait, std::string cluster, async::TaskScope& scope) {
@@ -74,7 +94,7 @@ Awaitable<> run_one(Wait& wait, std::string cluster, async::TaskScope& scope) {
     if (stops_all(result.error())) co_return record(wait, result, scope);
     wait.hub.env().log.warn("cannot read whether a cluster has arrived, retrying",
                             {{"cluster", cluster}, {"error", result.error().describe()}});
-    co_await wait.hub.env().clock.sleep_for(read_again);
+    co_await wait.hub.env().clock.sleep_for(reread_period);
   }
 }
 
@@ -101,6 +121,7 @@ Awaitable<Result<>> DirectTargetHub::await_arrivals(MigrationRef migration, Clus
   if (!rule) co_return rule.error();
   Wait wait{*hub_, std::move(migration), since, std::move(on_arrival), *rule, Heartbeats{*hub_}, std::nullopt};
   const std::set<std::string> once{clusters.begin(), clusters.end()};
+  const HubWatch<KlusterletWork>::Use use{hub_->watches().klusterlet_works, *rule == WorkRule::none ? 0 : once.size()};
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(run_approval(wait, once, scope));
     if (*rule != WorkRule::none) scope.spawn(wait.heartbeats.run());
@@ -116,8 +137,9 @@ Awaitable<Result<Outcome>> DirectTargetHub::arrived(MigrationRef migration, Clus
                                                     async::WallTime since) {
   auto rule = co_await work_rule(*hub_);
   if (!rule) co_return rule.error();
+  const auto listed = co_await list_for_arrival(*hub_, migration, clusters.size());
   auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
-    auto checked = co_await check_arrival(*hub_, migration, std::move(cluster), since, *rule);
+    auto checked = co_await check_arrival(*hub_, migration, std::move(cluster), since, *rule, listed);
     slot.release();
     co_return checked;
   };
@@ -151,7 +173,13 @@ Awaitable<Result<Outcome>> DirectTargetHub::find_registered(MigrationRef migrati
 
 Awaitable<Result<>> DirectTargetHub::confirm(MigrationRef migration, std::string cluster, async::WallTime since) {
   // Without a slot: the caller holds one of the source, and another migration may go the other way.
-  co_return co_await check_arrival(*hub_, std::move(migration), std::move(cluster), since, WorkRule::none);
+  const ListedClusters none;
+  const auto& clock = hub_->env().clock;
+  const auto began = clock.now();
+  auto arrived = co_await check_arrival(*hub_, migration, cluster, since, WorkRule::none, none);
+  if (!arrived || clock.now() - began <= longest_look) co_return arrived;
+  // It has been read first: somebody may have denied or deleted it since.
+  co_return co_await check_joined(*hub_, std::move(migration), std::move(cluster), none);
 }
 
 }  // namespace hubferry::hubagent

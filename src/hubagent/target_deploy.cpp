@@ -1,8 +1,12 @@
 #include <map>
 
 #include "hubagent/annotations.hpp"
+#include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
+#include "hubagent/hub_watches.hpp"
+#include "hubagent/hub_wide_rights.hpp"
 #include "hubagent/object_copy.hpp"
+#include "hubagent/permission_review.hpp"
 #include "hubagent/selection.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -17,6 +21,9 @@ using kube::resources::namespaces;
 /// An object that the migration would overwrite is a conflict; a namespace without any is no obstacle.
 Awaitable<Result<>> check_namespace(const Hub& hub, const CarriedResources& kinds, MigrationRef migration,
                                     std::string cluster) {
+  // One that the watch does not show yet is met when the copies are created: they replace nothing of others.
+  if (const auto spaces = hub.watches().namespaces.current(); spaces && !spaces->get(cluster_scoped(cluster)))
+    co_return Result<>{};
   auto space = co_await get_if_exists(hub, namespaces, cluster_scoped(cluster));
   if (!space) co_return space.error();
   if (!*space) co_return Result<>{};
@@ -120,6 +127,14 @@ Awaitable<Result<>> ensure_namespace(const Hub& hub, MigrationRef migration, std
   auto fill = [&](json::object& object) {
     return !exists(object) && set_label(object, migration_label, migration.uid);
   };
+  // Where we create them, it is nearly always new: one request.
+  const bool may_create = co_await hub.rights().may("create", namespaces);
+  if (may_create) {
+    json::object metadata{{"name", cluster}, {"labels", json::object{{migration_label, migration.uid}}}};
+    json::object wanted{{"metadata", std::move(metadata)}};
+    auto created = co_await hub.api().create(namespaces, std::move(wanted));
+    if (created) co_return Result<>{};
+  }
   auto written = co_await create_or_patch(hub, namespaces, cluster_scoped(cluster), fill);
   if (!written) co_return written.error();
   if (written->object.is_being_deleted()) co_return being_deleted(hub, namespaces, cluster_scoped(cluster));
@@ -154,27 +169,87 @@ Awaitable<Result<>> deploy_one(const Hub& hub, MigrationRef migration, const Clu
   co_return Result<>{};
 }
 
-Awaitable<Result<>> verify_object(const Hub& hub, MigrationRef migration, std::string cluster,
-                                  const CarriedObject& carried) {
-  auto kind = allowed_kind(hub.carried(), cluster, carried.object);
-  if (!kind) co_return kind.error();
-  const Key key = Object{carried.object}.key();
-  const std::string what = described(*kind, key) + " on hub " + hub.name();
+/// `found`: null if there is none.
+Result<> verify_object(const Hub& hub, const MigrationRef& migration, const Resource& kind,
+                       const CarriedObject& carried, const Object* found) {
+  const std::string what = described(kind, Object{carried.object}.key()) + " on hub " + hub.name();
   const auto differs = [&](const std::string& how) { return Error{FailureReason::resource_differs, what + how}; };
-  auto found = co_await get_if_exists(hub, *kind, key);
-  if (!found) co_return found.error();
-  if (!*found) co_return differs(" is missing");
-  if (!is_ours(migration, **found)) co_return differs(" is not the one that was sent");
-  if ((*found)->is_being_deleted()) co_return differs(" is being deleted");
-  if (const auto field = find_difference(**found, carried.object, *kind))
-    co_return differs(" differs from the source in " + *field);
+  if (found == nullptr) return differs(" is missing");
+  if (!is_ours(migration, *found)) return differs(" is not the one that was sent");
+  if (found->is_being_deleted()) return differs(" is being deleted");
+  if (const auto field = find_difference(*found, carried.object, kind))
+    return differs(" differs from the source in " + *field);
+  return {};
+}
+
+/// From this number on, the copies of one kind in a bundle are listed by our label; fewer are read one by one.
+constexpr std::size_t worth_listing_copies = 10;
+
+/// The copies of a bundle that were listed, by kind and key.
+using Copies = std::map<std::pair<std::string, Key>, Object>;
+
+/// Reads as many as possible with one list for each kind. Nothing is concluded from what it does not find: that is read
+/// by itself, as is a kind that we may only list in single namespaces.
+Awaitable<Copies> list_copies(const Hub& hub, MigrationRef migration, const Bundle& bundle) {
+  std::map<std::string, std::pair<Resource, std::size_t>> kinds;
+  for (const auto& resources : bundle.clusters)
+    for (const auto& carried : resources.objects)
+      if (const auto kind = allowed_kind(hub.carried(), resources.cluster, carried.object))
+        ++kinds.try_emplace(kind->display_name(), *kind, 0).first->second.second;
+  Copies copies;
+  if (!is_worth_listing(hub, migration, bundle.clusters.size())) co_return copies;
+  for (const auto& [name, kind] : kinds) {
+    if (kind.second < worth_listing_copies) continue;
+    const bool may_list = co_await hub.rights().may("list", kind.first);
+    if (!may_list) continue;
+    auto listed = co_await list(hub, kind.first, {}, ours_selector(migration));
+    if (!listed) continue;
+    for (auto& object : *listed) copies.emplace(std::pair{name, object.key()}, std::move(object));
+  }
+  co_return copies;
+}
+
+Awaitable<Result<>> verify_one(const Hub& hub, MigrationRef migration, const Copies& copies,
+                               const ClusterResources& resources, Slot slot) {
+  for (const auto& carried : resources.objects) {
+    auto kind = allowed_kind(hub.carried(), resources.cluster, carried.object);
+    if (!kind) co_return kind.error();
+    const Key key = Object{carried.object}.key();
+    std::optional<Object> found;
+    if (const auto listed = copies.find({kind->display_name(), key}); listed != copies.end()) {
+      found = listed->second;
+    } else {
+      auto read = co_await get_if_exists(hub, *kind, key);
+      if (!read) co_return read.error();
+      found = std::move(*read);
+    }
+    auto verified = verify_object(hub, migration, *kind, carried, found ? &*found : nullptr);
+    if (!verified) co_return verified.error();
+  }
+  slot.release();
   co_return Result<>{};
 }
 
-Awaitable<Result<>> verify_one(const Hub& hub, MigrationRef migration, const ClusterResources& resources, Slot slot) {
+/// As verify_object(), whatever its content; creates it if it is missing. The ManagedCluster is the agent's: that one
+/// is not created for it.
+Awaitable<Result<>> complete_object(const Hub& hub, MigrationRef migration, std::string cluster,
+                                    const CarriedObject& carried) {
+  auto kind = allowed_kind(hub.carried(), cluster, carried.object);
+  if (!kind) co_return kind.error();
+  const Key key = Object{carried.object}.key();
+  auto found = co_await get_if_exists(hub, *kind, key);
+  if (!found) co_return found.error();
+  if (!*found && *kind == ocm::managed_clusters) co_return no_such_cluster(hub, cluster);
+  if (!*found) co_return co_await deploy_object(hub, std::move(migration), *kind, carried);
+  if (!is_ours(migration, **found)) co_return owned_by_other(hub, *kind, **found);
+  if ((*found)->is_being_deleted()) co_return being_deleted(hub, *kind, key);
+  co_return Result<>{};
+}
+
+Awaitable<Result<>> complete_one(const Hub& hub, MigrationRef migration, const ClusterResources& resources, Slot slot) {
   for (const auto& carried : resources.objects) {
-    auto verified = co_await verify_object(hub, migration, resources.cluster, carried);
-    if (!verified) co_return verified.error();
+    auto completed = co_await complete_object(hub, migration, resources.cluster, carried);
+    if (!completed) co_return completed.error();
   }
   slot.release();
   co_return Result<>{};
@@ -199,14 +274,19 @@ Awaitable<Result<Outcome>> for_each_in(const Bundle& bundle, Hub& hub, Migration
 
 Awaitable<Result<Outcome>> DirectTargetHub::validate(MigrationRef migration, ClusterNames clusters) {
   auto& hub = *hub_;
-  auto synced = co_await wait_for_cluster_cache(hub);
-  if (!synced) co_return synced.error();
-  auto kinds = co_await served_carried_kinds(hub);
-  if (!kinds) co_return kinds.error();
-  auto process = [&](std::string cluster, Slot slot) {
-    return validate_one(hub, *kinds, migration, std::move(cluster), std::move(slot));
+  auto validate_all = [&](ClusterNames all) -> Awaitable<Result<Outcome>> {
+    auto synced = co_await wait_for_cluster_cache(hub);
+    if (!synced) co_return synced.error();
+    auto kinds = co_await served_carried_kinds(hub);
+    if (!kinds) co_return kinds.error();
+    HubWatch<SeenNamespace>::Use use{hub.watches().namespaces, all.size()};
+    co_await use.ready();
+    auto process = [&](std::string cluster, Slot slot) {
+      return validate_one(hub, *kinds, migration, std::move(cluster), std::move(slot));
+    };
+    co_return co_await for_each_cluster(hub, std::move(all), process);
   };
-  co_return co_await for_each_cluster(hub, std::move(clusters), process);
+  co_return co_await with_permissions(hub, HubRole::target, std::move(clusters), validate_all);
 }
 
 Awaitable<Result<Outcome>> DirectTargetHub::check_klusterlet_configs(KlusterletConfigUses uses) {
@@ -232,7 +312,15 @@ Awaitable<Result<Outcome>> DirectTargetHub::deploy(MigrationRef migration, Bundl
 }
 
 Awaitable<Result<Outcome>> DirectTargetHub::verify(MigrationRef migration, Bundle bundle) {
-  co_return co_await for_each_in(bundle, *hub_, std::move(migration), verify_one);
+  const auto copies = co_await list_copies(*hub_, migration, bundle);
+  auto verify_listed = [&](const Hub& hub, MigrationRef ref, const ClusterResources& resources, Slot slot) {
+    return verify_one(hub, std::move(ref), copies, resources, std::move(slot));
+  };
+  co_return co_await for_each_in(bundle, *hub_, std::move(migration), verify_listed);
+}
+
+Awaitable<Result<Outcome>> DirectTargetHub::complete(MigrationRef migration, Bundle bundle) {
+  co_return co_await for_each_in(bundle, *hub_, std::move(migration), complete_one);
 }
 
 }  // namespace hubferry::hubagent

@@ -1,8 +1,10 @@
 #include "hubagent/annotations.hpp"
+#include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/pause.hpp"
 #include "hubagent/selection.hpp"
 #include "hubagent/self_registration.hpp"
+#include "hubagent/source_return.hpp"
 #include "hubagent/works.hpp"
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/async/task_scope.hpp"
@@ -18,17 +20,13 @@ namespace {
 using kube::resources::namespaces;
 
 /// Our label stays: no other migration looks for this uid, and it shows where the object came from.
-Awaitable<Result<>> clean_target_cluster(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
+Awaitable<Result<>> clean_target_cluster(Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
                                          std::string cluster, Slot slot) {
   auto resumed = co_await resume_all(hub, std::move(kinds), migration, cluster);
   if (!resumed) co_return resumed.error();
   auto restored = co_await remove_restore_labels(hub, cluster);
   if (!restored) co_return restored.error();
-  auto allow_import = [&](json::object& object) {
-    return annotation_text(object, ocm::names::disable_auto_import_annotation) == migration.uid &&
-           drop_annotation(object, ocm::names::disable_auto_import_annotation);
-  };
-  auto cleaned = co_await edit(hub, ocm::managed_clusters, cluster_scoped(cluster), allow_import);
+  auto cleaned = co_await enable_import(hub, migration, cluster);
   slot.release();
   if (cleaned) co_return Result<>{};
   if (cleaned.error().is(ErrorKind::not_found)) co_return no_such_cluster(hub, cluster);
@@ -84,6 +82,7 @@ Awaitable<Result<std::string>> delete_own_copies(const TargetRollback& rollback,
   auto objects = co_await list(hub, resource, ns);
   if (!objects) co_return objects.error();
   const auto* pausing = find_pausing(resource);
+  MayTouch is_own = [&](const json::object& current) { return is_ours(migration, current); };
   std::string foreign;
   for (const auto& object : *objects) {
     if (foreign.empty() && is_foreign(rollback, resource, ns, object)) foreign = described(resource, object.key());
@@ -94,8 +93,9 @@ Awaitable<Result<std::string>> delete_own_copies(const TargetRollback& rollback,
       continue;
     }
     if (pausing != nullptr) {
-      auto prevented = co_await prevent_deprovisioning_of(hub, *pausing, migration, object);
-      if (!prevented) co_return prevented.error();
+      auto deleted = co_await delete_harmless(hub, *pausing, migration, object, is_own);
+      if (!deleted) co_return deleted.error();
+      continue;
     }
     auto deleted = co_await delete_object(hub, resource, object);
     if (!deleted) co_return deleted.error();
@@ -142,6 +142,12 @@ Awaitable<Result<std::optional<Object>>> find_own_cluster(const TargetRollback& 
   co_return denied.error();
 }
 
+/// An agent has reported to this hub.
+bool has_agent(const Object& cluster) {
+  const auto decoded = ocm::managed_cluster_decoder().from_object(cluster);
+  return decoded && std::static_pointer_cast<const ocm::ManagedCluster>(decoded->object)->is_true(ocm::names::joined);
+}
+
 /// The last look before a copy is deleted whose cluster was never detached: an agent that lost the source may have
 /// registered with it since.
 Awaitable<Result<>> check_unregistered(const TargetRollback& rollback, std::string cluster) {
@@ -152,10 +158,17 @@ Awaitable<Result<>> check_unregistered(const TargetRollback& rollback, std::stri
                                               rollback.hub.name() + ": its copy stays there until it is back"};
 }
 
-/// Deletes the ManagedCluster; returns what is left of it.
+/// Deletes the ManagedCluster; returns what is left of it. One that somebody has accepted again, or whose agent has
+/// joined since the last look, stays: the next round looks again.
 Awaitable<Result<std::optional<Object>>> delete_cluster(const TargetRollback& rollback, std::optional<Object> cluster) {
   if (!cluster) co_return std::optional<Object>{};
-  co_return co_await delete_object(rollback.hub, ocm::managed_clusters, *cluster);
+  const bool accepted = is_accepted(*cluster);
+  const bool joined = has_agent(*cluster);
+  StillDeletable unchanged = [&](const Object& current) {
+    return is_ours(rollback.migration, current) && (accepted || !is_accepted(current)) &&
+           (joined || !has_agent(current));
+  };
+  co_return co_await delete_object(rollback.hub, ocm::managed_clusters, *cluster, unchanged);
 }
 
 /// Deletes the namespace if it is ours; returns what finalizers still hold.
@@ -225,7 +238,7 @@ Awaitable<Result<Outcome>> DirectTargetHub::clean(MigrationRef migration, Cluste
   auto process = [&](std::string cluster, Slot slot) {
     return clean_target_cluster(*hub_, *kinds, migration, std::move(cluster), std::move(slot));
   };
-  co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
+  co_return co_await for_each_cluster_in_time(*hub_, std::move(clusters), process);
 }
 
 Awaitable<Result<Outcome>> DirectTargetHub::deny(MigrationRef migration, ClusterNames clusters) {
@@ -235,11 +248,23 @@ Awaitable<Result<Outcome>> DirectTargetHub::deny(MigrationRef migration, Cluster
     if (!found) co_return found.error();
     if (!*found || !is_ours(migration, **found)) co_return Result<>{};
     auto denied = co_await hubagent::deny(*hub_, migration, **found);
-    slot.release();
-    if (denied || denied.error().is(ErrorKind::not_found)) co_return Result<>{};
-    co_return denied.error();
+    if (!denied && !denied.error().is(ErrorKind::not_found)) co_return denied.error();
+    co_return Result<>{};
   };
-  co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
+  auto outcome = co_await for_each_cluster(*hub_, std::move(clusters), process);
+  if (!outcome) co_return outcome;
+  // The source's controllers act on the machines again once the cluster is back there. Only now: whatever this needs,
+  // the clusters are denied.
+  auto kinds = co_await served_pausing_kinds(*hub_);
+  if (!kinds) co_return kinds.error();
+  auto pause = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
+    const Slot held = std::move(slot);
+    co_return co_await pause_copies(*hub_, *kinds, migration, cluster);
+  };
+  auto paused = co_await for_each_cluster(*hub_, std::move(outcome->done), pause);
+  if (!paused) co_return paused;
+  paused->failed.insert(paused->failed.end(), outcome->failed.begin(), outcome->failed.end());
+  co_return paused;
 }
 
 Awaitable<Result<Outcome>> DirectTargetHub::roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) {
@@ -274,7 +299,7 @@ Awaitable<Result<Outcome>> DirectTargetHub::roll_back(MigrationRef migration, St
     scope.spawn(rollback.own_namespaces.run());
     // The first list must precede our deletions: a waiter would take a namespace not yet listed for a deleted one.
     co_await rollback.own_namespaces.wait_synced();
-    outcome = co_await for_each_cluster(hub, std::move(clusters), process);
+    outcome = co_await for_each_cluster_in_time(hub, std::move(clusters), process);
     scope.stop();
   };
   co_await async::with_scope(std::move(body));

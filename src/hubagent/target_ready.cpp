@@ -3,6 +3,7 @@
 
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
+#include "hubagent/hub_watches.hpp"
 #include "hubagent/self_registration.hpp"
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/ocm/agent_request.hpp"
@@ -95,7 +96,7 @@ Awaitable<Result<>> wait_until_ready(Hub& hub, WorkRule rule, MigrationRef migra
   auto is_ready = [&](const ocm::ManagedCluster* seen) { return is_accepted_copy(seen, migration); };
   co_await hub.clusters().wait_for(cluster_scoped(cluster), is_ready, async::never);
   if (rule != WorkRule::applied) co_return Result<>{};
-  auto exists = [](const Object* work) { return work != nullptr; };
+  auto exists = [](const KlusterletWork* work) { return work != nullptr; };
   co_return co_await wait_for_klusterlet_work(hub, migration, cluster, exists);
 }
 
@@ -106,6 +107,8 @@ Awaitable<Result<>> check_ready(Hub& hub, WorkRule rule, MigrationRef migration,
     auto adopted = co_await adopt_registered(hub, migration, cluster);
     if (!adopted) co_return adopted.error();
   }
+  const Waits::Entry waiting{*hub.waits(), migration.uid, cluster,
+                             "hub " + hub.name() + " has not accepted the copy and prepared its import"};
   auto ready = co_await async::before_deadline(clock, clock.now() + ready_timeout,
                                                wait_until_ready(hub, rule, migration, cluster));
   if (ready) co_return std::move(*ready);
@@ -133,6 +136,8 @@ Awaitable<Result<Outcome>> DirectTargetHub::await_ready(MigrationRef migration, 
   if (!rule) co_return rule.error();
   auto requests = co_await count_requests(hub);
   if (!requests) co_return requests.error();
+  HubWatch<KlusterletWork>::Use use{hub.watches().klusterlet_works, *rule == WorkRule::applied ? clusters.size() : 0};
+  co_await use.ready();
   auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
     slot.release();
     if (const auto found = requests->find(cluster); found != requests->end() && found->second > most_requests)

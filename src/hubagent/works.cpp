@@ -14,9 +14,10 @@ bool has_label(const Object& work, const char* label) {
   return work.find({"metadata", "labels", label}) != nullptr;
 }
 
-/// A patch, since the role for works allows no update; conditional on the version that was read. It is no error if the
-/// work is gone, or is another's now.
-Awaitable<Result<>> patch_copied_work(const Hub& hub, MigrationRef migration, Object known, kube::Mutation mutate) {
+/// A patch, since the role for works allows no update; conditional on the version that was read. Returns the work as it
+/// is then; absent if it is gone, or is another's now.
+Awaitable<Result<std::optional<Object>>> patch_copied_work(const Hub& hub, MigrationRef migration, Object known,
+                                                           kube::Mutation mutate) {
   const Key key = known.key();
   auto attempt = [&]() -> Awaitable<kube::Result<Object>> {
     auto current = co_await hub.api().get(ocm::manifest_works, key);
@@ -29,7 +30,9 @@ Awaitable<Result<>> patch_copied_work(const Hub& hub, MigrationRef migration, Ob
     co_return co_await hub.api().merge_patch(ocm::manifest_works, key, std::move(*patch));
   };
   auto patched = co_await with_retry(hub, attempt);
-  if (patched || patched.error().kind == ErrorKind::not_found) co_return Result<>{};
+  if (patched && (patched->uid() != known.uid() || !is_ours(migration, *patched))) co_return std::optional<Object>{};
+  if (patched) co_return std::optional<Object>{std::move(*patched)};
+  if (patched.error().kind == ErrorKind::not_found) co_return std::optional<Object>{};
   // The server's message may quote a Secret in the work.
   if (patched.error().kind == ErrorKind::invalid)
     co_return Error{FailureReason::resource_invalid,
@@ -47,6 +50,11 @@ bool orphan_workload(json::object& work) {
 }
 
 }  // namespace
+
+std::string users_works_selector() {
+  return std::string{"!"} + ocm::names::klusterlet_works_label + ",!" + ocm::names::addon_name_label + ",!" +
+         ocm::names::replica_set_label;
+}
 
 Key klusterlet_work_key(const std::string& cluster) {
   return {cluster, cluster + "-klusterlet"};
@@ -80,14 +88,10 @@ bool is_generated_work(const std::string& cluster, const Object& work) {
 }
 
 bool is_applied(const Object& work) {
-  return is_applied_since(work, work.generation());
-}
-
-bool is_applied_since(const Object& work, std::int64_t generation) {
   const auto* applied = kube::find_condition(work, applied_condition);
   if (applied == nullptr || kube::string_at(*applied, {"status"}) != "True") return false;
   const auto* observed = applied->if_contains("observedGeneration");
-  return observed == nullptr || (observed->is_int64() && observed->get_int64() >= generation);
+  return observed == nullptr || (observed->is_int64() && observed->get_int64() >= work.generation());
 }
 
 void record_applied(json::object& copy, const Object& work) {
@@ -101,13 +105,16 @@ bool awaits_agent(const MigrationRef& migration, const Object& work) {
 }
 
 Awaitable<Result<>> delete_copied_work(const Hub& hub, MigrationRef migration, Object work) {
-  auto orphaned = co_await patch_copied_work(hub, migration, work, orphan_workload);
-  if (!orphaned) co_return orphaned.error();
-  auto rest = co_await delete_object(hub, ocm::manifest_works, std::move(work));
+  Prepare prepare = [&](Object current) {
+    return patch_copied_work(hub, migration, std::move(current), orphan_workload);
+  };
+  auto rest = co_await delete_prepared(hub, ocm::manifest_works, std::move(work), prepare);
   if (!rest) co_return rest.error();
   if (!*rest) co_return Result<>{};
   auto drop = [](json::object& object) { return kube::drop_finalizer(object, ocm::names::work_cleanup_finalizer); };
-  co_return co_await patch_copied_work(hub, std::move(migration), **rest, drop);
+  auto dropped = co_await patch_copied_work(hub, std::move(migration), **rest, drop);
+  if (!dropped) co_return dropped.error();
+  co_return Result<>{};
 }
 
 }  // namespace hubferry::hubagent

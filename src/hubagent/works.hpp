@@ -13,6 +13,9 @@ namespace hubferry::hubagent {
 /// Why this work is not copied; nullopt: it is.
 std::optional<std::string> why_work_stays(const std::string& cluster, const Object& work);
 
+/// Picks the works of users, and perhaps some that are not copied all the same.
+std::string users_works_selector();
+
 /// The work by which a hub with an import controller installs the klusterlet, with its bootstrap kubeconfigs.
 Key klusterlet_work_key(const std::string& cluster);
 
@@ -25,8 +28,6 @@ bool is_generated_work(const std::string& cluster, const Object& work);
 
 /// True if the agent has applied the current version of the work.
 bool is_applied(const Object& work);
-/// True if it has applied this version, or a later one.
-bool is_applied_since(const Object& work, std::int64_t generation);
 
 /// Records on a copy whether the agent had applied the work on the source, in whatever version.
 void record_applied(json::object& copy, const Object& work);

@@ -23,6 +23,9 @@ TEST(Absence, OnlyA404ThatNamesTheObjectProvesIt) {
     EXPECT_EQ(judged(ocm::managed_clusters, error), ErrorKind::bad_response) << error;
     EXPECT_EQ(judged(kube::resources::leases, error), ErrorKind::bad_response) << error;
     EXPECT_EQ(judged(kube::resources::namespaces, error), ErrorKind::bad_response) << error;
+    EXPECT_EQ(judged(kube::resources::cluster_role_bindings, error), ErrorKind::bad_response) << error;
+    EXPECT_EQ(judged(kube::resources::certificate_signing_requests, error), ErrorKind::bad_response) << error;
+    EXPECT_EQ(judged(kube::resources::secrets, error), ErrorKind::bad_response) << error;
     EXPECT_EQ(judged(ocm::klusterlet_addon_configs, error), ErrorKind::not_found) << "a kind that a hub may lack";
   }
 }
@@ -31,6 +34,19 @@ TEST(Absence, OtherErrorsStayAsTheyAre) {
   const kube::Error forbidden{ErrorKind::forbidden, 403, "Forbidden", "no", std::nullopt};
   EXPECT_EQ(judged(ocm::managed_clusters, forbidden), ErrorKind::forbidden);
   EXPECT_EQ(checked_absence(ocm::managed_clusters, {}, forbidden).message, "no");
+}
+
+TEST(Absence, OnlyAListOfGroupsProvesThatAKindIsNotServed) {
+  const auto groups = parsed(R"({"kind": "APIGroupList", "groups": [
+      {"name": "apps", "versions": [{"groupVersion": "apps/v1"}, {"groupVersion": "apps/v1beta1"}]}]})");
+  EXPECT_TRUE(proves_absence(groups, "/apis/hive.openshift.io/v1"));
+  EXPECT_TRUE(proves_absence(groups, "/apis/apps/v2"));
+  EXPECT_FALSE(proves_absence(groups, "/apis/apps/v1")) << "it is served, or was a moment ago";
+  EXPECT_FALSE(proves_absence(groups, "/api/v1"));
+  for (const char* text : {R"({"kind": "Status"})", R"({"kind": "APIGroupList"})", R"({"groups": []})",
+                           R"({"kind": "APIGroupList", "groups": [{"name": "x"}]})"})
+    EXPECT_FALSE(proves_absence(parsed(text), "/apis/hive.openshift.io/v1")) << text;
+  EXPECT_FALSE(proves_absence(nullptr, "/apis/hive.openshift.io/v1"));
 }
 
 class AbsenceTest : public HubTest {
@@ -81,6 +97,78 @@ TEST_F(AbsenceTest, AClusterIsNotTakenForDeletedFromASourceThatAnswers404ToEvery
     CO_ASSERT_TRUE(accepted);
     EXPECT_THAT(reasons_of(*accepted), ElementsAre("c1: Error"));
     hub1_->server.faults().clear();
+    EXPECT_TRUE(exists(*hub1_, ocm::managed_clusters, {{}, "c1"}));
+  });
+}
+
+// A proxy without its server answers discovery like that. Machines whose kind counts as not served would not be paused,
+// and be deprovisioned with their namespace.
+TEST_F(AbsenceTest, AKindIsNotTakenForUnservedWhileDiscoveryAnswers404ToEverything) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    co_await put_machinery(*hub1_, "c1");
+    hub1_->api->refuse_path = [](const std::string&) {
+      return kube::Error{ErrorKind::not_found, 404, "", "404 page not found", std::nullopt};
+    };
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    EXPECT_FALSE(begun && begun->failed.empty());
+    hub1_->api->refuse_path = nullptr;
+    auto again = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    EXPECT_TRUE(again && again->failed.empty());
+    const auto host = object(*hub1_, ocm::bare_metal_hosts, {"c1", "host"});
+    EXPECT_EQ(host.annotation(ocm::names::metal3_pause_annotation), "true");
+  });
+}
+
+// The ClusterDeployment would be deleted with the namespace as it is, and Hive would deprovision the cluster.
+TEST_F(AbsenceTest, MachinesAreNotTakenForAbsentWhenTheirListIsA404) {
+  run([&]() -> Awaitable<> {
+    co_await detach();
+    co_await put_machinery(*hub1_, "c1");
+    for (const char* kind : {"clusterdeployments", "baremetalhosts"}) {
+      hub1_->server.faults().on({"list", kind}).always().fail(404);
+      auto cleaned = co_await hub1_->source->clean(migration_, {"c1"}, confirmed());
+      EXPECT_FALSE(cleaned && cleaned->failed.empty()) << kind;
+      EXPECT_TRUE(exists(*hub1_, ocm::managed_clusters, {{}, "c1"})) << kind;
+      EXPECT_TRUE(exists(*hub1_, ocm::cluster_deployments, {"c1", "c1"})) << kind;
+      hub1_->server.faults().clear();
+    }
+  });
+}
+
+// It could not be made harmless before its namespace is deleted.
+TEST_F(AbsenceTest, AMachineIsNotTakenForGoneWhenItsWriteIsA404) {
+  run([&]() -> Awaitable<> {
+    co_await detach();
+    co_await put_machinery(*hub1_, "c1");
+    for (const char* kind : {"baremetalhosts", "clusterdeployments"}) {
+      hub1_->server.faults().on({"update", kind}).always().fail(404);
+      auto cleaned = co_await hub1_->source->clean(migration_, {"c1"}, confirmed());
+      EXPECT_FALSE(cleaned && cleaned->failed.empty()) << kind;
+      EXPECT_TRUE(exists(*hub1_, ocm::managed_clusters, {{}, "c1"})) << kind;
+      EXPECT_TRUE(exists(*hub1_, ocm::cluster_deployments, {"c1", "c1"})) << kind;
+      hub1_->server.faults().clear();
+    }
+  });
+}
+
+// A list has the name of an object that is nested too deep for us, and nothing else of it. Taken for absent, it would
+// not be copied, nor made harmless, and be deleted with its namespace.
+TEST_F(AbsenceTest, AnObjectThatCannotBeReadIsNotTakenForAbsent) {
+  run([&]() -> Awaitable<> {
+    co_await detach();
+    co_await put_machinery(*hub1_, "c1");
+    for (const char* name : {"host", "c1-admin-password"}) {
+      hub1_->api->unreadable = name;
+      BundleSink sink = [](Bundle) -> Awaitable<> { co_return; };
+      auto sent = co_await hub1_->source->collect(migration_, {"c1"}, sink);
+      CO_ASSERT_TRUE(sent);
+      CO_ASSERT_EQ(sent->failed.size(), 1U);
+      EXPECT_THAT(sent->failed[0].message, HasSubstr("c1/" + std::string{name} + " cannot be read"));
+    }
+    hub1_->api->unreadable = "host";
+    auto cleaned = co_await hub1_->source->clean(migration_, {"c1"}, confirmed());
+    EXPECT_FALSE(cleaned && cleaned->failed.empty());
     EXPECT_TRUE(exists(*hub1_, ocm::managed_clusters, {{}, "c1"}));
   });
 }

@@ -263,7 +263,7 @@ TEST_F(ArrivalTest, AClusterArrivesWhenItsAgentHasAppliedTheWorksThatItHadApplie
     co_await join("c1");
     auto not_yet = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
     CO_ASSERT_TRUE(not_yet);
-    EXPECT_THAT(reasons_of(*not_yet), ElementsAre("c1: ClusterNotAvailable"));
+    EXPECT_THAT(reasons_of(*not_yet), ElementsAre("c1: WorksNotApplied"));
     auto not_proven = co_await hub2_->target->confirm(migration_, "c1", since_);
     CO_ASSERT_TRUE(!not_proven);
     EXPECT_THAT(not_proven.error().describe(), HasSubstr("has not applied ManifestWork c1/app"));
@@ -286,6 +286,28 @@ TEST_F(ArrivalTest, AClusterArrivesWhenItsAgentHasAppliedTheWorksThatItHadApplie
     co_await patch(*hub2_, ocm::manifest_works, {"c1", "app"}, R"({"spec": {"workload": {"manifests": [{}]}}})");
     auto outdated = co_await hub2_->target->confirm(migration_, "c1", since_);
     EXPECT_FALSE(outdated);
+  });
+}
+
+// What it has seen first is old by then.
+TEST_F(ArrivalTest, ATargetThatLosesTheClusterWhileItIsSlowDoesNotConfirmIt) {
+  run([&]() -> Awaitable<> {
+    co_await deploy_with_works("c1");
+    co_await join("c1");
+    co_await report_work(*hub2_, {"c1", "app"}, "True", 1);
+    // Both lists: of the whole hub, and of the namespace.
+    hub2_->server.faults().on({"list", "manifestworks"}).times(2).fail(429, 30);
+    auto lose = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(10s);
+      co_await patch(*hub2_, ocm::managed_clusters, {{}, "c1"}, R"({"spec": {"hubAcceptsClient": false}})");
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(lose());
+      auto proven = co_await hub2_->target->confirm(migration_, "c1", since_);
+      CO_ASSERT_TRUE(!proven);
+      EXPECT_THAT(proven.error().describe(), HasSubstr("is not accepted"));
+    };
+    co_await async::with_scope(both);
   });
 }
 

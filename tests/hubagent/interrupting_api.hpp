@@ -29,6 +29,11 @@ class InterruptingApi final : public kube::Api {
   /// The error with which a request is answered instead of being sent; may be empty.
   std::function<std::optional<kube::Error>(const kube::Request&)> refuse;
 
+  std::function<std::optional<kube::Error>(const std::string& path)> refuse_path;
+
+  /// Of objects of this name lists have the name only, as of those that are nested too deep; may be empty.
+  std::string unreadable;
+
   async::Awaitable<kube::Result<kube::Object>> call(kube::Request request) override {
     if (on_call) co_await on_call(request);
     if (refuse)
@@ -47,7 +52,11 @@ class InterruptingApi final : public kube::Api {
   }
   async::Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions options,
                                                       const kube::Decoder& decoder) override {
-    return inner_.list(std::move(resource), std::move(options), decoder);
+    auto page = co_await inner_.list(std::move(resource), std::move(options), decoder);
+    if (page && !unreadable.empty())
+      for (auto& item : page->items)
+        if (item.key.name == unreadable) item.object.reset();
+    co_return page;
   }
   async::Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource resource,
                                                                            kube::WatchOptions options,
@@ -55,7 +64,9 @@ class InterruptingApi final : public kube::Api {
     return inner_.watch(std::move(resource), std::move(options), decoder);
   }
   async::Awaitable<kube::Result<kube::json::value>> get_path(std::string path) override {
-    return inner_.get_path(std::move(path));
+    if (refuse_path)
+      if (auto refused = refuse_path(path)) co_return *refused;
+    co_return co_await inner_.get_path(std::move(path));
   }
   [[nodiscard]] std::string_view name() const override { return inner_.name(); }
 

@@ -86,6 +86,29 @@ TEST_F(ValidateTest, AnUnreachableHubIsAnErrorNotAClusterFailure) {
   });
 }
 
+// Two teams may have a Placement of one name each: their clusters must not be moved together by accident.
+TEST_F(ValidateTest, APlacementMayBeNamedWithItsNamespaceAndMustBeIfThereAreSeveral) {
+  run([&]() -> Awaitable<> {
+    for (const char* ns : {"default", "kube-system"}) {
+      json::object decision;
+      json::object labels{{ocm::names::placement_label, "chosen"}};
+      decision["metadata"] = json::object{{"name", "chosen-1"}, {"namespace", ns}, {"labels", std::move(labels)}};
+      decision["status"] = parsed(std::string{R"({"decisions": [{"clusterName": "of-)"} + ns + R"(", "reason": ""}]})");
+      co_await put(*hub1_, ocm::placement_decisions, decision);
+    }
+    auto one = co_await hub1_->source->resolve_placement("kube-system/chosen");
+    CO_ASSERT_TRUE(one);
+    EXPECT_THAT(*one, ElementsAre("of-kube-system"));
+    auto some = co_await hub1_->source->resolve_placement("chosen");
+    CO_ASSERT_TRUE(!some);
+    EXPECT_THAT(some.error().message(), HasSubstr("default/chosen, kube-system/chosen"));
+    for (const char* wrong : {"/chosen", "default/", "a/b/chosen"}) {
+      auto refused = co_await hub1_->source->resolve_placement(wrong);
+      EXPECT_FALSE(refused) << wrong;
+    }
+  });
+}
+
 TEST_F(ValidateTest, APlacementIsTheUnionOfItsDecisions) {
   run([&]() -> Awaitable<> {
     for (const char* text :

@@ -125,6 +125,26 @@ TEST_F(WorksTest, ARollbackRemovesTheAgentsFinalizerFromTheCopiesAndNoOther) {
   });
 }
 
+// With its namespace it would be deleted as it is, and an agent that serves the target would delete the workloads.
+TEST_F(WorksTest, ACopyIsNotTakenForGoneWhenAProxyAnswers404) {
+  run([&]() -> Awaitable<> {
+    co_await put_works();
+    auto bundle = co_await collected(*hub1_, {"c1"});
+    co_await hub2_->target->deploy(migration_, bundle);
+    for (const char* verb : {"get", "patch", "delete"}) {
+      hub2_->server.faults().on({verb, "manifestworks"}).always().fail(404);
+      auto undone = co_await hub2_->target->roll_back(migration_, Stage::registering, {"c1"});
+      CO_ASSERT_TRUE(undone);
+      EXPECT_THAT(reasons_of(*undone), ElementsAre("c1: Error")) << verb;
+      EXPECT_TRUE(exists(*hub2_, ocm::manifest_works, {"c1", "app"})) << verb;
+      EXPECT_TRUE(exists(*hub2_, ocm::managed_clusters, {{}, "c1"})) << verb;
+      hub2_->server.faults().clear();
+    }
+    auto undone = co_await hub2_->target->roll_back(migration_, Stage::registering, {"c1"});
+    EXPECT_TRUE(undone && undone->failed.empty());
+  });
+}
+
 TEST_F(WorksTest, AWorkOfSomebodyElseOnTheTargetIsKeptByARollbackAndNamed) {
   run([&]() -> Awaitable<> {
     co_await put_works();

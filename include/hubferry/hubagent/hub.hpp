@@ -5,6 +5,7 @@
 
 #include "hubferry/async/semaphore.hpp"
 #include "hubferry/hubagent/carried_resources.hpp"
+#include "hubferry/hubagent/waits.hpp"
 #include "hubferry/hubagent/watch_slots.hpp"
 #include "hubferry/kube/api.hpp"
 #include "hubferry/kube/cache.hpp"
@@ -25,6 +26,14 @@ struct HubOptions {
   /// How long an operation waits for what it deleted to be gone. Then the cluster fails, with the finalizers that hold
   /// it, so that one stuck deletion does not hide the results of the others.
   async::Duration deletion_timeout = std::chrono::seconds{60};
+  /// How long an operation that deletes clusters, or what was made for them, may take over all its clusters. What is
+  /// not finished then fails, and the results of the others are kept. Below the time of one attempt of a migration's
+  /// operation (Step::attempt_timeout(), 200 s at least): a caller that gave up would not see them.
+  async::Duration operation_timeout = std::chrono::seconds{180};
+  /// Validation reviews what our account may do. False where it is not the account that will run the migration.
+  bool review_permissions = true;
+  /// Users' works that are not copied are reported too, which takes a list of all works of each cluster.
+  bool report_staying = true;
   /// Null: default_carried_resources().
   std::shared_ptr<const CarriedResources> carried;
 };
@@ -57,6 +66,10 @@ class [[nodiscard]] Slot {
 };
 
 class SettlingApi;
+class HubWideRights;
+class SharedLooks;
+struct HubWatches;
+class KnownClusters;
 
 /// The writes to a hub that may still take effect: see Hub::settle().
 class OpenWrites;
@@ -74,11 +87,20 @@ class Hub {
   ~Hub();
 
   /// Watches the hub's clusters until cancelled. Operations that wait for clusters rely on it.
-  async::Awaitable<> run() { return clusters_.run(); }
+  async::Awaitable<> run();
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] kube::Api& api() const;
+  /// What may be done on the whole hub, rather than in the namespaces of its clusters.
+  [[nodiscard]] HubWideRights& rights() const { return *rights_; }
+  /// Lists of the whole hub that several clusters share.
+  [[nodiscard]] SharedLooks& looks() const { return *looks_; }
+  /// Watches of the whole hub that several clusters share.
+  [[nodiscard]] HubWatches& watches() const { return *watches_; }
   [[nodiscard]] kube::Cache<ocm::ManagedCluster>& clusters() { return clusters_; }
+  [[nodiscard]] const kube::Cache<ocm::ManagedCluster>& clusters() const { return clusters_; }
+  /// Clusters of a source that need not be read again.
+  [[nodiscard]] KnownClusters& known_clusters() const { return *known_clusters_; }
   [[nodiscard]] const CarriedResources& carried() const { return *options_.carried; }
   [[nodiscard]] const HubOptions& options() const { return options_; }
   [[nodiscard]] const kube::Env& env() const { return env_; }
@@ -90,16 +112,22 @@ class Hub {
   /// use the slot meanwhile; returns one.
   async::Awaitable<Slot> settle(std::string cluster, Slot slot);
   [[nodiscard]] WatchSlots& small_watches() { return small_watches_; }
+  [[nodiscard]] const std::shared_ptr<Waits>& waits() const { return waits_; }
 
  private:
   std::string name_;
   HubOptions options_;
   kube::Env env_;
   std::unique_ptr<SettlingApi> api_;
+  std::unique_ptr<HubWideRights> rights_;
+  std::unique_ptr<SharedLooks> looks_;
   kube::Cache<ocm::ManagedCluster> clusters_;
+  std::unique_ptr<HubWatches> watches_;
+  std::unique_ptr<KnownClusters> known_clusters_;
   async::Semaphore in_flight_;
   obs::Gauge& in_flight_gauge_;
   WatchSlots small_watches_;
+  std::shared_ptr<Waits> waits_ = std::make_shared<Waits>();
 };
 
 }  // namespace hubferry::hubagent

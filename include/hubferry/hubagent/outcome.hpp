@@ -18,6 +18,7 @@ enum class FailureReason {
   cluster_not_found,
   cluster_conflict,       // the cluster, or an object of it, belongs to another migration or to somebody else
   cluster_not_available,  // also: not accepted, being deleted
+  works_not_applied,      // the cluster is there and alive, and its agent has not applied a ManifestWork
   cluster_is_local,       // local-cluster: the hub itself
   cluster_is_hosted,      // imported in hosted mode
   cluster_is_hub,
@@ -25,6 +26,7 @@ enum class FailureReason {
   resource_invalid,           // the API server rejects the object
   resource_differs,           // the copy on the target is missing or differs
   klusterlet_config_missing,  // the target has no KlusterletConfig of the name that the cluster refers to
+  permission_missing,         // our account on the hub may not do what the migration needs
   placement_not_found,
   placement_empty,
   hub_not_found,
@@ -85,6 +87,7 @@ struct ClusterFailure {
 struct Outcome {
   ClusterNames done;
   std::vector<ClusterFailure> failed;
+  std::vector<Error> of_hub{};  // of validate(): what is wrong with the hub as a whole
 };
 
 }  // namespace hubferry::hubagent

@@ -61,6 +61,13 @@ class SourceHub {
   virtual async::Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters,
                                                   ConfirmArrival confirm) = 0;
 
+  /// Which of them could return to this hub: it has the cluster, the migration has claimed it, and it is not being
+  /// deleted. Changes nothing.
+  virtual async::Awaitable<Result<Outcome>> returnable(MigrationRef migration, ClusterNames clusters) = 0;
+
+  /// Those that this hub has and accepts, for this migration or not. Changes nothing.
+  virtual async::Awaitable<Result<ClusterNames>> accepted(ClusterNames clusters) = 0;
+
   /// Accepts clusters again that were detached; they stay claimed. Done: this hub has the cluster, accepts it, and is
   /// not deleting it.
   virtual async::Awaitable<Result<Outcome>> accept(MigrationRef migration, ClusterNames clusters) = 0;

@@ -64,8 +64,8 @@ class TargetHub {
                                                     async::WallTime since, OnArrival on_arrival) = 0;
 
   /// Which of them have arrived, by the same criteria: read from the API server, not from the cache. The others fail:
-  /// cluster_not_available or cluster_not_found are known not to be here, of any other it is not known. Changes
-  /// nothing.
+  /// cluster_not_available or cluster_not_found are known not to be here; works_not_applied: is here, and its agent has
+  /// not applied all yet; of any other it is not known. Changes nothing.
   virtual async::Awaitable<Result<Outcome>> arrived(MigrationRef migration, ClusterNames clusters,
                                                     async::WallTime since) = 0;
 
@@ -89,10 +89,15 @@ class TargetHub {
   /// Every object of the bundle is here with the content that was sent.
   virtual async::Awaitable<Result<Outcome>> verify(MigrationRef migration, Bundle bundle) = 0;
 
+  /// For clusters that clean() has released to this hub's controllers, which change their objects: every object of the
+  /// bundle is here. What somebody has deleted is created again; what is here is not changed.
+  virtual async::Awaitable<Result<Outcome>> complete(MigrationRef migration, Bundle bundle) = 0;
+
   /// Removes the migration's annotations and pauses from clusters that arrived.
   virtual async::Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) = 0;
 
   /// Denies clusters that this migration created here: an agent that registers, or has registered, leaves again.
+  /// Its machines' copies are paused: after clean() this hub's controllers acted on them.
   virtual async::Awaitable<Result<Outcome>> deny(MigrationRef migration, ClusterNames clusters) = 0;
 
   /// Deletes what this migration created for these clusters, and nothing else. In Stage::deploying, whose clusters were

@@ -1,0 +1,36 @@
+#include "hubagent/hub_watches.hpp"
+
+#include "hubferry/ocm/resources.hpp"
+
+namespace hubferry::hubagent {
+
+namespace {
+
+const kube::Decoder& namespace_decoder() {
+  static const kube::ProjectionDecoder<SeenNamespace> decoder{
+      kube::Schema<SeenNamespace>{}.text({"metadata", "deletionTimestamp"}, &SeenNamespace::deletion_time)};
+  return decoder;
+}
+
+/// A namespace is small, and one of a cluster is read once or twice.
+constexpr std::size_t most_namespaces_for_one = 8;
+/// A klusterlet's works have tens of kilobytes, and those of one cluster would be read up to six times.
+constexpr std::size_t most_works_for_one = 2;
+
+kube::CacheOptions of_klusterlets() {
+  kube::CacheOptions options;
+  options.label_selector = ocm::names::klusterlet_works_label;
+  return options;
+}
+
+}  // namespace
+
+HubWatches::HubWatches(kube::Api& api, HubWideRights& rights, const std::function<std::size_t()>& clusters_on_hub,
+                       const kube::Env& env)
+    : namespaces(api, rights, {kube::resources::namespaces, {}, namespace_decoder(), most_namespaces_for_one},
+                 clusters_on_hub, env),
+      klusterlet_works(api, rights,
+                       {ocm::manifest_works, of_klusterlets(), klusterlet_work_decoder(), most_works_for_one},
+                       clusters_on_hub, env) {}
+
+}  // namespace hubferry::hubagent

@@ -1,0 +1,185 @@
+#include "hubagent/hub_watch.hpp"
+
+#include "hub_test.hpp"
+#include "hubagent/arrival.hpp"
+#include "hubagent/hub_watches.hpp"
+
+/// What clusters share so that they need not read for themselves, and when they read all the same.
+namespace hubferry::hubagent {
+namespace {
+
+class HubWatchTest : public HubTest {
+ protected:
+  using Namespaces = HubWatch<SeenNamespace>;
+  using Works = HubWatch<KlusterletWork>;
+
+  Namespaces& namespaces() { return hub1_->hub->watches().namespaces; }
+  Works& works() { return hub1_->hub->watches().klusterlet_works; }
+
+  std::ptrdiff_t requests(const std::string& verb, const std::string& resource) {
+    return std::ranges::count_if(hub1_->server.requests(), [&](const auto& request) {
+      return request.verb == verb && request.resource.starts_with(resource);
+    });
+  }
+  Awaitable<> put_work(std::string labels) {
+    co_await put_namespace(*hub1_, "c1");
+    auto work = parsed(R"({"metadata":{"name":"c1-klusterlet","namespace":"c1","labels":)" + labels +
+                       R"(},"spec":{"workload":{"manifests":[{"kind":"Secret","metadata":{"name":"one"}}]}}})");
+    co_await put(*hub1_, ocm::manifest_works, std::move(work));
+  }
+  Awaitable<> report_applied() {
+    co_await patch(*hub1_, ocm::manifest_works, {"c1", "c1-klusterlet"},
+                   R"({"status":{"conditions":[{"type":"Applied","status":"True","reason":"Test","message":"",
+                       "lastTransitionTime":"2029-12-01T00:00:00Z","observedGeneration":1}]}})",
+                   "status");
+  }
+  /// Waits for the agent to apply the work, which it does after a second.
+  Awaitable<async::Duration> wait_until_applied() {
+    const auto begin = clock_.now();
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      auto apply_later = [&]() -> Awaitable<> {
+        co_await clock_.sleep_for(1s);
+        co_await report_applied();
+      };
+      scope.spawn(apply_later());
+      auto is_applied = [](const KlusterletWork* work) { return work != nullptr && work->is_applied(); };
+      auto waited = co_await wait_for_klusterlet_work(*hub1_->hub, migration_, "c1", is_applied);
+      EXPECT_TRUE(waited);
+    };
+    co_await async::with_scope(both);
+    co_return clock_.now() - begin;
+  }
+
+  static constexpr const char* of_import_controller =
+      R"({"import.open-cluster-management.io/klusterlet-works":"true"})";
+};
+
+TEST_F(HubWatchTest, OneWatchServesAllAndEndsWhenNobodyNeedsItAnyMore) {
+  run([&]() -> Awaitable<> {
+    co_await put_namespace(*hub1_, "c1");
+    {
+      Namespaces::Use first{namespaces(), 10};
+      Namespaces::Use second{namespaces(), 10};
+      co_await first.ready();
+      co_await second.ready();
+      const auto seen = namespaces().current();
+      EXPECT_TRUE(seen && seen->get({{}, "c1"}) && seen->get({{}, "c1"})->deletion_time.empty());
+      EXPECT_TRUE(seen && !seen->get({{}, "c2"}));
+    }
+    co_await clock_.sleep_for(29s);
+    EXPECT_NE(namespaces().current(), nullptr) << "the next operation follows soon";
+    co_await clock_.sleep_for(2s);
+    EXPECT_EQ(namespaces().current(), nullptr) << "what it knows would be outdated";
+  });
+  EXPECT_LE(requests("list", "namespaces"), 1) << "none, where a watch brings the list along";
+  EXPECT_EQ(requests("watch", "namespaces"), 1);
+}
+
+TEST_F(HubWatchTest, FewClustersOfALargeHubReadForThemselves) {
+  run([&]() -> Awaitable<> {
+    for (int i = 0; i < 21; ++i) co_await put(*hub1_, ocm::managed_clusters, managed_cluster("c" + std::to_string(i)));
+    co_await clock_.sleep_for(1s);
+    Works::Use few{works(), 10};
+    const auto begin = clock_.now();
+    co_await few.ready();
+    EXPECT_EQ(clock_.now(), begin) << "nothing to wait for";
+    EXPECT_EQ(works().current(), nullptr);
+    Works::Use more{works(), 1};
+    co_await more.ready();
+    EXPECT_NE(works().current(), nullptr);
+  });
+}
+
+TEST_F(HubWatchTest, AnAccountThatMayNotWatchTheWholeHubDoesWithout) {
+  hub1_->server.faults().on({"create", "selfsubjectaccessreviews"}).always().fail(500);
+  run([&]() -> Awaitable<> {
+    Namespaces::Use use{namespaces(), 20};
+    co_await use.ready();
+    EXPECT_EQ(namespaces().current(), nullptr);
+  });
+  EXPECT_EQ(requests("list", "namespaces"), 0);
+}
+
+TEST_F(HubWatchTest, AWorkIsFollowedByTheSharedWatchWithoutAnyRead) {
+  run([&]() -> Awaitable<> {
+    co_await put_work(of_import_controller);
+    Works::Use use{works(), 10};
+    co_await use.ready();
+    EXPECT_EQ(co_await wait_until_applied(), 1s);
+  });
+  EXPECT_EQ(requests("get", "manifestworks"), 0);
+  EXPECT_EQ(requests("watch", "manifestworks"), 1);
+}
+
+// Nothing tells a watch that has stalled from a hub on which nothing happens.
+TEST_F(HubWatchTest, AWorkIsReadIfTheSharedWatchHasStalled) {
+  hub1_->server.faults().on({"watch", "manifestworks"}).always().drop_event();
+  run([&]() -> Awaitable<> {
+    co_await put_work(of_import_controller);
+    Works::Use use{works(), 10};
+    co_await use.ready();
+    EXPECT_EQ(co_await wait_until_applied(), 5s);
+  });
+}
+
+// Of other import controllers, and of older ones.
+TEST_F(HubWatchTest, AWorkWithoutTheLabelIsFollowedByItself) {
+  run([&]() -> Awaitable<> {
+    co_await put_work("{}");
+    Works::Use use{works(), 10};
+    co_await use.ready();
+    EXPECT_EQ(co_await wait_until_applied(), 1s);
+  });
+}
+
+TEST_F(HubWatchTest, AClaimedClusterIsNotReadAgainUntilItIsDetached) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    EXPECT_TRUE(begun && begun->failed.empty());
+    EXPECT_EQ(requests("get", "managedclusters"), 1);
+    const auto bundle = co_await collected(*hub1_, {"c1"});
+    EXPECT_EQ(bundle.clusters.size(), 1U);
+    auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+    EXPECT_TRUE(detached && detached->failed.empty());
+    EXPECT_EQ(requests("get", "managedclusters"), 1);
+    // The comparison in Cleaning: read from the server.
+    const auto compared = co_await collected(*hub1_, {"c1"});
+    EXPECT_EQ(requests("get", "managedclusters"), 2);
+    const auto once_more = co_await collected(*hub1_, {"c1"});
+    EXPECT_EQ(requests("get", "managedclusters"), 3);
+  });
+}
+
+TEST_F(HubWatchTest, AClusterThatWasChangedAfterItsClaimIsCopiedAsItIs) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    EXPECT_TRUE(begun && begun->failed.empty());
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"}, R"({"metadata":{"labels":{"vendor":"changed"}}})");
+    co_await clock_.sleep_for(1s);
+    const auto bundle = co_await collected(*hub1_, {"c1"});
+    const auto& objects = bundle.clusters.at(0).objects;
+    EXPECT_EQ(objects.at(0).object.at("metadata").at("labels").at("vendor"), "changed");
+  });
+}
+
+// The watch has not shown it yet: the write is conditional.
+TEST_F(HubWatchTest, AClusterThatWasChangedUnseenIsReadBeforeItIsDetached) {
+  hub1_->server.faults().on({"watch", "managedclusters"}).after(3).always().drop_event();
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    EXPECT_TRUE(begun && begun->failed.empty());
+    co_await clock_.sleep_for(1s);
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"},
+                   R"({"metadata":{"annotations":{"global-hub.open-cluster-management.io/migrating":"another"}}})");
+    auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+    EXPECT_TRUE(detached);
+    if (detached) EXPECT_THAT(reasons_of(*detached), ElementsAre("c1: ClusterConflict"));
+  });
+  EXPECT_EQ(object(*hub1_, ocm::managed_clusters, {{}, "c1"}).json().at("spec").at("hubAcceptsClient"), true);
+}
+
+}  // namespace
+}  // namespace hubferry::hubagent
