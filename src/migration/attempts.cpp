@@ -13,9 +13,14 @@ constexpr std::size_t clusters_in_batch = 100;
 /// So that a batch that only waits does not hold up the others.
 constexpr std::size_t batches_in_flight = 4;
 
+bool is_unanswered(const OperationError& error) {
+  return error.kind() == OperationError::Kind::timed_out || error.is(kube::ErrorKind::unreachable) ||
+         error.is(hubagent::FailureReason::hub_unreachable);
+}
+
 Results results_of(const Step& step, const std::string& hub, const ClusterNames& clusters,
                    const OperationResult<Outcome>& outcome) {
-  if (!outcome) return {{}, {}, clusters, operation_failed(hub, outcome.error())};
+  if (!outcome) return {{}, {}, clusters, operation_failed(hub, outcome.error()), is_unanswered(outcome.error())};
   return {outcome->done, failures_of(step, *outcome), {}, {}};
 }
 
@@ -26,6 +31,7 @@ void Results::add(Results more) {
   failed.merge(more.failed);
   unknown.insert(unknown.end(), more.unknown.begin(), more.unknown.end());
   if (unknown_message.empty()) unknown_message = std::move(more.unknown_message);
+  unanswered = unanswered || more.unanswered;
 }
 
 Failures Results::not_done() const {
@@ -49,7 +55,7 @@ Awaitable<Results> in_batches(ClusterNames clusters, ClusterOperation operation)
       ClusterNames batch{clusters.begin() + static_cast<std::ptrdiff_t>(at),
                          clusters.begin() + static_cast<std::ptrdiff_t>(end)};
       // A hub that does not answer for one batch is not asked for the next one before the next round.
-      if (all.unknown.empty())
+      if (!all.unanswered)
         scope.spawn(run(std::move(batch), std::move(permit)));
       else
         all.unknown.insert(all.unknown.end(), batch.begin(), batch.end());
@@ -91,12 +97,26 @@ Awaitable<hubagent::Result<Outcome>> find_arrived(hubagent::TargetHub& hub, huba
                         "it had registered by itself, without the copy of this migration, and is the migration's own "
                         "from now on"};
   };
-  auto adopted = co_await hub.adopt(migration, std::move(absent), on_adopted);
-  if (!adopted) co_return adopted.error();
-  for (const auto& failure : adopted->failed) changed[failure.cluster] = failure;
+  auto adopted = co_await hub.adopt(migration, absent, on_adopted);
+  // What the hub has said of the others stands.
+  if (!adopted)
+    for (const auto& cluster : absent)
+      changed.try_emplace(
+          cluster, hubagent::ClusterFailure{cluster, hubagent::FailureReason::unknown, adopted.error().describe()});
+  else
+    for (const auto& failure : adopted->failed) changed[failure.cluster] = failure;
   for (auto& failure : arrived->failed)
     if (const auto found = changed.find(failure.cluster); found != changed.end()) failure = found->second;
   co_return std::move(*arrived);
+}
+
+Sighting seen_on_target(const Failure& failure) {
+  const auto is = [&](hubagent::FailureReason reason) { return failure.reason == to_string(reason); };
+  if (is(hubagent::FailureReason::cluster_not_found) || is(hubagent::FailureReason::cluster_not_available) ||
+      is(hubagent::FailureReason::works_not_applied))
+    return Sighting::absent;
+  // Just adopted.
+  return is(hubagent::FailureReason::resource_differs) ? Sighting::present : Sighting::unknown;
 }
 
 ClusterNames common(const ClusterNames& all, const ClusterNames& some) {

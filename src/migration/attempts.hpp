@@ -35,6 +35,7 @@ struct Results {
   Failures failed;
   ClusterNames unknown;         // the operation as a whole failed for them
   std::string unknown_message;  // why
+  bool unanswered = false;      // the hub did not answer
 
   void add(Results more);
   /// The failed ones, and the unknown ones with their message.
@@ -57,6 +58,11 @@ Awaitable<Results> each_on_target(Step& step, ClusterNames clusters, TargetOpera
 /// there by themselves. They fail for now, since what was copied with them may be missing: the next look judges them.
 Awaitable<hubagent::Result<Outcome>> find_arrived(hubagent::TargetHub& hub, hubagent::MigrationRef migration,
                                                   ClusterNames clusters, WallTime since);
+
+/// What the failure of find_arrived() for a cluster says: that the cluster is not on the target; that it is, though its
+/// arrival is not complete; or nothing.
+enum class Sighting { absent, present, unknown };
+Sighting seen_on_target(const Failure& failure);
 
 /// The names in `all` that are in `some`, and those that are not.
 ClusterNames common(const ClusterNames& all, const ClusterNames& some);

@@ -3,6 +3,7 @@
 #include "hubferry/async/backoff.hpp"
 #include "hubferry/phase/controller.hpp"
 #include "migration/definition.hpp"
+#include "migration/upkeep.hpp"
 
 namespace hubferry::migration {
 
@@ -12,6 +13,7 @@ struct Controller::State {
         env{given.clock, given.random, given.metrics, given.log.named("migration")},
         admission(options.max_concurrent),
         reporter(global, options.instance, env),
+        upkeep(global, reporter, env),
         services{global, hubs, admission, reporter, options, env},
         controller(global, managed_cluster_migrations, services, given, controller_options(options)) {
     declare(controller.definition);
@@ -21,6 +23,8 @@ struct Controller::State {
     };
     controller.on_change = [this](const Migration* old, const Migration* now) { changed(old, now); };
     controller.add_task([this] { return reporter.run(); });
+    controller.add_task([this] { return upkeep.run(); });
+    controller.add_task([this] { return resume_after_recovery(); });
     controller.before_start([this] { return restore_claims(); });
     controller.build();
   }
@@ -52,8 +56,20 @@ struct Controller::State {
     }
     if (now == nullptr) {
       reporter.forget(old->object.key());
+      upkeep.forget(old->object.key());
     } else {
       admission.see(*now);
+      upkeep.see(replaced ? nullptr : old, *now);
+    }
+  }
+
+  /// What is pending because of a hub does not wait for its next round once a hub is back.
+  Awaitable<> resume_after_recovery() {
+    for (;;) {
+      co_await services.hubs.troubles.recovered();
+      controller.for_each([this](const Migration& migration) {
+        if (migration.is_cleanup_pending()) controller.enqueue(migration.object.key());
+      });
     }
   }
 
@@ -80,6 +96,7 @@ struct Controller::State {
   kube::Env env;
   Admission admission;
   Reporter reporter;
+  Upkeep upkeep;
   Services services;
   phase::Controller<Services, Migration> controller;
 };

@@ -75,6 +75,9 @@ Awaitable<OperationResult<Token>> await_token(Step& step) {
   };
   // At least one look, also if the time was over before this process began.
   const auto deadline = std::max(step.time().deadline(), step.time().guaranteed_until());
+  const Step::Wait waiting{step, "Secret " + kube::to_string(key) +
+                                     " of the global hub with the token of ManagedServiceAccount " +
+                                     kube::to_string(key) + " is not there yet"};
   const bool found =
       co_await kube::wait_for_object(step->global, kube::resources::secrets, key, has_token, deadline, step->env);
   if (found) co_return std::move(*token);

@@ -52,15 +52,18 @@ void declare(Definition& definition) {
                       {phases::initializing, phases::rollbacking}, {phases::deploying, phases::rollbacking},
                       {phases::registering, phases::rollbacking},  {phases::rollbacking, phases::failed},
                       {phases::cleaning, phases::completed}};
-  definition.forced = {{phases::validating, phases::pending, "a cluster belongs to another migration"},
-                       {phases::initializing, phases::rollbacking, "deleted"},
-                       {phases::deploying, phases::rollbacking, "deleted"},
-                       {phases::registering, phases::rollbacking, "deleted"},
-                       {phases::rollbacking, phases::cleaning, "some clusters arrived"},
-                       {phases::cleaning, phases::failed, "some clusters did not arrive"}};
+  definition.forced = {
+      {phases::validating, phases::pending, "a cluster belongs to another migration"},
+      {phases::initializing, phases::rollbacking, "deleted"},
+      {phases::deploying, phases::rollbacking, "deleted"},
+      {phases::registering, phases::rollbacking, "deleted"},
+      {phases::rollbacking, phases::cleaning, "some clusters arrived"},
+      {phases::cleaning, phases::failed, "some clusters did not arrive"},
+      {phases::cleaning, phases::rollbacking, "the target lost clusters, and a person wants them back"}};
   definition.resumptions = {
       resumption(phases::failed, phases::rollbacking, "rollback requested, or deleted before it was complete"),
-      resumption(phases::completed, phases::cleaning, "deleted before the cleanup was complete")};
+      resumption(phases::completed, phases::cleaning,
+                 "rollback requested, or deleted before the cleanup was complete")};
   for (const auto& phase : phase_table)
     if (auto handler = handler_of(phase.phase)) definition.handlers.emplace(phase.name, std::move(*handler));
 }

@@ -76,6 +76,34 @@ std::string grouped_details(const Failures& failures, const ClusterNames& all) {
   return json::serialize(array);
 }
 
+/// What was left behind, each hub once, with the ranges of its clusters. Whole hubs stand by their names.
+std::string grouped_left_behind(const std::set<std::string>& left_behind, const ClusterNames& all) {
+  std::map<std::string, std::set<std::string>> groups;
+  json::array array;
+  for (const auto& entry : left_behind) {
+    const auto slash = entry.find('/');
+    if (slash == std::string::npos)
+      array.emplace_back(entry);
+    else
+      groups[entry.substr(0, slash)].insert(entry.substr(slash + 1));
+  }
+  for (const auto& [hub, clusters] : groups)
+    array.push_back(json::object{{"hub", hub}, {"clusters", ranges(clusters, all)}});
+  return json::serialize(array);
+}
+
+std::set<std::string> read_left_behind(const json::object& data, const ClusterNames& all) {
+  auto names = read_set(data, "left-behind", {});
+  const auto value = parsed(data, "left-behind");
+  if (!value.is_array()) return names;
+  for (const auto& group : value.get_array()) {
+    if (!group.is_object()) continue;
+    const std::string hub{kube::string_at(group.get_object(), {"hub"})};
+    for (const auto& cluster : read_set(group.get_object(), "clusters", all)) names.insert(hub + "/" + cluster);
+  }
+  return names;
+}
+
 /// What details() or grouped_details() wrote.
 Failures read_details(const json::object& data, const ClusterNames& all) {
   Failures failures;
@@ -128,6 +156,19 @@ void Ledger::fail(const std::string& cluster, Failure failure) {
   if (!success.contains(cluster)) failures.insert_or_assign(cluster, std::move(failure));
 }
 
+void Ledger::give_back(const std::string& cluster, Failure failure) {
+  for (auto* list : {&success, &unverified, &released, &rolled_back, &undone}) list->erase(cluster);
+  fail(cluster, std::move(failure));
+}
+
+void Ledger::leave_behind_arrived(const std::set<std::string>& given_up) {
+  std::erase_if(left_behind, [&](const std::string& entry) {
+    const auto slash = entry.find('/');
+    return slash == std::string::npos || success.contains(entry.substr(slash + 1));
+  });
+  left_behind.insert(given_up.begin(), given_up.end());
+}
+
 ClusterNames Ledger::in_flight() const {
   ClusterNames names;
   for (const auto& name : all)
@@ -172,6 +213,7 @@ json::object to_data(const Ledger& ledger) {
   data["unverified"] = ranges(ledger.unverified, ledger.all);
   data["released"] = ranges(ledger.released, ledger.all);
   data["cleaned"] = ranges(ledger.cleaned, ledger.all);
+  data["left-behind"] = grouped_left_behind(ledger.left_behind, ledger.all);
   if (bytes_in(data) <= most_bytes) return data;
   const std::set<std::string> failed_ones(failed.begin(), failed.end());
   data["success"] = ranges(ledger.success, ledger.all);
@@ -196,7 +238,7 @@ Ledger ledger_from_data(const json::object& data) {
   ledger.released = read_set(data, "released", ledger.all);
   ledger.cleaned = read_set(data, "cleaned", ledger.all);
   ledger.waiting = read_waits(data);
-  ledger.left_behind = read_set(data, "left-behind", {});
+  ledger.left_behind = read_left_behind(data, ledger.all);
   auto reasons = read_details(data, ledger.all);
   for (const auto& name : read_set(data, "failure", ledger.all)) ledger.fail(name, std::move(reasons[name]));
   return ledger;

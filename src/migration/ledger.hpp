@@ -36,6 +36,12 @@ struct Ledger {
   void succeed(const std::string& cluster);
   /// No effect on a cluster that has arrived.
   void fail(const std::string& cluster, Failure failure);
+  /// A cluster that had arrived is not on the target any more: from now on it has failed, and returns to the source.
+  void give_back(const std::string& cluster, Failure failure);
+
+  /// What a person gave up in Cleaning, in place of what had been given up of arrived clusters, and of the migration's
+  /// own objects, before: that may be done now.
+  void leave_behind_arrived(const std::set<std::string>& given_up);
 
   /// Neither arrived nor failed.
   [[nodiscard]] ClusterNames in_flight() const;

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "hubferry/kube/edit.hpp"
+#include "migration/pending.hpp"
 #include "migration/retry.hpp"
 #include "migration/status_report.hpp"
 
@@ -155,6 +156,14 @@ Awaitable<OperationResult<std::optional<Ledger>>> claim_ledger(kube::Api& api, c
   co_return other_leader();
 }
 
+/// False if it is known to be gone, read from the API server: a cache may not have seen that yet.
+Awaitable<kube::Result<bool>> still_exists(kube::Api& api, const Migration& migration) {
+  auto read = co_await api.get(managed_cluster_migrations, migration.object.key());
+  if (!read && read.error().kind == kube::ErrorKind::not_found) co_return false;
+  if (!read) co_return read.error();
+  co_return read->uid() == migration.object.uid();
+}
+
 }  // namespace
 
 Awaitable<OperationResult<>> change_ledger(kube::Api& api, const Migration& migration, Ledger known,
@@ -177,6 +186,12 @@ Awaitable<OperationResult<>> change_ledger(kube::Api& api, const Migration& migr
     object["data"] = std::move(data);
     return true;
   };
+  // Without our finalizer, which goes last, it may be gone already.
+  if (migration.is_being_deleted()) {
+    auto exists = co_await still_exists(api, migration);
+    if (!exists) co_return OperationError{exists.error()};
+    if (!*exists) co_return OperationResult<>{};
+  }
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     auto written = co_await kube::create_or_patch(api, kube::resources::config_maps, migration.object.key(), mutate);
     if (!written) co_return OperationError{written.error()};
@@ -205,7 +220,10 @@ Awaitable<OperationResult<ClusterNames>> find_touched(Step& step) {
   auto claimed = co_await on_source(step, on_the_source);
   if (!claimed) co_return claimed.error();
   auto on_the_target = [&](hubagent::TargetHub& hub) { return hub.copied(ref); };
-  auto copied = co_await on_target(step, on_the_target);
+  const bool given_up = LeftBehind{step.migration}.covers(step.migration.to());
+  auto copied = co_await on_target(step, given_up ? step.time().one_attempt() : step.time(), std::move(on_the_target));
+  // The source has claimed what had arrived on a target that is lost.
+  if (!copied && given_up) co_return std::move(*claimed);
   if (!copied) co_return copied.error();
   ClusterNames touched;
   std::ranges::set_union(*claimed, *copied, std::back_inserter(touched));

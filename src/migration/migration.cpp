@@ -78,6 +78,15 @@ void Migration::pin_hubs() {
   for (const auto* field : {"from", "to"}) status[field] = object.string_at({"spec", field});
 }
 
+void Migration::pin_selection() {
+  status["selection"] = selection_of(spec());
+}
+
+bool Migration::is_spec_changed() const {
+  const auto recorded = kube::string_at(status, {"selection"});
+  return !recorded.empty() && recorded != selection_of(spec());
+}
+
 void Migration::enter(const Phase& phase, WallTime now) {
   status["stage"] = json::object{{"phase", phase}, {"startTime", async::format_micro_time(now)}};
 }
@@ -117,9 +126,20 @@ bool Migration::is_cleanup_pending() const {
   return reason == reasons::cleanup_pending || reason == reasons::rollback_pending;
 }
 
+namespace {
+
+/// It has completed though clusters, or objects of it, were left behind.
+bool has_left_behind(const Migration& migration) {
+  const auto* condition = kube::find_condition_in_status(migration.status, conditions::cleaned);
+  return condition != nullptr && kube::string_at(*condition, {"reason"}) == reasons::left_behind;
+}
+
+}  // namespace
+
 bool wants_to_resume(const Migration& migration) {
   const auto phase = migration.phase();
-  if (phase == phases::failed && migration.requests_rollback() && !migration.is_being_deleted()) return true;
+  const bool may_roll_back = phase == phases::failed || (phase == phases::completed && has_left_behind(migration));
+  if (may_roll_back && migration.requests_rollback() && !migration.is_being_deleted()) return true;
   return is_terminal(phase) && migration.has_pending_deletion();
 }
 

@@ -26,6 +26,10 @@ struct Migration : phase::KubeResource {
   [[nodiscard]] std::string from() const { return pinned("from"); }
   [[nodiscard]] std::string to() const { return pinned("to"); }
   void pin_hubs();
+  /// Records which clusters the spec selects now; from here on a change of them is ignored.
+  void pin_selection();
+  /// The spec selects something else than this migration moves.
+  [[nodiscard]] bool is_spec_changed() const;
 
   /// When the phase was entered. `enter` sets it, in the same write as the transition.
   void enter(const Phase& phase, WallTime now);
@@ -56,8 +60,8 @@ struct Migration : phase::KubeResource {
   void set_time(std::string_view field, WallTime time);
 };
 
-/// True for an ended migration that must return to work: a Failed one whose rollback is requested once more, and any
-/// that is being deleted while it still holds its finalizer, which nothing else would remove.
+/// True for an ended migration that must return to work: one that failed, or left something behind, and whose rollback
+/// is requested; and any that is being deleted while it still holds its finalizer, which nothing else would remove.
 bool wants_to_resume(const Migration& migration);
 /// Resets what the last rollback and cleanup left in the status; the clock of `next` starts.
 void prepare_to_resume(Migration& migration, const Phase& next, WallTime now);

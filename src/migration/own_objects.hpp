@@ -1,14 +1,15 @@
 #pragma once
 
+#include "migration/cleaning_return.hpp"
 #include "migration/definition.hpp"
-#include "migration/pending.hpp"
 
 /// The migration's own objects on both hubs and on the global hub: how they go, at the end of Rollbacking and Cleaning.
 namespace hubferry::migration {
 
-/// Verifies the clusters that arrived, and deletes each from the source. Returns what to record of that. (In
-/// phase_cleaning.cpp; a rollback that is pending does not keep them waiting.)
-Awaitable<LedgerChange> clean_arrived(Step& step, const Ledger& ledger, Pending& pending);
+/// Verifies the clusters that arrived, and deletes each from the source. Returns what to record of that; `unproven`, if
+/// given, gets those that are not on the target. (In phase_cleaning.cpp; a rollback that is pending does not keep them
+/// waiting.)
+Awaitable<LedgerChange> clean_arrived(Step& step, const Ledger& ledger, Pending& pending, Unproven* unproven = nullptr);
 
 /// The global hub, as a LeftBehind names it.
 inline constexpr const char* global_hub_name = "global-hub";

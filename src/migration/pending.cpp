@@ -1,5 +1,7 @@
 #include "migration/pending.hpp"
 
+#include "hubferry/kube/read_file.hpp"
+#include "hubferry/migration/leave_behind.hpp"
 #include "migration/status_report.hpp"
 
 namespace hubferry::migration {
@@ -15,21 +17,22 @@ const char* activity_of(const Phase& phase) {
   return phase == phases::rollbacking ? activities::rollback : activities::cleanup;
 }
 
-std::string trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\n");
-  if (first == std::string_view::npos) return {};
-  return std::string{text.substr(first, text.find_last_not_of(" \t\n") - first + 1)};
-}
-
 }  // namespace
 
-LeftBehind::LeftBehind(const Migration& migration) {
-  std::string_view text = migration.object.annotation(names::leave_annotation);
-  while (!text.empty()) {
-    const auto comma = text.find(',');
-    if (auto name = trimmed(text.substr(0, comma)); !name.empty()) names_.insert(std::move(name));
-    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+std::vector<std::string> read_leave_behind(std::string_view annotation) {
+  std::vector<std::string> names;
+  while (!annotation.empty()) {
+    const auto comma = annotation.find(',');
+    if (auto name = kube::trimmed(std::string{annotation.substr(0, comma)}); !name.empty())
+      names.push_back(std::move(name));
+    annotation = comma == std::string_view::npos ? std::string_view{} : annotation.substr(comma + 1);
   }
+  return names;
+}
+
+LeftBehind::LeftBehind(const Migration& migration) {
+  for (auto& name : read_leave_behind(migration.object.annotation(names::leave_annotation)))
+    names_.insert(std::move(name));
 }
 
 bool LeftBehind::covers(const std::string& hub, const std::string& cluster) const {

@@ -23,16 +23,24 @@ ClusterNames candidates(const Ledger& ledger) {
   return names;
 }
 
-/// The ledger was deleted, and with it the record of which clusters arrived: the target knows. Without its answer
-/// nothing is decided.
+/// The ledger was deleted, and with it the record of which clusters arrived. The target knows, but may have lost some
+/// since, or be lost itself. In Cleaning the source has claimed and denied only clusters that had arrived: what it
+/// holds like that counts as arrived, and is proven, or not, as all others are. Without an answer nothing is decided.
 Awaitable<> recover_arrivals(Step& step, Ledger& ledger, WallTime since, Pending& pending) {
   if (!ledger.success.empty() || !ledger.failures.empty()) co_return;
   TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames clusters) {
     return find_arrived(hub, step.migration.ref(), std::move(clusters), since);
   };
   auto arrived = co_await each_on_target(step, ledger.all, look);
-  for (const auto& cluster : arrived.done) ledger.succeed(cluster);
-  pending.add(step.migration.to(), arrived.not_done());
+  auto unproven = arrived.not_done();
+  SourceOperation is_held = [&](hubagent::SourceHub& hub, ClusterNames clusters) {
+    return hub.returnable(step.migration.ref(), std::move(clusters));
+  };
+  auto held = co_await each_on_source(step, names_of(unproven), is_held);
+  for (const auto& names : {arrived.done, held.done})
+    for (const auto& cluster : names) ledger.succeed(cluster);
+  for (const auto& cluster : held.done) unproven.erase(cluster);
+  pending.add(step.migration.to(), unproven);
 }
 
 /// The part of the bundle that failed.
@@ -61,28 +69,57 @@ Awaitable<OperationResult<Outcome>> verify_or_copy_again(Step& step, hubagent::T
   co_return std::move(*once_more);
 }
 
-Awaitable<> compare_bundle(Step& step, Results& compared, hubagent::Bundle bundle) {
+/// What the target's controllers act on is no longer as it was sent: it was proven before it was released to them, and
+/// must not be overwritten. It must all be there, though.
+Awaitable<OperationResult<Outcome>> complete_released(Step& step, hubagent::TargetHub& target,
+                                                      hubagent::Bundle bundle) {
+  auto completed = co_await target.complete(step.migration.ref(), std::move(bundle));
+  if (!completed) co_return OperationError{completed.error()};
+  co_return std::move(*completed);
+}
+
+using CompareBundle =
+    std::function<Awaitable<OperationResult<Outcome>>(Step&, hubagent::TargetHub& target, hubagent::Bundle)>;
+
+/// What the target says of clusters, and what the source does.
+struct Comparison {
+  Results on_target;
+  Failures on_source;  // not collected there
+};
+
+Awaitable<> compare_bundle(Step& step, Results& compared, const CompareBundle& compare, hubagent::Bundle bundle) {
   ClusterNames clusters;
   for (const auto& resources : bundle.clusters) clusters.push_back(resources.cluster);
-  auto verify_it = [&](hubagent::TargetHub& hub) { return verify_or_copy_again(step, hub, bundle); };
-  auto outcome = co_await once_on_target(step, verify_it);
+  auto compare_it = [&](hubagent::TargetHub& hub) { return compare(step, hub, bundle); };
+  auto outcome = co_await once_on_target(step, compare_it);
   if (outcome)
     compared.add({outcome->done, failures_of(step, *outcome), {}, {}});
   else
     compared.add({{}, {}, clusters, operation_failed(step.target_name(), outcome.error())});
 }
 
-/// Every object that the source has of these clusters is on the target as it was sent.
-Awaitable<Results> compare(Step& step, ClusterNames clusters) {
-  Results compared;
+/// Every object that the source has of these clusters is on the target. Those that the source has no more were deleted
+/// by a previous process.
+Awaitable<Comparison> compare(Step& step, ClusterNames clusters, CompareBundle compare_it) {
+  Comparison comparison;
+  if (clusters.empty()) co_return comparison;
   hubagent::BundleSink sink = [&](hubagent::Bundle bundle) {
-    return compare_bundle(step, compared, std::move(bundle));
+    return compare_bundle(step, comparison.on_target, compare_it, std::move(bundle));
   };
   auto collect = [&](hubagent::SourceHub& hub) { return hub.collect(step.migration.ref(), clusters, sink); };
   auto collected = co_await attempt_on_source(step, collect);
-  if (!collected) co_return Results{{}, {}, clusters, operation_failed(step.source_name(), collected.error())};
-  compared.add({{}, failures_of(step, *collected), {}, {}});
-  co_return compared;
+  if (!collected) {
+    // What is known of some of them is not used without the others: the next round compares them all.
+    const Results none{{}, {}, clusters, operation_failed(step.source_name(), collected.error())};
+    co_return Comparison{{}, none.not_done()};
+  }
+  for (const auto& [cluster, failure] : failures_of(step, *collected)) {
+    if (failure.reason == to_string(hubagent::FailureReason::cluster_not_found))
+      comparison.on_target.done.push_back(cluster);
+    else
+      comparison.on_source.emplace(cluster, failure);
+  }
+  co_return comparison;
 }
 
 /// One round over all clusters.
@@ -93,6 +130,9 @@ struct Cleanup {
   std::set<std::string> released;
   Failures unverified;
   std::set<std::string> refuted = {};  // by the last look at the target
+  std::set<std::string> proven = {};   // likewise
+  std::size_t arrived = 0;
+  Unproven unproven = {};
 };
 
 void keep_unverified(Cleanup& cleanup, const Failures& failures) {
@@ -113,6 +153,10 @@ Awaitable<hubagent::Result<>> confirm_arrival(Cleanup& cleanup, std::string clus
   auto look = [&](hubagent::TargetHub& hub) { return hub.confirm(step.migration.ref(), cluster, cleanup.since); };
   auto confirmed = co_await once_on_target(step, look);
   if (!confirmed) co_return not_proven(confirmed.error().message());
+  cleanup.proven.insert(cluster);
+  if (step.phase() == phases::cleaning)
+    step.set_progress(std::to_string(cleanup.proven.size()) + " of " + count_clusters(cleanup.arrived) + " proven on " +
+                      step.target_name() + ", deleted from " + step.source_name() + " at once");
   co_return hubagent::Result<>{};
 }
 
@@ -134,6 +178,7 @@ Awaitable<Results> find_present(Cleanup& cleanup, ClusterNames clusters) {
     return find_arrived(hub, ref, std::move(names), cleanup.since);
   };
   present.add(co_await each_on_target(step, {others.begin(), others.end()}, look));
+  cleanup.unproven.add(present.not_done());
   co_return present;
 }
 
@@ -146,20 +191,16 @@ Awaitable<Results> clean_batch(Cleanup& cleanup, ClusterNames clusters) {
   keep_unverified(cleanup, present.not_done());
   if (present.done.empty()) co_return Results{};
 
-  // What the target's controllers act on is no longer as it was sent: it was proven before it was released to them, and
-  // must not be overwritten.
   auto is_released = [&](const std::string& cluster) { return cleanup.released.contains(cluster); };
   const auto fresh = std::ranges::partition(present.done, is_released);
-  Results compared;
-  if (!fresh.empty()) compared = co_await compare(step, {fresh.begin(), fresh.end()});
+  auto completed = co_await compare(step, {present.done.begin(), fresh.begin()}, complete_released);
+  // They need the credential no more, whatever keeps the source from being read.
+  cleanup.pending.add(step.migration.from(), completed.on_source);
+  auto verified = co_await compare(step, {fresh.begin(), fresh.end()}, verify_or_copy_again);
+  keep_unverified(cleanup, verified.on_source);
+  auto compared = std::move(completed.on_target);
+  compared.add(std::move(verified.on_target));
   const auto compared_at = step.now();
-  compared.done.insert(compared.done.end(), present.done.begin(), fresh.begin());
-  // Gone from the source already: a previous process deleted it.
-  for (auto one = compared.failed.begin(); one != compared.failed.end();) {
-    const bool gone = one->second.reason == to_string(hubagent::FailureReason::cluster_not_found);
-    if (gone) compared.done.push_back(one->first);
-    one = gone ? compared.failed.erase(one) : std::next(one);
-  }
   keep_unverified(cleanup, compared.not_done());
   if (compared.done.empty()) co_return Results{};
 
@@ -199,36 +240,91 @@ void report_verification(Step& step, const Ledger& ledger, const Failures& unver
                   step.target_name() + ": " + some_failures(unverified) + ".");
 }
 
+/// A rollback was requested, and nothing returns.
+Awaitable<kube::Result<>> answer_request(Step& step, const Ledger& ledger, const Unproven& unproven) {
+  auto text = std::string{names::request_annotation} + ": " + names::rollback_request + " returned no cluster: ";
+  if (!unproven.elsewhere.empty())
+    text += some_failures(unproven.elsewhere);
+  else if (candidates(ledger).empty())
+    text += step.source_name() + " has none any more. To move them back from " + step.target_name() +
+            ", create a migration in the other direction";
+  else
+    text += step.target_name() + " has those that " + step.source_name() + " still has, or was not given up as lost";
+  auto dropped = co_await change_metadata(step, drop_rollback_request);
+  if (!dropped) co_return dropped.error();
+  step->reporter.warn(step.migration, "RequestRefused", "CleanUp", text);
+  co_return kube::Result<>{};
+}
+
 /// Verifies each cluster on the target, and deletes it from the source at once.
 Awaitable<ReconcileState> clean_clusters(Step& step) {
   auto ledger = co_await load_ledger(step);
   if (!ledger) co_return postpone(step, ledger.error().message());
+  // One that had completed has it no more.
+  if (step.migration.requests_rollback() && !kube::has_finalizer(step.migration.object, names::finalizer)) {
+    auto held = co_await change_metadata(step, put_own_finalizer);
+    if (!held) co_return postpone(step, OperationError{held.error()}.message());
+  }
+  if (const auto returning = find_unfinished_returns(step.migration, *ledger); !returning.empty())
+    co_return return_from_cleaning(step, returning);
   Pending pending{step.migration};
   co_await recover_arrivals(step, *ledger, step.migration.cut_over().value_or(step.now()), pending);
-  auto cleaned = co_await clean_arrived(step, *ledger, pending);
+  Unproven unproven;
+  auto cleaned = co_await clean_arrived(step, *ledger, pending, &unproven);
+  const auto returning = co_await find_returning(step, unproven, pending);
   LedgerChange record = [&](Ledger& lists) {
     cleaned(lists);
+    for (const auto& [cluster, failure] : returning) lists.give_back(cluster, failure);
     lists.waiting = pending.waiting();
-    lists.left_behind.insert(pending.given_up().begin(), pending.given_up().end());
+    if (returning.empty()) lists.leave_behind_arrived(pending.given_up());
   };
   auto saved = co_await amend_ledger(step, *ledger, record);
   if (!saved) co_return postpone(step, saved.error().message());
   put_counts(step.migration, *ledger, true);
+  if (!returning.empty()) co_return return_from_cleaning(step, returning);
   if (pending.empty()) {
+    if (step.migration.requests_rollback()) {
+      auto answered = co_await answer_request(step, *ledger, unproven);
+      if (!answered) co_return postpone(step, OperationError{answered.error()}.message());
+    }
     clear_problem(step);
     co_return phase::done();
   }
   // A cluster that only waits for the source to delete it needs the credential no more.
   if (!pending.waits_for(step.migration.to())) co_await delete_own_objects(step, pending);
-  co_return postpone(step, pending.message());
+  co_return postpone(step, pending.message() + why_not_returning(step.migration, unproven));
+}
+
+/// A request that comes after the step "clusters" is granted like one before it. Absent: the step continues, since
+/// there is none, or nothing returns.
+Awaitable<std::optional<ReconcileState>> grant_late_request(Step& step) {
+  if (!step.migration.requests_rollback()) {
+    clear_problem(step);
+    co_return std::nullopt;
+  }
+  auto result = co_await clean_clusters(step);
+  if (result.done && result.next.empty()) co_return std::nullopt;
+  co_return result;
 }
 
 Awaitable<ReconcileState> clean_objects(Step& step) {
+  if (auto granted = co_await grant_late_request(step)) co_return std::move(*granted);
   co_return co_await delete_own_objects_or_postpone(step);
+}
+
+/// How the source takes back what it still has.
+std::string advice_for_denied(const Migration& migration, const Ledger& ledger) {
+  const auto denied = candidates(ledger);
+  if (denied.empty()) return {};
+  return ". Hub '" + migration.from() + "' still has " + count_clusters(denied.size()) +
+         " and denies them. If they are on no other hub, neither on '" + migration.to() +
+         "' nor where they may have moved since, set the annotation " + names::request_annotation + ": " +
+         names::rollback_request + " on the migration to return them";
 }
 
 /// Clusters that did not arrive make the migration Failed.
 Awaitable<ReconcileState> conclude_cleaning(Step& step) {
+  if (auto granted = co_await grant_late_request(step)) co_return std::move(*granted);
   auto ledger = co_await load_ledger(step);
   if (!ledger) co_return phase::failed(phase::Error::network(ledger.error().message()));
   if (ledger->left_behind.empty()) {
@@ -236,8 +332,9 @@ Awaitable<ReconcileState> conclude_cleaning(Step& step) {
                 "deleted from " + step.source_name() + ": " + count_clusters(ledger->cleaned.size()) +
                     ", and the migration's own objects");
   } else {
-    step.report(ConditionStatus::no, reasons::left_behind, left_behind_text(*ledger));
-    step->reporter.warn(step.migration, reasons::left_behind, "CleanUp", left_behind_text(*ledger));
+    const auto text = left_behind_text(*ledger) + advice_for_denied(step.migration, *ledger);
+    step.report(ConditionStatus::no, reasons::left_behind, text);
+    step->reporter.warn(step.migration, reasons::left_behind, "CleanUp", text);
   }
   put_counts(step.migration, *ledger, true);
   co_return co_await finish(step, *ledger, ledger->all_arrived() ? phases::completed : phases::failed);
@@ -245,11 +342,14 @@ Awaitable<ReconcileState> conclude_cleaning(Step& step) {
 
 }  // namespace
 
-Awaitable<LedgerChange> clean_arrived(Step& step, const Ledger& ledger, Pending& pending) {
+Awaitable<LedgerChange> clean_arrived(Step& step, const Ledger& ledger, Pending& pending, Unproven* unproven) {
   Cleanup cleanup{step, step.migration.cut_over().value_or(step.now()), pending, ledger.released, {}};
+  cleanup.arrived = ledger.success.size();
+  cleanup.proven = ledger.cleaned;
   ClusterOperation clean = [&](ClusterNames batch) { return clean_batch(cleanup, std::move(batch)); };
   auto results = co_await in_batches(candidates(ledger), clean);
   report_verification(step, ledger, cleanup.unverified);
+  if (unproven != nullptr) *unproven = std::move(cleanup.unproven);
   std::set<std::string> unverified;
   for (const auto& [name, failure] : cleanup.unverified) unverified.insert(name);
   co_return [arrived = ledger.success, released = std::move(cleanup.released), done = std::move(results.done),

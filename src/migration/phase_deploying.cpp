@@ -34,6 +34,8 @@ Awaitable<> deploy(Step& step, Copied& copied, hubagent::Bundle bundle) {
   auto outcome = co_await once_on_target(step, deploy_it);
   if (outcome) {
     copied.add(step, *outcome);
+    step.set_progress(std::to_string(copied.deployed.size()) + " of " + count_clusters(copied.wanted.size()) +
+                      " copied");
   } else {
     copied.target_error = outcome.error();
   }

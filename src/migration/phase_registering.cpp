@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <set>
 
 #include "hubferry/async/event.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "migration/definition.hpp"
+#include "migration/wait_report.hpp"
 
 namespace hubferry::migration {
 
@@ -32,6 +34,7 @@ struct Crossing {
   Ledger& ledger;
   WallTime since;
   std::map<std::string, std::string> detach_problems;
+  std::set<std::string> detached;              // by this process
   std::optional<OperationError> target_error;  // the last one
   async::Notify progress;
 
@@ -39,6 +42,10 @@ struct Crossing {
     if (ledger.success.contains(cluster)) return;
     ledger.succeed(cluster);
     step->reporter.arrived(step.now() - since);
+    step.log().info("cluster migrated", {{"cluster", cluster},
+                                         {"target", step.migration.to()},
+                                         {"cut_over", async::format_duration(step.now() - since)}});
+    step.set_progress(std::to_string(ledger.success.size()) + " of " + count_clusters(ledger.all.size()) + " arrived");
     if (const auto& report = step->options.on_arrival) report(step.migration.object.key(), cluster);
     progress.notify();
   }
@@ -69,6 +76,7 @@ Awaitable<> detach_once(Step& step, Crossing& crossing) {
     auto detach = [&](hubagent::SourceHub& hub) { return hub.detach(step.migration.ref(), ready->done); };
     auto detached = co_await on_source(step, detach);
     add(detached, step.source_name(), ready->done);
+    if (detached) crossing.detached.insert(detached->done.begin(), detached->done.end());
   }
   crossing.detach_problems = std::move(problems);
 }
@@ -106,9 +114,25 @@ Awaitable<> save_progress(Step& step, Crossing& crossing) {
   for (;;) {
     co_await crossing.progress.wait();
     put_counts(step.migration, crossing.ledger, true);
+    put_wait_report(step);
     co_await step.save();
     co_await step.clock().sleep_for(step->options.progress_interval);
   }
+}
+
+/// An agent for which the source was down or too slow leaves it by itself, before it is denied there. Such a cluster is
+/// detached now: as long as the source accepts it the agent may go back. What the target saw of it until then is no
+/// proof any more, so leases count from now on. What cannot be detached is pending in Cleaning.
+Awaitable<> detach_early_arrivals(Step& step, Crossing& crossing) {
+  ClusterNames early;
+  std::ranges::set_difference(crossing.ledger.success, crossing.detached, std::back_inserter(early));
+  if (early.empty()) co_return;
+  auto detach = [&](hubagent::SourceHub& hub) { return hub.detach_arrived(step.migration.ref(), early); };
+  auto detached = co_await on_source(step, detach);
+  if (!detached)
+    step.log().warn("clusters left the source by themselves, and cannot be detached there",
+                    {{"clusters", early.size()}, {"error", detached.error().describe()}});
+  step.migration.set_cut_over(step.now());
 }
 
 /// Until all have arrived, or the deadline.
@@ -135,8 +159,9 @@ std::string why_missing(const Step& step, const Crossing& crossing, const std::s
 Awaitable<ReconcileState> move_clusters(Step& step) {
   auto ledger = co_await load_ledger(step);
   if (!ledger) co_return fail_phase(step, ledger.error());
-  Crossing crossing{*ledger, *step.migration.cut_over(), {}, {}, {}};
+  Crossing crossing{*ledger, *step.migration.cut_over(), {}, {}, {}, {}};
   co_await cross(step, crossing);
+  co_await detach_early_arrivals(step, crossing);
 
   Failures missing;
   for (const auto& name : ledger->in_flight())

@@ -12,8 +12,10 @@ using kube::ConditionStatus;
 
 /// A requested rollback waits for migrations that have one of the clusters now.
 Awaitable<> wait_for_others(Step& step, const Ledger& ledger) {
-  ClusterNames concerned;
-  std::ranges::set_union(ledger.to_roll_back(), ledger.to_undo(), std::back_inserter(concerned));
+  std::set<std::string> all{ledger.success};
+  for (const auto& name : ledger.cleaned) all.erase(name);
+  for (const auto& names : {ledger.to_roll_back(), ledger.to_undo()}) all.insert(names.begin(), names.end());
+  const ClusterNames concerned{all.begin(), all.end()};
   while (auto obstacle = step->admission.readmit(step.migration, concerned)) {
     if (condition_message(step.migration, conditions::rolled_back) == *obstacle) {
       co_await step->admission.changed(std::string{step.migration.object.uid()}, *obstacle);
@@ -39,21 +41,20 @@ Awaitable<ReconcileState> accept_request(Step& step) {
   co_return phase::done();
 }
 
-/// The status records the request: its annotation is no longer needed.
-Awaitable<ReconcileState> acknowledge_request(Step& step) {
-  auto& migration = step.migration;
-  if (!migration.requests_rollback()) co_return phase::done();
-  kube::Mutation drop_request = [](json::object& object) {
-    return kube::object_in(kube::object_in(object, "metadata"), "annotations").erase(names::request_annotation) > 0;
-  };
-  auto changed = co_await change_metadata(step, std::move(drop_request));
-  if (!changed) co_return phase::failed(phase::Error{changed.error()});
-  co_return phase::done();
-}
-
 /// No cluster that arrived is left on the source.
 bool is_settled(const Ledger& ledger) {
   return ledger.success.size() == ledger.cleaned.size();
+}
+
+/// The status records the request: its annotation is no longer needed. Unless arrived clusters are still on the source:
+/// if the target has lost them, Cleaning returns them by it, and removes it.
+Awaitable<ReconcileState> acknowledge_request(Step& step) {
+  if (!step.migration.requests_rollback()) co_return phase::done();
+  auto ledger = co_await load_ledger(step);
+  if (ledger && !is_settled(*ledger)) co_return phase::done();
+  auto changed = co_await change_metadata(step, drop_rollback_request);
+  if (!changed) co_return phase::failed(phase::Error{changed.error()});
+  co_return phase::done();
 }
 
 Awaitable<OperationResult<>> record(Rollback& rollback) {

@@ -56,13 +56,53 @@ Awaitable<ReconcileState> check_request(Step& step) {
   co_return co_await reject(step, problems.front().reason, joined(problems));
 }
 
+/// Takes the problems of single clusters out of `problems`, one failure a cluster.
+Failures take_failures(const Step& step, std::vector<Problem>& problems) {
+  Failures failures;
+  for (const auto& problem : problems) {
+    if (problem.cluster.empty()) continue;
+    auto [entry, is_new] =
+        failures.try_emplace(problem.cluster, Failure{step.phase(), problem.reason, problem.message});
+    if (!is_new) entry->second.message += "; " + problem.message;
+  }
+  std::erase_if(problems, [](const Problem& problem) { return !problem.cluster.empty(); });
+  return failures;
+}
+
+/// Adds what is wrong with single clusters: some of them by name, and how many.
+void add_summary(std::vector<Problem>& problems, const Failures& failures, std::size_t all) {
+  if (failures.empty()) return;
+  problems.push_back({{},
+                      {},
+                      common_reason(failures),
+                      std::to_string(failures.size()) + " of " + count_clusters(all) +
+                          " cannot move: " + some_failures(failures, 10)});
+}
+
+/// How long it is looked for what else is wrong, when the migration has to be rejected anyway.
+constexpr auto longest_further_look = std::chrono::seconds{10};
+
+/// Rejects a migration whose hubs cannot be used. What is wrong with the rest of it is reported with that: a hub is not
+/// repaired in order to learn of the next problem.
+Awaitable<ReconcileState> reject_with_all(Step& step, std::vector<Problem> problems) {
+  RetriedReads reads{step};
+  const auto deadline = async::later(step.clock().now(), longest_further_look);
+  auto all = co_await async::before_deadline(step.clock(), deadline, validate(reads, spec_of(step)));
+  if (all && !all->problems.empty()) {
+    problems = std::move(all->problems);
+    const auto failures = take_failures(step, problems);
+    add_summary(problems, failures, all->clusters.size());
+  }
+  co_return co_await reject(step, problems.front().reason, joined(problems));
+}
+
 Awaitable<ReconcileState> check_hubs(Step& step) {
   RetriedReads reads{step};
   auto problems = co_await check_hub(reads, step.migration.from());
   auto of_target = co_await check_hub(reads, step.migration.to());
   std::ranges::move(of_target, std::back_inserter(problems));
   if (problems.empty()) co_return phase::done();
-  co_return co_await reject(step, problems.front().reason, joined(problems));
+  co_return co_await reject_with_all(step, std::move(problems));
 }
 
 /// Another migration has one of the clusters, as the placement shows only now: back to Pending.
@@ -81,6 +121,7 @@ Awaitable<ReconcileState> record_clusters(Step& step) {
   if (selected.problem) co_return co_await reject(step, selected.problem->reason, selected.problem->message);
   if (const auto obstacle = step->admission.claim(std::string{step.migration.object.uid()}, selected.clusters))
     co_return wait_again(step, *obstacle);
+  step.migration.pin_selection();
   Ledger ledger;
   ledger.all = std::move(selected.clusters);
   const auto began = step.clock().now();
@@ -113,19 +154,6 @@ Awaitable<std::vector<Problem>> check_on_both(Step& step, const ClusterNames& cl
   co_return problems;
 }
 
-/// Takes the problems of single clusters out of `problems`, one failure a cluster.
-Failures take_failures(const Step& step, std::vector<Problem>& problems) {
-  Failures failures;
-  for (const auto& problem : problems) {
-    if (problem.cluster.empty()) continue;
-    auto [entry, is_new] =
-        failures.try_emplace(problem.cluster, Failure{step.phase(), problem.reason, problem.message});
-    if (!is_new) entry->second.message += "; " + problem.message;
-  }
-  std::erase_if(problems, [](const Problem& problem) { return !problem.cluster.empty(); });
-  return failures;
-}
-
 Awaitable<ReconcileState> check_clusters(Step& step) {
   auto ledger = co_await load_ledger(step);
   if (!ledger) co_return co_await reject(step, ledger.error().reason(), ledger.error().message());
@@ -137,12 +165,7 @@ Awaitable<ReconcileState> check_clusters(Step& step) {
     co_return step.advance("preparing " + step.target_name() + ", then " + step.source_name());
   }
   auto failures = take_failures(step, problems);
-  if (!failures.empty())
-    problems.push_back({{},
-                        {},
-                        common_reason(failures),
-                        std::to_string(failures.size()) + " of " + count_clusters(ledger->all.size()) +
-                            " cannot move: " + some_failures(failures, 10)});
+  add_summary(problems, failures, ledger->all.size());
   step->reporter.clusters_failed(step.migration, step.phase(), failures);
   for (auto& [cluster, failure] : failures) ledger->fail(cluster, std::move(failure));
   auto saved = co_await save_ledger(step, *ledger);

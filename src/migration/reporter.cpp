@@ -16,6 +16,9 @@ kube::EventRecorderOptions event_options(std::string instance) {
   return options;
 }
 
+/// The counts in status.clusters.
+constexpr std::array cluster_states{"pending", "migrating", "migrated", "failed", "rolledBack"};
+
 double seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -50,7 +53,10 @@ Reporter::Reporter(kube::Api& global, std::string instance, const kube::Env& env
                                             "Rollbacks, by the phase that failed and by result.", {"stage", "result"})),
       cleanup_pending_(env.metrics.gauge_family(
           "hubferry_migration_cleanup_pending",
-          "Migrations whose rollback or cleanup cannot be finished now and is retried, by phase.", {"phase"})) {
+          "Migrations whose rollback or cleanup cannot be finished now and is retried, by phase.", {"phase"})),
+      clusters_now_(env.metrics.gauge_family("hubferry_migration_clusters_current",
+                                             "Clusters of migrations that have not ended, by state.", {"state"})) {
+  for (const auto* state : cluster_states) clusters_now_.with({state});
   for (const auto* phase : {phases::rollbacking, phases::cleaning}) cleanup_pending_.with({phase});
   for (const auto& phase : phase_table) {
     migrations_.with({phase.name});
@@ -72,6 +78,11 @@ void Reporter::see(const Migration* old, const Migration* now) {
     const auto phase = migration->phase();
     migrations_.with({phase.empty() ? Phase{phases::pending} : phase}).add(by);
     if (migration->is_cleanup_pending()) cleanup_pending_.with({phase}).add(by);
+    if (is_terminal(phase)) return;
+    for (const auto* state : cluster_states)
+      if (const auto* clusters = kube::find(migration->status, {"clusters", state});
+          clusters != nullptr && clusters->is_number())
+        clusters_now_.with({state}).add(by * clusters->to_number<double>());
   };
   // A new migration has no phase yet: no transition reports its first.
   if (old == nullptr && now != nullptr && now->phase().empty()) entries_.with({phases::pending}).increment();
@@ -105,8 +116,12 @@ void Reporter::moved(const phase::Transition& transition) {
 }
 
 void Reporter::ends(const Migration& migration, const Ledger& ledger, bool success) {
-  results_[migration.object.key()] = {ledger.success.size(), ledger.failures.size(), ledger.rolled_back.size(),
-                                      migration.started(), success};
+  results_[migration.object.key()] = {kube::reference_to(managed_cluster_migrations, migration.object),
+                                      ledger.success.size(),
+                                      ledger.failures.size(),
+                                      ledger.rolled_back.size(),
+                                      migration.started(),
+                                      success};
 }
 
 void Reporter::count(const Result& result) {
@@ -120,7 +135,14 @@ void Reporter::count(const Result& result) {
 void Reporter::forget(const kube::Key& key) {
   messages_.erase(key);
   // Its deletion was asked for: with the finalizer it is gone, and no status can be written any more.
-  if (const auto result = results_.extract(key)) count(result.mapped());
+  const auto ended = results_.extract(key);
+  if (!ended) return;
+  const auto& result = ended.mapped();
+  count(result);
+  auto note = "deleted: " + count_clusters(result.migrated) + " migrated, " + std::to_string(result.rolled_back) +
+              " rolled back";
+  events_.event(result.regarding, kube::EventType::normal, result.success ? phases::completed : reasons::cancelled,
+                "Migrate", note);
 }
 
 void Reporter::clusters_failed(const Migration& migration, const Phase& phase, const Failures& failures) {

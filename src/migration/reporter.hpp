@@ -24,6 +24,7 @@ class Reporter {
   void remember(const Migration& migration, const Phase& phase, WallTime began);
   /// A transition was written.
   void moved(const phase::Transition& transition);
+  /// The migration is gone. If it had just ended, no transition could be written: this is its last event.
   void forget(const kube::Key& key);
   /// A migration ends with the next transition: its result is counted when that is written. Its duration counts from
   /// when it was admitted.
@@ -47,6 +48,7 @@ class Reporter {
   };
 
   struct Result {
+    kube::ObjectReference regarding;
     std::size_t migrated = 0;
     std::size_t failed = 0;
     std::size_t rolled_back = 0;
@@ -69,6 +71,7 @@ class Reporter {
   obs::Histogram& cut_over_;
   obs::Family<obs::Counter>& rollbacks_;
   obs::Family<obs::Gauge>& cleanup_pending_;
+  obs::Family<obs::Gauge>& clusters_now_;
 };
 
 }  // namespace hubferry::migration

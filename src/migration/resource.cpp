@@ -14,6 +14,8 @@ const kube::Resource managed_cluster_migrations{"global-hub.open-cluster-managem
 
 namespace {
 
+constexpr std::int64_t longest_time_to_live = std::int64_t{100} * 365 * 24 * 3600;  // fits into a Duration
+
 const json::value* find_field(const json::object& migration, std::initializer_list<std::string_view> path) {
   const auto* value = kube::find(migration, path);
   return value == nullptr || value->is_null() ? nullptr : value;
@@ -72,7 +74,8 @@ MigrationStatus::Condition read_condition(const json::object& condition) {
 }
 
 bool is_summary(std::string_view condition) {
-  return condition == conditions::ready || condition == conditions::succeeded || condition == conditions::stalled;
+  return condition == conditions::ready || condition == conditions::succeeded || condition == conditions::stalled ||
+         condition == conditions::spec_changed;
 }
 
 bool is_of(std::string_view phase, PhaseKind kind) {
@@ -92,7 +95,22 @@ MigrationSpec read_spec(const json::object& migration) {
     spec.placement = kube::string_at(migration, {"spec", "includedManagedClustersPlacementRef"});
   if (const auto* timeout = find_field(migration, {"spec", "supportedConfigs", "stageTimeout"}))
     read_stage_timeout(*timeout, spec);
+  if (const auto* seconds = find_field(migration, {"spec", "ttlSecondsAfterFinished"});
+      seconds != nullptr && seconds->is_int64() && seconds->get_int64() >= 0)
+    spec.time_to_live = std::chrono::seconds{std::min(seconds->get_int64(), longest_time_to_live)};
   return spec;
+}
+
+std::string selection_of(const MigrationSpec& spec) {
+  std::string text = spec.from + "\n" + spec.to + "\n" + spec.placement.value_or(std::string{}) + "\n";
+  for (const auto& cluster : spec.clusters.value_or(ClusterNames{})) text += cluster + "\n";
+  // FNV-1a: the next version of the manager must find the same.
+  std::uint64_t hash = 14695981039346656037U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  constexpr const char* digits = "0123456789abcdef";
+  std::string digest;
+  for (int shift = 60; shift >= 0; shift -= 4) digest += digits[(hash >> shift) & 0xFU];
+  return digest;
 }
 
 MigrationStatus read_status(const json::object& status) {

@@ -28,8 +28,8 @@ auto as_operation_result(Result result) -> OperationResult<typename Result::valu
 
 /// Runs `operation` until it succeeds: again after attempt_timeout() without an answer, and with backoff (0.5 s to 15
 /// s) after an error that may recover. Other errors are returned at once. At the deadline: timed_out, with the last
-/// error. `operation` is called for each attempt. The user sees the error in the condition of the phase only when
-/// retry() gives up; until then it is in the log.
+/// error. `operation` is called for each attempt. The user sees the last error in the condition of the phase while it
+/// is retried, and in the log. When a hub has recovered, the pause ends.
 template <typename Operation>
 Awaitable<OperationResult<typename ResultOf<Operation>::value_type>> retry(Step& step, TimeBudget time,
                                                                            Operation operation) {
@@ -37,12 +37,14 @@ Awaitable<OperationResult<typename ResultOf<Operation>::value_type>> retry(Step&
   async::Backoff backoff{
       {.first = std::chrono::milliseconds{500}, .most = std::chrono::seconds{15}}, clock, step->env.random};
   std::optional<OperationError> last;
+  std::optional<Step::Wait> wait;
   const auto guaranteed = time.guaranteed_until();
   while (!time.is_over() || clock.now() < guaranteed) {
     const auto within = std::min(time.deadline(), async::later(clock.now(), time.attempt_timeout()));
     auto answer = co_await async::before_deadline(clock, std::max(within, guaranteed), operation());
     if (!answer) {
       step.log().warn("operation timed out, retrying");
+      wait.emplace(step, "an operation timed out and is retried");
       continue;
     }
     auto result = detail::as_operation_result(std::move(*answer));
@@ -50,7 +52,9 @@ Awaitable<OperationResult<typename ResultOf<Operation>::value_type>> retry(Step&
     last = result.error();
     step.log().info("operation failed, retrying", {{"error", last->describe()}});
     const auto pause = async::later(clock.now(), backoff.next());
-    co_await clock.sleep_until(std::min(std::max(time.deadline(), guaranteed), pause));
+    wait.emplace(step, last->message());
+    const auto until = std::min(std::max(time.deadline(), guaranteed), pause);
+    co_await async::before_deadline(clock, until, step->hubs.troubles.recovered());
   }
   co_return OperationError::timed_out(time.timeout(), last);
 }

@@ -1,5 +1,6 @@
 #include "hubferry/async/task_scope.hpp"
 #include "migration/attempts.hpp"
+#include "migration/cleaning_return.hpp"
 #include "migration/rollback.hpp"
 
 namespace hubferry::migration {
@@ -36,9 +37,7 @@ Awaitable<Look> look_at_target(Rollback& rollback, ClusterNames clusters) {
   auto found = co_await in_batches(std::move(clusters), find_with_retry);
   look.arrived = std::move(found.done);
   for (const auto& [cluster, failure] : found.not_done()) {
-    const bool is_absent = failure.reason == to_string(hubagent::FailureReason::cluster_not_available) ||
-                           failure.reason == to_string(hubagent::FailureReason::cluster_not_found);
-    if (is_absent)
+    if (seen_on_target(failure) == Sighting::absent)
       look.absent.push_back(cluster);
     else
       look.unknown.emplace(cluster, failure);
@@ -87,9 +86,41 @@ Awaitable<> let_registrations_finish(Rollback& rollback, ClusterNames clusters) 
   }
 }
 
+/// In Cleaning, before it was lost there: the target's import controller may have given its agent a bootstrap
+/// kubeconfig of the target only.
+bool had_arrived(const Rollback& rollback, const std::string& cluster) {
+  const auto found = rollback.ledger.failures.find(cluster);
+  return found != rollback.ledger.failures.end() && found->second.stage == phases::cleaning;
+}
+
 /// Nothing from the source reaches an agent that is registering elsewhere; a new process asks the source too.
-constexpr const char* restart_hint =
-    "; if it does not, delete its pod klusterlet-agent in namespace open-cluster-management-agent";
+std::string restart_hint(const Rollback& rollback, const std::string& cluster) {
+  std::string hint = "; if it does not, delete its pod klusterlet-agent in namespace open-cluster-management-agent";
+  if (had_arrived(rollback, cluster))
+    hint += ", and if it knows " + rollback.step.target_name() + " only, import the cluster on " +
+            rollback.step.source_name() + " once more";
+  return hint;
+}
+
+/// Of those that had arrived on a target that does not say whether they are still there: accepted by the source too,
+/// they could be on both hubs. Only a person knows that the target is lost.
+ClusterNames find_perhaps_there(Rollback& rollback, const Look& look) {
+  ClusterNames names;
+  for (const auto& [cluster, failure] : look.unknown)
+    if (had_arrived(rollback, cluster) && rollback.pending.add(rollback.target(), cluster,
+                                                               "it had arrived on " + rollback.step.target_name() +
+                                                                   " and may be there still: " + failure.message))
+      names.push_back(cluster);
+  return names;
+}
+
+/// Of those that had arrived: they may have moved on from the target since, to a hub that this migration does not know.
+Awaitable<ClusterNames> find_moved_on(Rollback& rollback, ClusterNames clusters) {
+  std::erase_if(clusters, [&](const std::string& cluster) { return !had_arrived(rollback, cluster); });
+  auto elsewhere = co_await find_elsewhere(rollback.step, std::move(clusters));
+  rollback.pending.add(rollback.source(), elsewhere);
+  co_return names_of(elsewhere);
+}
 
 /// Waits for the agents, for the time of one attempt. A cluster that is not back yet is found by the next round. If the
 /// source accepts none of them now, only their registrations are given a moment.
@@ -107,7 +138,7 @@ Awaitable<> wait_for_returns(Rollback& rollback, ClusterNames clusters, const Fa
   for (const auto& cluster : clusters) {
     if (back.contains(cluster)) continue;
     auto message = step.source_name() + " accepts it again; waiting for its agent to renew its lease there";
-    message += restart_hint;
+    message += restart_hint(rollback, cluster);
     if (const auto found = target_problems.find(cluster); found != target_problems.end())
       message += "; it may be on " + step.target_name() + ": " + found->second.message;
     rollback.pending.add(rollback.source(), cluster, std::move(message));
@@ -140,7 +171,9 @@ Awaitable<> return_detached(Rollback& rollback, ClusterNames clusters) {
   if (clusters.empty()) co_return;
   auto look = co_await look_at_target(rollback, clusters);
   const auto released = co_await keep_late_arrivals(rollback, look.arrived);
-  auto returning = without(clusters, look.arrived);
+  auto returning = without(without(clusters, look.arrived), find_perhaps_there(rollback, look));
+  const auto elsewhere = co_await find_moved_on(rollback, returning);
+  returning = without(returning, elsewhere);
   returning.insert(returning.end(), released.begin(), released.end());
   look.absent.insert(look.absent.end(), released.begin(), released.end());
   if (returning.empty()) co_return;

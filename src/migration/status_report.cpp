@@ -123,7 +123,18 @@ void fail_remaining(const Migration& migration, Ledger& ledger) {
     ledger.fail(cluster, {phase, reasons::error, message.empty() ? "the migration stopped in " + phase : message});
 }
 
+const char* const spec_change_message =
+    "the hubs or clusters in the spec were changed after the migration had begun: the change is ignored. Create "
+    "another "
+    "migration for other clusters";
+
 void put_summary(Migration& migration, WallTime now) {
+  if (migration.is_spec_changed()) {
+    set_condition(migration, conditions::spec_changed, kube::ConditionStatus::yes, reasons::change_ignored,
+                  spec_change_message, now);
+  } else {
+    kube::remove_condition(migration.status, conditions::spec_changed);
+  }
   const auto phase = migration.phase();
   if (!is_terminal(phase)) {
     kube::remove_condition(migration.status, conditions::succeeded);

@@ -46,6 +46,8 @@ RollbackVerdict judge_rollback(const Migration& migration, const Ledger& ledger)
 
 /// The conditions Ready, Succeeded and Stalled, as they follow from the phase and the other conditions.
 void put_summary(Migration& migration, WallTime now);
+/// Of the condition SpecChanged, and of its event.
+extern const char* const spec_change_message;
 
 /// Clusters that did not arrive and have no failure of their own failed with their phase.
 void fail_remaining(const Migration& migration, Ledger& ledger);

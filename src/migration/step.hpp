@@ -1,5 +1,7 @@
 #pragma once
 
+#include <list>
+
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/migration/controller.hpp"
 #include "hubferry/migration/operation_error.hpp"
@@ -68,6 +70,26 @@ class Step {
   /// Ends the phase: enters one that the definition declares as a forced transition from it.
   ReconcileState jump_to(const Phase& next, std::string_view what_happens_now);
 
+  /// Says, while it lives, what the step waits for: it stands in the condition of the phase within two seconds.
+  class [[nodiscard]] Wait {
+   public:
+    Wait(Step& step, std::string what) : waits_(step.waits_), place_(waits_.insert(waits_.end(), std::move(what))) {}
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+    ~Wait() { waits_.erase(place_); }
+
+   private:
+    std::list<std::string>& waits_;
+    std::list<std::string>::iterator place_;
+  };
+  [[nodiscard]] const std::list<std::string>& waits() const { return waits_; }
+  /// How far the step is, for the condition: "120 of 200 clusters copied".
+  void set_progress(std::string text) { progress_ = std::move(text); }
+  [[nodiscard]] const std::string& progress() const { return progress_; }
+  /// What the last wait report of this step has put behind the condition's message; absent: there was none.
+  [[nodiscard]] const std::optional<std::string>& wait_suffix() const { return wait_suffix_; }
+  void set_wait_suffix(std::string suffix) { wait_suffix_ = std::move(suffix); }
+
   /// Writes the status now instead of at the end of the step: before long waits, and progress within them. A failed
   /// write is made up for by the next one.
   Awaitable<> save();
@@ -76,6 +98,9 @@ class Step {
   Context& context_;
   obs::Logger log_;
   TimeBudget time_;
+  std::list<std::string> waits_;
+  std::string progress_;
+  std::optional<std::string> wait_suffix_;
 };
 
 }  // namespace hubferry::migration

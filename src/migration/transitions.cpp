@@ -1,7 +1,9 @@
 #include "migration/transitions.hpp"
 
+#include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "migration/pending.hpp"
+#include "migration/wait_report.hpp"
 
 namespace hubferry::migration {
 
@@ -51,7 +53,13 @@ Handler step(phase::Metadata metadata, std::function<Awaitable<ReconcileState>(S
     if (migration.is_being_deleted() && !survives_deletion(context.phase())) {
       result = co_await stop_for_deletion(here);
     } else {
-      result = co_await guarded(here, function);
+      auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+        scope.spawn(report_waits(here));
+        result = co_await guarded(here, function);
+        scope.stop();
+      };
+      co_await async::with_scope(body);
+      end_wait_report(here);
     }
     context->reporter.remember(migration, context.phase(), began);
     co_return result;
@@ -89,6 +97,11 @@ Awaitable<kube::Result<kube::Object>> change_metadata(Step& step, kube::Mutation
 bool put_own_finalizer(json::object& object) {
   if (!kube::string_at(object, {"metadata", "deletionTimestamp"}).empty()) return false;
   return kube::put_finalizer(object, names::finalizer);
+}
+
+bool drop_rollback_request(json::object& object) {
+  if (kube::string_at(object, {"metadata", "annotations", names::request_annotation}).empty()) return false;
+  return kube::object_in(kube::object_in(object, "metadata"), "annotations").erase(names::request_annotation) > 0;
 }
 
 Awaitable<ReconcileState> finish(Step& step, const Ledger& ledger, const Phase& ending) {

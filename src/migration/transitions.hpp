@@ -25,6 +25,8 @@ Awaitable<ReconcileState> reject(Step& step, std::string reason, std::string mes
 Awaitable<kube::Result<kube::Object>> change_metadata(Step& step, kube::Mutation mutate);
 /// A Mutation. No effect on an object that is being deleted: the server would refuse it.
 bool put_own_finalizer(json::object& object);
+/// A Mutation: removes the annotation that requests a rollback.
+bool drop_rollback_request(json::object& object);
 
 /// Ends the migration: removes the finalizer, since nothing is left to undo, and counts the result.
 Awaitable<ReconcileState> finish(Step& step, const Ledger& ledger, const Phase& ending);

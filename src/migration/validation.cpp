@@ -26,6 +26,8 @@ std::optional<Problem> find_problem(const hubs::HubInfo& hub) {
 std::vector<Problem> problems_of(const std::string& hub, const OperationResult<hubagent::Outcome>& outcome) {
   if (!outcome) return {{hub, {}, outcome.error().reason(), operation_failed(hub_text(hub), outcome.error())}};
   std::vector<Problem> problems;
+  for (const auto& error : outcome->of_hub)
+    problems.push_back({hub, {}, std::string{to_string(error.reason())}, error.message()});
   for (const auto& failed : outcome->failed)
     problems.push_back({hub, failed.cluster, std::string{to_string(failed.reason)}, failed.message});
   return problems;

@@ -165,6 +165,51 @@ TEST_P(CrashStoryTest, ACrashAtAnyHubOperationChangesNothing) {
 INSTANTIATE_TEST_SUITE_P(Stories, CrashStoryTest, testing::ValuesIn(stories()),
                          [](const auto& story) { return story.param.name; });
 
+// The ledger says who returns before the status says so.
+TEST_F(CrashTest, ACrashAtAnyWriteOfAReturnFromCleaningLosesNoCluster) {
+  auto lose_a_cluster = [&] {
+    dying.die_at(0, DyingApi::Moment::before);
+    if (exists("m1")) {
+      loop.run(remove("m1"));
+      live([&]() -> Awaitable<> { co_await vanishes("m1"); });
+    }
+    for (const auto* hub : {"hub1", "hub2"}) hubs.add(hub);
+    for (const auto* name : {"a", "b", "c"}) hubs.add_cluster("hub1", name);
+    given("m1", {"a", "b"});
+    live([&]() -> Awaitable<> {
+      co_await reaches("m1", "Cleaning");
+      hubs.hub("hub2").clusters.erase("b");
+      co_await sleep(1h);
+    });
+    loop.run(annotate("m1", names::request_annotation, names::rollback_request));
+  };
+  auto expect_returned = [&] {
+    EXPECT_EQ(phase("m1"), "Failed");
+    EXPECT_EQ(available_on("hub1"), (std::set<std::string>{"b", "c"}));
+    EXPECT_EQ(available_on("hub2"), (std::set<std::string>{"a"}));
+    EXPECT_TRUE(hubs.hub("hub1").clusters.at("b").accepted);
+    EXPECT_EQ(hubs.hub("hub1").clusters.at("b").migrating, "");
+  };
+  lose_a_cluster();
+  dying.die_at(0, DyingApi::Moment::before);
+  live_until_death("m1");
+  const auto writes = dying.writes();
+  EXPECT_GE(writes, 4u);
+  expect_returned();
+  for (const auto moment : {DyingApi::Moment::before, DyingApi::Moment::after}) {
+    for (std::size_t write = 1; write <= writes; ++write) {
+      SCOPED_TRACE("write " + std::to_string(write) + (moment == DyingApi::Moment::after ? ", after" : ", before"));
+      lose_a_cluster();
+      dying.die_at(write, moment);
+      live_until_death("m1");
+      dying.die_at(0, moment);
+      live_until_death("m1");
+      expect_returned();
+      if (HasFailure()) return;
+    }
+  }
+}
+
 // A deposed leader may not know it yet: for a while two controllers work on the same migrations.
 TEST_F(MigrationTest, TwoControllersAtOnceDoNoHarm) {
   given("m1", {"a", "b"});

@@ -153,6 +153,13 @@ Awaitable<> FakeHubs::fleet() {
   co_await async::with_scope(body);
 }
 
+Awaitable<std::vector<std::string>> FakeHubs::names() {
+  std::vector<std::string> names;
+  for (const auto& [name, hub] : hubs_)
+    if (hub->is_hub) names.push_back(name);
+  co_return names;
+}
+
 Awaitable<hubs::HubInfo> FakeHubs::find(std::string name) {
   co_await clock.sleep_for(moment);
   hubs::HubInfo info;
@@ -277,6 +284,27 @@ class FakeSource final : public hubagent::SourceHub {
       for (auto& failure : outcome->failed)
         if (refused.contains(failure.cluster)) failure.message = refused[failure.cluster];
     co_return outcome;
+  }
+
+  Awaitable<Result<Outcome>> returnable(MigrationRef migration, ClusterNames clusters) override {
+    return each("source.returnable", clusters,
+                [this, migration](const std::string& name) -> std::optional<FailureReason> {
+                  const auto found = hub_.clusters.find(name);
+                  if (found == hub_.clusters.end()) return FailureReason::cluster_not_found;
+                  if (found->second.being_deleted) return FailureReason::cluster_not_available;
+                  if (found->second.migrating != migration.uid) return FailureReason::cluster_conflict;
+                  return std::nullopt;
+                });
+  }
+
+  Awaitable<Result<ClusterNames>> accepted(ClusterNames clusters) override {
+    auto begun = co_await world_.begin(hub_, "source.accepted");
+    if (!begun) co_return begun.error();
+    std::erase_if(clusters, [this](const std::string& name) {
+      const auto found = hub_.clusters.find(name);
+      return found == hub_.clusters.end() || !found->second.accepted;
+    });
+    co_return clusters;
   }
 
   Awaitable<Result<Outcome>> accept(MigrationRef migration, ClusterNames clusters) override {
@@ -550,6 +578,26 @@ class FakeTarget final : public hubagent::TargetHub {
     co_return outcome;
   }
 
+  /// Its content is that of the target's controllers; an object that was deleted is one with no content.
+  Awaitable<Result<Outcome>> complete(MigrationRef, Bundle bundle) override {
+    auto begun = co_await world_.begin(hub_, "target.complete");
+    if (!begun) co_return begun.error();
+    Outcome outcome;
+    for (const auto& cluster : bundle.clusters) {
+      const auto found = hub_.clusters.find(cluster.cluster);
+      if (found == hub_.clusters.end()) {
+        outcome.failed.push_back({cluster.cluster, FailureReason::cluster_not_found, "it does not exist"});
+      } else if (found->second.content == FakeCluster::deleted_content && found->second.stubborn) {
+        outcome.failed.push_back({cluster.cluster, FailureReason::error, "its Secret cannot be created"});
+      } else {
+        if (found->second.content == FakeCluster::deleted_content)
+          found->second.content = static_cast<int>(cluster.objects.at(0).object.at("content").as_int64());
+        outcome.done.push_back(cluster.cluster);
+      }
+    }
+    co_return outcome;
+  }
+
   Awaitable<Result<Outcome>> clean(MigrationRef, ClusterNames clusters) override {
     auto begun = co_await world_.begin(hub_, "target.clean");
     if (!begun) co_return begun.error();
@@ -610,12 +658,13 @@ class FakeTarget final : public hubagent::TargetHub {
     return found != hub_.clusters.end() && found->second.created_by == migration.uid;
   }
   FailureReason why_not_here(const MigrationRef& migration, const std::string& name) const {
-    return has_copy(migration, name) ? FailureReason::cluster_not_available : FailureReason::cluster_not_found;
+    if (!has_copy(migration, name)) return FailureReason::cluster_not_found;
+    return hub_.clusters.at(name).lacks_works ? FailureReason::works_not_applied : FailureReason::cluster_not_available;
   }
   bool is_here(const MigrationRef& migration, const std::string& name, async::WallTime since) const {
     const auto found = hub_.clusters.find(name);
     return found != hub_.clusters.end() && found->second.created_by == migration.uid && found->second.accepted &&
-           found->second.available && found->second.seen > since;
+           found->second.available && !found->second.lacks_works && found->second.seen > since;
   }
 
   FakeHubs& world_;

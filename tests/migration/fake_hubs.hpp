@@ -30,9 +30,12 @@ struct FakeCluster {
   async::WallTime seen{};            // its last sign of life
   async::WallTime accepted_again{};  // by a rollback; zero: it was not
   bool being_deleted = false;
-  bool marked = false;    // carries the marks of a move
-  int content = 0;        // what must be the same on both hubs
-  bool stubborn = false;  // keeps its content whatever is sent
+  bool lacks_works = false;  // its agent has not applied all of its ManifestWorks
+  bool marked = false;       // carries the marks of a move
+  int content = 0;           // what must be the same on both hubs
+  bool stubborn = false;     // keeps its content whatever is sent
+
+  static constexpr int deleted_content = -1;  // an object that was copied is missing
 };
 
 struct FakeHub {
@@ -74,6 +77,7 @@ class FakeHubs final : public hubs::Hubs {
   Awaitable<> fleet();
 
   Awaitable<hubs::HubInfo> find(std::string hub) override;
+  Awaitable<std::vector<std::string>> names() override;
   hubagent::Result<std::shared_ptr<hubs::Connection>> connection(const std::string& hub) override;
 
   /// Of every hub.

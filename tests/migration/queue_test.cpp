@@ -108,6 +108,70 @@ TEST_F(QueueTest, EndedMigrationsAreLeftAlone) {
   EXPECT_EQ(migration("m1").resource_version(), before);
 }
 
+class SpecChangeTest : public MigrationTest {
+ protected:
+  Awaitable<kube::Result<kube::Object>> change_spec(json::object changes) {
+    json::object patch{{"spec", std::move(changes)}};
+    const Key key{"default", "m1"};
+    co_return co_await global.api().merge_patch(managed_cluster_migrations, key, std::move(patch));
+  }
+};
+
+TEST_F(SpecChangeTest, TheServerRefusesOtherHubsAlwaysAndOtherClustersOnceTheyAreValidated) {
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    auto earlier = co_await change_spec({{"includedManagedClusters", json::array{"a", "b"}}});
+    EXPECT_TRUE(earlier) << "nothing has begun";
+    auto other_hub = co_await change_spec({{"to", "hub3"}});
+    EXPECT_FALSE(other_hub);
+    co_await reaches("m1", "Registering");
+    auto more = co_await change_spec({{"includedManagedClusters", json::array{"a", "b", "c"}}});
+    CO_ASSERT_TRUE(!more);
+    EXPECT_THAT(more.error().message, HasSubstr("cannot be changed after Validating; create another one"));
+    auto selected =
+        co_await change_spec({{"includedManagedClusters", nullptr}, {"includedManagedClustersPlacementRef", "edge"}});
+    EXPECT_FALSE(selected);
+    auto timeout = co_await change_spec({{"supportedConfigs", json::object{{"stageTimeout", "1h"}}}});
+    EXPECT_TRUE(timeout) << timeout.error();
+    co_await reaches("m1", "Completed");
+  });
+  EXPECT_EQ(condition("m1", "SpecChanged"), "none");
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
+
+// An API server before 1.25 knows no rules.
+TEST_F(SpecChangeTest, OnAnOldServerAnEventAndAConditionSayThatTheChangeIsIgnored) {
+  global.ignore_validation_rules();
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    auto more = co_await change_spec({{"includedManagedClusters", json::array{"a", "b"}}});
+    EXPECT_TRUE(more) << more.error();
+    co_await sleep(1s);
+    EXPECT_THAT(events("ChangeIgnored"), testing::ElementsAre(HasSubstr("Create another migration")));
+    co_await reaches("m1", "Completed");
+  });
+  EXPECT_THAT(condition("m1", "SpecChanged"), HasSubstr("True ChangeIgnored: the hubs or clusters in the spec"));
+  expect_moved("m1", {"a"}, {"b", "c"});
+}
+
+TEST_F(SpecChangeTest, AFinishedMigrationThatIsAppliedOnceMoreStaysAsItIs) {
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Completed");
+    const std::string before{migration("m1").resource_version()};
+    json::object spec{{"from", "hub1"}, {"to", "hub2"}, {"includedManagedClusters", json::array{"a"}}};
+    json::object metadata{{"name", "m1"}, {"namespace", "default"}};
+    json::object object{{"metadata", std::move(metadata)}, {"spec", std::move(spec)}};
+    auto applied = co_await global.api().apply(managed_cluster_migrations, std::move(object), true);
+    EXPECT_TRUE(applied) << applied.error();
+    co_await sleep(1h);
+    EXPECT_EQ(migration("m1").resource_version(), before);
+  });
+  EXPECT_EQ(events("Validating").size(), 1u);
+  expect_moved("m1", {"a"}, {"b", "c"});
+}
+
 class DeletionTest : public MigrationTest, public testing::WithParamInterface<const char*> {};
 
 // In every phase: what was done is undone, and the finalizer is removed.
@@ -141,6 +205,20 @@ TEST_P(DeletionTest, StopsTheMigrationAndRollsItBack) {
 INSTANTIATE_TEST_SUITE_P(Phases, DeletionTest,
                          testing::Values("Pending", "Validating", "Initializing", "Deploying", "Registering",
                                          "Rollbacking", "Cleaning", "Completed"));
+
+// Its last status cannot be written any more, but people look for what became of it.
+TEST_F(MigrationTest, ADeletedMigrationHasAnEventForItsEnd) {
+  hubs.travel_time = 1000h;
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    co_await sleep(1min);
+    co_await remove("m1");
+    co_await vanishes("m1");
+    co_await sleep(1s);
+  });
+  EXPECT_THAT(events("Cancelled"), testing::ElementsAre(HasSubstr("deleted: 0 clusters migrated, 1 rolled back")));
+}
 
 TEST_F(MigrationTest, DeletedAfterSomeClustersArrivedThoseStayAndTheOthersReturn) {
   hubs.travel_times["b"] = 5min;
@@ -226,18 +304,31 @@ TEST_F(RequestTest, ARequestedRollbackIsRetriedWithAFreshDeadline) {
   EXPECT_EQ(clusters("m1", "rolledBack"), 2);
 }
 
-TEST_F(RequestTest, AnotherValueOrPhaseIsIgnored) {
+TEST_F(RequestTest, AnotherValueOrPhaseIsAnsweredWithAnEventAndTheRequestIsRemoved) {
   given("m1", {"a"});
   given("m2", {"b"});
+  const auto answered = [&](const std::string& name) {
+    return [this, name] { return migration(name).annotation(names::request_annotation).empty(); };
+  };
   live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    co_await annotate("m1", names::request_annotation, "rollback");
+    co_await holds(answered("m1"));
     co_await reaches("m2", "Completed");
     co_await annotate("m2", names::request_annotation, "rollback");
+    co_await holds(answered("m2"));
     co_await reaches("m1", "Completed");
     co_await annotate("m1", names::request_annotation, "retry");
+    co_await holds(answered("m1"));
     co_await sleep(1h);
   });
   EXPECT_EQ(phase("m1"), "Completed");
   EXPECT_EQ(phase("m2"), "Completed");
+  EXPECT_THAT(events("RequestRefused"),
+              testing::ElementsAre(HasSubstr("rollback is not granted: the migration runs; delete it"),
+                                   HasSubstr("retry is not granted: the only request there is"),
+                                   HasSubstr("rollback is not granted: the clusters have arrived")))
+      << "by migration, then by time";
   expect_moved("m1", {"a", "b"}, {"c"});
 }
 
@@ -300,6 +391,44 @@ TEST_F(RequestTest, ItWaitsForAMigrationThatHasTheClusterNow) {
   EXPECT_EQ(available_on("hub2"), (std::set<std::string>{"a"}));
 }
 
+class TimeToLiveTest : public MigrationTest {};
+
+TEST_F(TimeToLiveTest, AnEndedMigrationIsDeletedWhenItsTimeIsUpAndNotBefore) {
+  hubs.travel_times["b"] = 1000h;
+  given("m1", {"a"}, {{"ttlSecondsAfterFinished", 3600}});
+  given("m2", {"b"}, {{"ttlSecondsAfterFinished", 0}});
+  given("m3", {"c"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Completed");
+    co_await sleep(59min);
+    EXPECT_TRUE(exists("m1"));
+    co_await sleep(1min + 1s);
+    EXPECT_FALSE(exists("m1"));
+    co_await vanishes("m2");
+    co_await sleep(24h);
+  });
+  EXPECT_EQ(events("Failed").size(), 1u) << "m2 had ended, then it was deleted";
+  EXPECT_EQ(phase("m3"), "Completed");
+}
+
+// It may be edited after the end, and counts for a manager that came later.
+TEST_F(TimeToLiveTest, CountsFromTheEndForTheNextManagerAndWhenItIsSetLater) {
+  given("m1", {"a"}, {{"ttlSecondsAfterFinished", 3600}});
+  given("m2", {"b"});
+  live_until("m2", "Completed");
+  live([&]() -> Awaitable<> {
+    co_await sleep(2h);
+    EXPECT_FALSE(exists("m1"));
+    EXPECT_TRUE(exists("m2"));
+    json::object patch{{"spec", json::object{{"ttlSecondsAfterFinished", 60}}}};
+    const Key key{"default", "m2"};
+    auto edited = co_await global.api().merge_patch(managed_cluster_migrations, key, std::move(patch));
+    EXPECT_TRUE(edited) << edited.error();
+    co_await sleep(1s);
+    EXPECT_FALSE(exists("m2"));
+  });
+}
+
 class CredentialTest : public MigrationTest {
  protected:
   CredentialTest() {
@@ -345,9 +474,15 @@ TEST_F(CredentialTest, AManagedServiceAccountIsCreatedAndItsTokenAwaited) {
   EXPECT_FALSE(global.object(kube::resources::secrets, {"hub2", "m1"}));
 }
 
-TEST_F(CredentialTest, ATokenThatNeverAppearsIsATimeout) {
+TEST_F(CredentialTest, ATokenThatNeverAppearsIsNamedWhileItIsAwaitedAndThenATimeout) {
   given("m1", {"a"});
-  live_until("m1", "Failed");
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Initializing");
+    co_await sleep(2s);
+    EXPECT_THAT(condition("m1", "ResourceInitialized"),
+                HasSubstr("; waiting: Secret hub2/m1 of the global hub with the token of ManagedServiceAccount"));
+    co_await reaches("m1", "Failed");
+  });
   EXPECT_THAT(condition("m1", "ResourceInitialized"),
               HasSubstr("False Timeout: no credential for hub 'hub2': Secret hub2/m1"));
   expect_moved("m1", {}, {"a", "b", "c"});

@@ -57,6 +57,7 @@ class GatedClock final : public async::Clock {
     slow_since_.reset();
     if (slow) slow_since_ = inner_.now();
   }
+  void jump(async::Duration by) { skew_ += by; }
   /// How far it is behind. Its wall clock is not concerned.
   [[nodiscard]] async::Duration lag() const {
     return slow_since_ ? lag_ + (inner_.now() - *slow_since_) * 9 / 10 : lag_;
@@ -281,6 +282,10 @@ void SimulatedManager::kill() {
 void SimulatedManager::deceive(bool deceived) {
   state_->clock.slow_down(deceived);
   state_->lease_is_away = deceived;
+}
+
+void SimulatedManager::jump(async::Duration by) {
+  state_->clock.jump(by);
 }
 
 void SimulatedManager::stop() {

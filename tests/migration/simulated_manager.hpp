@@ -53,6 +53,8 @@ class SimulatedManager {
   /// Its clock goes at a tenth of the speed, and it does not reach the Lease: it leads on for a minute and more after
   /// its term, beside its successor.
   void deceive(bool deceived);
+  /// Sets its wall clock.
+  void jump(async::Duration by);
   /// SIGKILL: nothing of it runs any more, and nothing that it had not sent is sent. stop() only frees its memory then.
   void kill();
   /// SIGTERM, and its end. One that is paused continues for that.

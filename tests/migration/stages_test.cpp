@@ -164,10 +164,70 @@ TEST_F(StagesTest, TheSourceIsRestoredWhileTheTargetDoesNotAnswerAndTheRestFollo
     EXPECT_EQ(clusters("m1", "rolledBack"), 2);
     EXPECT_LT(hubs.orders.size(), 1000u) << "with growing pauses";
     hubs.hub("hub2").reachable = true;
+    hubs.troubles.report_recovery();
+    const auto began = loop.clock().now();
     co_await reaches("m1", "Failed");
+    EXPECT_LT(loop.clock().now() - began, 10s) << "a hub that is back is not waited for";
   });
   EXPECT_THAT(condition("m1", "ResourceRolledBack"), HasSubstr("True ResourceRolledBack"));
   expect_moved("m1", {}, {"a", "b", "c"});
+}
+
+TEST_F(StagesTest, WhileClustersArriveTheirNumbersAreInTheConditionTheMetricsAndTheLog) {
+  hubs.travel_times["c"] = 5min;
+  given("m1", {"a", "b", "c"});
+  const auto counted = [&](const char* state) {
+    const auto text = metrics.text();
+    return text.find("hubferry_migration_clusters_current{state=\"" + std::string{state}) != std::string::npos
+               ? text.substr(text.find("hubferry_migration_clusters_current{state=\"" + std::string{state} + "\"}"), 60)
+               : "none";
+  };
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    co_await sleep(1min);
+    EXPECT_THAT(condition("m1", "ClusterRegistered"), HasSubstr("2 of 3 clusters arrived"));
+    EXPECT_THAT(counted("migrated"), HasSubstr("\"migrated\"} 2"));
+    EXPECT_THAT(counted("migrating"), HasSubstr("\"migrating\"} 1"));
+    EXPECT_THAT(log.lines(), testing::Contains(testing::AllOf(HasSubstr("cluster migrated"), HasSubstr("cluster=a"))));
+    EXPECT_THAT(log.lines(),
+                testing::Not(testing::Contains(testing::AllOf(HasSubstr("cluster migrated"), HasSubstr("cluster=c")))));
+    co_await reaches("m1", "Completed");
+  });
+  EXPECT_THAT(counted("migrated"), HasSubstr("\"migrated\"} 0")) << "it has ended";
+}
+
+TEST_F(StagesTest, WhileClustersAreCleanedUpTheConditionSaysHowFarItIs) {
+  hubs.faults["target.confirm"] = {.delay = 30s};
+  given("m1", {"a", "b", "c"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Cleaning");
+    co_await sleep(45s);
+    EXPECT_THAT(condition("m1", "ResourceCleaned"),
+                HasSubstr("1 of 3 clusters proven on hub 'hub2', deleted from hub 'hub1' at once"));
+    co_await reaches("m1", "Completed");
+  });
+  EXPECT_THAT(condition("m1", "ResourceCleaned"), testing::Not(HasSubstr("proven")));
+}
+
+// The source was down for the agent, or answered too slowly: its agent left for the target before it was denied.
+TEST_F(StagesTest, AClusterThatLeftTheSourceByItselfIsDetachedBeforeItCounts) {
+  hubs.faults["source.detach a"] = {.error = odd()};
+  hubs.travel_times["a"] = 1min;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    auto& there = hubs.hub("hub2").clusters.at("a");
+    there.available = there.accepted = true;
+    there.seen = loop.clock().wall_now();
+    co_await reaches("m1", "Cleaning");
+    EXPECT_FALSE(hubs.hub("hub1").clusters.at("a").accepted);
+    co_await sleep(30s);
+    EXPECT_TRUE(hubs.hub("hub1").clusters.contains("a")) << "until the target has seen it once more";
+    for (auto& [name, cluster] : hubs.hub("hub2").clusters) cluster.seen = loop.clock().wall_now();
+    co_await reaches("m1", "Completed");
+  });
+  EXPECT_EQ(hubs.count("hub1 source.detach_arrived"), 1U);
+  EXPECT_FALSE(hubs.hub("hub1").clusters.contains("a"));
 }
 
 // An agent that is registering on the target can only be sent back by the target: that needs the account.
@@ -315,6 +375,44 @@ TEST_F(CleaningTest, AReleasedClusterWhoseCopyWasDeletedIsComparedAgain) {
     co_await reaches("m1", "Completed");
   });
   expect_moved("m1", {"a"}, {"b", "c"});
+}
+
+// Hours may pass between the release to the target's controllers and the deletion from the source.
+TEST_F(CleaningTest, AReleasedClusterThatLostAnObjectOnTheTargetIsCompletedBeforeTheSourceIsDeleted) {
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    hubs.faults["source.clean"].error = FakeHubs::forbidden();
+    co_await reaches("m1", "Cleaning");
+    co_await sleep(5min);
+    auto& copies = hubs.hub("hub2").clusters;
+    copies.at("a").content = copies.at("b").content = FakeCluster::deleted_content;
+    copies.at("b").stubborn = true;
+    hubs.faults.clear();
+    co_await sleep(1h);
+    EXPECT_EQ(phase("m1"), "Cleaning");
+    EXPECT_EQ(hubs.hub("hub1").clusters.count("a"), 0U);
+    EXPECT_NE(copies.at("a").content, FakeCluster::deleted_content);
+    EXPECT_EQ(hubs.hub("hub1").clusters.count("b"), 1U) << "the source has the only one";
+    EXPECT_THAT(condition("m1", "MigrationVerified"), HasSubstr("b: its Secret cannot be created"));
+    copies.at("b").stubborn = false;
+    co_await reaches("m1", "Completed");
+  });
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
+
+// One whose absence cannot be looked into.
+TEST_F(CleaningTest, AClusterThatMayNotBeAdoptedHidesNothingOfTheOthers) {
+  hubs.faults["target.adopt"].error = FakeHubs::forbidden();
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Cleaning");
+    hubs.hub("hub2").clusters.erase("b");
+    co_await sleep(1h);
+    EXPECT_EQ(hubs.hub("hub1").clusters.count("a"), 0U);
+    EXPECT_EQ(hubs.hub("hub1").clusters.count("b"), 1U);
+    EXPECT_THAT(listed("m1", "cleaned"), testing::ElementsAre("a"));
+  });
 }
 
 TEST_F(CleaningTest, AnOperationThatHangsIsPendingToo) {

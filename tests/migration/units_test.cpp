@@ -49,6 +49,7 @@ TEST(Ledger, IsReadFromItsConfigMapAsWritten) {
   ledger.undone = {"b", "c"};
   ledger.unverified = {"a"};
   ledger.cleaned = {"d"};
+  ledger.left_behind = {"hub1", "hub2/a"};
   EXPECT_EQ(ledger_from_data(to_data(ledger)), ledger);
   EXPECT_EQ(to_data(ledger).at("all-clusters"), R"(["a","b","c","d"])");
   EXPECT_EQ(to_data(ledger).at("success"), R"(["a","d"])");
@@ -101,6 +102,27 @@ TEST(Ledger, ThousandsOfTheLongestNamesFitWhateverBecomesOfThem) {
   EXPECT_EQ(back.rolled_back, ledger.rolled_back);
   EXPECT_EQ(back.failures.size(), ledger.failures.size());
   EXPECT_EQ(back.failures.at(ledger.all[1]).stage, "Deploying");
+}
+
+// A person gives up both hubs, since they are lost: a ledger that cannot be written would keep the migration for ever.
+TEST(Ledger, ThousandsOfTheLongestNamesFitAlsoIfAllOfThemAreLeftBehind) {
+  Ledger ledger;
+  for (int index = 0; index < 7900; ++index) ledger.all.push_back(std::to_string(10000 + index) + std::string(58, 'x'));
+  for (std::size_t index = 0; index < ledger.all.size(); ++index) {
+    const auto& name = ledger.all[index];
+    if (index % 2 == 0)
+      ledger.succeed(name);
+    else
+      ledger.fail(name, {"Registering", "Timeout", std::string(100, 'm')});
+    ledger.left_behind.insert("hub2/" + name);
+    if (index % 2 == 0) ledger.left_behind.insert("hub1/" + name);
+  }
+  ledger.left_behind.insert("hub2");
+  const auto data = to_data(ledger);
+  EXPECT_LT(kube::json::serialize(data).size(), 1000u * 1024);
+  const auto back = ledger_from_data(data);
+  EXPECT_EQ(back.left_behind, ledger.left_behind);
+  EXPECT_EQ(back.success, ledger.success);
 }
 
 TEST(TimeBudget, ATinyTimeoutLeavesTimeForAnAttempt) {

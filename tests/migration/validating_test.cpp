@@ -74,6 +74,27 @@ TEST_F(ValidatingTest, AllClustersThatCannotMoveAreReportedAtOnce) {
   expect_moved("m1", {}, {"a", "b", "c"});
 }
 
+// A hub is not repaired in order to learn of the next problem.
+TEST_F(ValidatingTest, AHubThatCannotBeUsedDoesNotHideTheOtherProblems) {
+  hubs.hub("hub2").is_hub = false;
+  given("m1", {"a", "missing"});
+  expect_rejected("m1", "HubClusterInvalid", "hub 'hub2' is a managed cluster, but not a hub");
+  EXPECT_THAT(condition("m1", "ResourceValidated"),
+              testing::AllOf(HasSubstr("1 of 2 clusters cannot move"), HasSubstr("missing")));
+}
+
+TEST_F(ValidatingTest, ASourceThatDoesNotAnswerDoesNotDelayTheReportOfAMissingTarget) {
+  hubs.hub("hub1").reachable = false;
+  given("m1", {"a"}, {{"to", "nowhere"}});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Validating");
+    const auto began = loop.clock().now();
+    co_await reaches("m1", "Failed");
+    EXPECT_LT(loop.clock().now() - began, 15s);
+  });
+  EXPECT_THAT(condition("m1", "ResourceValidated"), HasSubstr("hub 'nowhere' does not exist"));
+}
+
 TEST_F(ValidatingTest, ManyFailedClustersMakeOneEvent) {
   ClusterNames names;
   for (int index = 0; index < 30; ++index) names.push_back("missing-" + std::to_string(index));
@@ -119,6 +140,41 @@ TEST_F(ValidatingTest, AHubThatAnswersLateIsAwaited) {
   given("m1", {"a"});
   live_until("m1", "Completed");
   expect_moved("m1", {"a"}, {"b", "c"});
+}
+
+TEST_F(ValidatingTest, AnErrorThatIsRetriedStandsInTheConditionWithinTwoSecondsAndGoesWithIt) {
+  hubs.hub("hub1").reachable = false;
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Validating");
+    co_await sleep(2s);
+    EXPECT_THAT(condition("m1", "ResourceValidated"),
+                testing::AllOf(HasSubstr("False Waiting: validating the hubs and the clusters; waiting: "),
+                               HasSubstr("hub1 does not answer")));
+    co_await sleep(2min);
+    // As the directory does it when the hub's Secret was repaired: nobody waits for the end of a pause then.
+    hubs.hub("hub1").reachable = true;
+    hubs.troubles.report_recovery();
+    co_await sleep(2s);
+    EXPECT_NE(phase("m1"), "Validating");
+    EXPECT_THAT(condition("m1", "ResourceValidated"), HasSubstr("True ResourceValidated: 1 cluster can move"));
+  });
+}
+
+TEST_F(ValidatingTest, WhatIsWrongWithAHubStandsInTheConditionWithinTwoSecondsAndNoLongerThanItIs) {
+  hubs.faults["source.validate"] = {.error = {}, .hang = true};
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Validating");
+    co_await sleep(5s);
+    hubs.troubles.set("hub1", "hub 'hub1' rejects the credential of Secret hub1/hub-kubeconfig (401)");
+    co_await sleep(2s);
+    EXPECT_THAT(condition("m1", "ResourceValidated"),
+                HasSubstr("; waiting: hub 'hub1' rejects the credential of Secret"));
+    hubs.troubles.clear("hub1");
+    co_await sleep(2s);
+    EXPECT_EQ(condition("m1", "ResourceValidated"), "False Waiting: validating the hubs and the clusters");
+  });
 }
 
 TEST_F(ValidatingTest, AHubThatRejectsAnOperationIsNotRetried) {

@@ -18,7 +18,8 @@ namespace hubferry::migration {
 /// Pending -> Validating -> Initializing -> Deploying -> Registering -> Cleaning -> Completed
 ///    \___________\-> Failed    \______________\____________\-> Rollbacking -> Failed, or Cleaning for what arrived
 /// Validating leads back to Pending when a placement turns out to name a cluster of another migration.
-/// Cleaning ends in Completed, also with a warning; in Failed if some clusters did not arrive.
+/// Cleaning ends in Completed, also with a warning; in Failed if some clusters did not arrive. It leads to Rollbacking
+/// if the target has lost clusters that had arrived, and a person wants them back.
 enum class MigrationPhase {
   pending,       // waits for other migrations with the same clusters or hubs, and for a free slot
   validating,    // checks the spec, the hubs and every cluster; changes nothing

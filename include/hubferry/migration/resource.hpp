@@ -33,6 +33,9 @@ inline constexpr const char* rolled_back = "ResourceRolledBack";
 inline constexpr const char* ready = "Ready";          // Unknown until the end
 inline constexpr const char* succeeded = "Succeeded";  // only at the end
 inline constexpr const char* stalled = "Stalled";      // True if it failed, else absent
+/// True while the hubs or clusters in the spec are not those that the migration moves, else absent: somebody has
+/// changed them on an API server that does not know the rule against it (CEL).
+inline constexpr const char* spec_changed = "SpecChanged";
 
 }  // namespace conditions
 
@@ -50,6 +53,7 @@ inline constexpr const char* cleanup_pending = "CleanupPending";
 inline constexpr const char* left_behind = "LeftBehind";  // a person ended it before all was done
 inline constexpr const char* hub_invalid = "HubClusterInvalid";
 inline constexpr const char* spec_invalid = "ResourceInvalid";
+inline constexpr const char* change_ignored = "ChangeIgnored";           // of SpecChanged
 inline constexpr const char* config_map_conflict = "ConfigMapConflict";  // the ledger's name is taken
 
 }  // namespace reasons
@@ -58,7 +62,8 @@ namespace names {
 
 /// On the resource from the start until nothing is left to undo.
 inline constexpr const char* finalizer = "hubferry.io/migration";
-/// "rollback" on a Failed migration retries the rollback.
+/// "rollback" on a Failed migration retries the rollback; in Cleaning, and on one that completed and left something
+/// behind, it returns the clusters that the target has lost.
 inline constexpr const char* request_annotation = "global-hub.open-cluster-management.io/migration-request";
 inline constexpr const char* rollback_request = "rollback";
 /// Ends a rollback or a cleanup that is pending, by naming what stays: hubs ("hub2": everything of the migration there)
@@ -79,7 +84,12 @@ struct MigrationSpec {
   /// supportedConfigs.stageTimeout replaces the default timeout of every phase; absent: the defaults count.
   std::optional<async::Duration> stage_timeout;
   std::optional<std::string> stage_timeout_problem;  // why it is not a positive duration: a message
+  /// ttlSecondsAfterFinished: when an ended migration is deleted, counted from its end; absent: never.
+  std::optional<async::Duration> time_to_live;
 };
+
+/// A digest of what a migration moves, from where to where: the fields that cannot be changed once it has begun.
+std::string selection_of(const MigrationSpec& spec);
 
 /// `migration` is the whole object.
 MigrationSpec read_spec(const kube::json::object& migration);
