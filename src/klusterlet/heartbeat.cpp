@@ -62,7 +62,7 @@ Awaitable<bool> Session::renew_lease() {
   last_beat_ = {async::format_micro_time(now), sent};
   auto renewed = co_await lease_.renew(*api_, lease_key_, last_beat_.renew_time);
   if (renewed) {
-    timeout_.reached(sent);
+    reached(sent);
     rejected_ = false;
     agent_.renewed_after_rejection = false;
     agent_.connection_works(ConnectionPart::heartbeat);
@@ -74,6 +74,12 @@ Awaitable<bool> Session::renew_lease() {
   status_changed_.notify();
   agent_.metrics.heartbeats.with({renewed ? "ok" : "failed"}).increment();
   co_return renewed.has_value();
+}
+
+void Session::reached(TimePoint sent) {
+  timeout_.reached(sent);
+  agent_.reached = std::max(agent_.reached, sent);
+  agent_.reconnected_since = false;
 }
 
 void Session::heartbeat_failed(const kube::Error& error) {
@@ -128,7 +134,7 @@ Awaitable<> Session::read_lease() {
   if (lease) {
     const auto renewed = renew_time_of(*lease);
     if (renewed && !last_beat_.renew_time.empty() && *renewed == async::parse_time(last_beat_.renew_time))
-      timeout_.reached(last_beat_.sent);
+      reached(last_beat_.sent);
     co_return;
   }
   // A Lease that does not exist yet is not a connection failure.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
+#include <limits>
 
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/edit.hpp"
@@ -13,6 +14,9 @@ namespace hubferry::klusterlet {
 namespace {
 
 using kube::json::object;
+
+/// What the API of Klusterlets allows.
+constexpr std::int64_t most_timeout_seconds = std::numeric_limits<std::int32_t>::max();
 
 const object* find_manifest(const kube::Object& work, std::string_view kind, std::string_view name) {
   const auto* manifests = work.find({"spec", "workload", "manifests"});
@@ -86,7 +90,7 @@ bool put_applied(object& work, WallTime now) {
 
 }  // namespace
 
-KlusterletWork read_klusterlet_work(const kube::Object& manifest_work) {
+KlusterletWork read_klusterlet_work(const kube::Object& manifest_work, Duration least_timeout) {
   KlusterletWork result;
   result.own = bootstrap_of(manifest_work, ocm::names::bootstrap_secret);
   const auto* klusterlet = find_manifest(manifest_work, ocm::klusterlets.kind, {});
@@ -98,7 +102,8 @@ KlusterletWork read_klusterlet_work(const kube::Object& manifest_work) {
   if (names == nullptr || !names->is_array()) return result;
   const auto* seconds = kube::find(*config, {"hubConnectionTimeoutSeconds"});
   if (seconds != nullptr && seconds->is_int64() && seconds->get_int64() > 0)
-    result.timeout = std::chrono::seconds{seconds->get_int64()};
+    result.timeout =
+        std::max<Duration>(std::chrono::seconds{std::min(seconds->get_int64(), most_timeout_seconds)}, least_timeout);
   for (const auto& entry : names->get_array()) {
     if (!entry.is_object()) continue;
     auto bootstrap = bootstrap_of(manifest_work, kube::string_at(entry.get_object(), {"name"}));
@@ -109,12 +114,12 @@ KlusterletWork read_klusterlet_work(const kube::Object& manifest_work) {
 
 std::vector<BootstrapConfig> merge_bootstraps(const std::vector<BootstrapConfig>& known, const KlusterletWork& work,
                                               const BootstrapConfig& in_use, const std::string& server_in_use) {
-  if (!work.list.empty()) {
-    auto merged = work.list;
-    if (find_server(merged, in_use, server_in_use) == merged.end()) merged.push_back(in_use);
-    return merged;
-  }
-  auto merged = known;
+  auto merged = work.list;
+  std::erase_if(merged, [](const BootstrapConfig& entry) { return why_unparsable(entry).has_value(); });
+  if (!merged.empty() && find_server(merged, in_use, server_in_use) == merged.end()) merged.push_back(in_use);
+  // As for a Klusterlet, one hub is no list: with its sender the agent would lose all hubs.
+  if (merged.size() > 1) return merged;
+  merged = known;
   const auto is_known = [&](const BootstrapConfig& entry) { return entry.kubeconfig == work.own->kubeconfig; };
   if (work.own && std::ranges::none_of(known, is_known)) {
     const auto server = server_of(*work.own);
@@ -160,7 +165,9 @@ Awaitable<> Session::watch_work() {
 
 Awaitable<bool> Session::take_work(kube::Object work) {
   const auto known = agent_.store.bootstraps();
-  const auto sent = is_read_only(work) ? KlusterletWork{} : read_klusterlet_work(work);
+  // A shorter one of its own is the administrator's will.
+  const auto least_timeout = std::min<Duration>(least_sent_timeout, agent_.options.connection_timeout);
+  const auto sent = is_read_only(work) ? KlusterletWork{} : read_klusterlet_work(work, least_timeout);
   auto merged = merge_bootstraps(known, sent, agent_.selected->bootstrap, agent_.selected->config.server);
   if (!is_same_list(merged, known)) {
     auto put = co_await agent_.store.put_bootstraps(std::move(merged), sent.timeout);

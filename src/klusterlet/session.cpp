@@ -35,6 +35,8 @@ constexpr auto silence_of_missing = std::chrono::seconds{10};
 constexpr auto longest_check_period = std::chrono::minutes{5};
 // However short-lived certificates are, they are not requested in quick succession.
 constexpr auto least_session = std::chrono::seconds{10};
+// A kubeconfig that is repaired in the last moment is given time to work: once, until it does.
+constexpr auto reconnect_grace = std::chrono::seconds{30};
 
 }  // namespace
 
@@ -44,7 +46,7 @@ Session::Session(AgentCore& agent, std::shared_ptr<kube::Api> api)
       cluster_key_{{}, agent.options.cluster_name},
       lease_key_{ocm::lease_key(agent.options.cluster_name)},
       started_(agent.env.clock.now()),
-      timeout_(agent.connection_timeout(), started_) {
+      timeout_(agent.connection_timeout(), agent.reached) {
   if (agent_.options.record_events) recorder_.emplace(*api_, recorder_options(agent_.options), agent_.env);
   if (agent_.validity) certificate_condition_ = certificate_condition(*agent_.validity);
   if (!agent_.options.probe && agent_.options.has_api_server) availability_.saw(true, agent_.env.clock.now());
@@ -134,8 +136,10 @@ void Session::check_acceptance() {
   // A cluster that was deleted on its hub is not denied: if it does not come back, the timeout ends the session.
   if (cluster_ == nullptr) return;
   const auto acceptance = acceptance_of(*cluster_);
-  was_accepted_ = was_accepted_ || acceptance == Acceptance::accepted;
-  const bool denied = acceptance == Acceptance::denied || (was_accepted_ && acceptance != Acceptance::accepted);
+  if (acceptance == Acceptance::accepted) accepted_uid_ = cluster_->uid();
+  // One that was created anew has not been accepted yet, which is no denial.
+  const bool revoked = acceptance != Acceptance::accepted && accepted_uid_ == cluster_->uid();
+  const bool denied = acceptance == Acceptance::denied || revoked;
   if (denied && agent_.multiple_hubs())
     end(Leave{LeaveReason::denied, "the hub denies the cluster: hubAcceptsClient is false"});
 }
@@ -153,6 +157,11 @@ bool Session::apply_settings() {
       secret.kubeconfig = hub_kubeconfig(agent_.selected->config);
       agent_.unsaved = true;
       agent_.set_secret(std::move(secret));
+      if (!std::exchange(agent_.reconnected_since, true)) {
+        const auto now = agent_.env.clock.now();
+        const auto graced = async::later(now - agent_.connection_timeout(), reconnect_grace);
+        agent_.reached = std::max(agent_.reached, std::min(now, graced));
+      }
       end(std::nullopt);
       break;
     }
@@ -257,6 +266,7 @@ Awaitable<phase::ReconcileState> stay_joined(AgentContext& context, AgentRecord&
   if (!agent.selected || !agent.secret) co_return phase::go_to(phases::selecting);
   agent.stored.reset();
   agent.was_joined = true;
+  agent.reached = agent.env.clock.now();
   context.log().info("joined hub", {{"event", "HubClientConfigReady"}, {"server", agent.selected->config.server}});
   while (true) {
     // A certificate is only sent to the hub that issued it: Selecting compared them, or Bootstrapping got it there.

@@ -48,6 +48,8 @@ class Session {
   Awaitable<bool> renew_lease();
   Awaitable<> watch_connection();
   Awaitable<> read_lease();
+  /// A heartbeat that was sent at this time has reached the hub.
+  void reached(TimePoint sent);
   void heartbeat_failed(const kube::Error& error);
   [[nodiscard]] bool is_accepted() const;
   [[nodiscard]] Duration lease_duration() const;
@@ -76,7 +78,7 @@ class Session {
 
   std::shared_ptr<const ocm::ManagedCluster> cluster_;  // as last seen; null: it does not exist, or was not read yet
   std::shared_ptr<const kube::Object> latest_;  // the same with all its fields, until the first status is written
-  bool was_accepted_ = false;                   // since the session began
+  std::string accepted_uid_;                    // of the ManagedCluster that was accepted since the session began
   async::Notify beat_changed_;                  // is_accepted() or period() changed
   async::Notify status_changed_;                // is_status_due() may have changed
   async::Event cluster_seen_;                   // at least once
@@ -117,12 +119,16 @@ struct KlusterletWork {
   bool has_klusterlet = false;
 };
 
-/// Never throws: malformed parts are ignored.
-KlusterletWork read_klusterlet_work(const kube::Object& manifest_work);
+/// What the API of Klusterlets allows at least: nobody has validated the one in a work.
+constexpr auto least_sent_timeout = std::chrono::seconds{180};
+
+/// Never throws: malformed parts are ignored. A shorter timeout than `least_timeout` is taken for that.
+KlusterletWork read_klusterlet_work(const kube::Object& manifest_work, Duration least_timeout = least_sent_timeout);
 
 /// The agent's new list. A list replaces the old one, but the hub in use stays in it, appended if it is missing: an
-/// agent must be able to stay, and to come back. Without a list, a fresh credential replaces the one for the same
-/// server, and the other hubs of a list that was sent before become fallbacks.
+/// agent must be able to stay, and to come back. Entries that cannot be parsed do not count. Without a list of two
+/// hubs, a fresh credential replaces the one for the same server, and the other hubs of a list that was sent before
+/// become fallbacks.
 std::vector<BootstrapConfig> merge_bootstraps(const std::vector<BootstrapConfig>& known, const KlusterletWork& work,
                                               const BootstrapConfig& in_use, const std::string& server_in_use);
 

@@ -80,6 +80,26 @@ TEST_F(DeadHubTest, ARotatedAuthorityOfTheHubIsUsedWithoutANewRegistration) {
   stop_agents();
 }
 
+// Two who fight over a Secret, for example: each edit reconnects, and none of them is a sign of life.
+TEST_F(DeadHubTest, AHubThatIsLostIsLeftInTimeHoweverOftenItsAuthorityIsEdited) {
+  const auto with_authority = [&](const std::string& pem) {
+    auto config = hub1_.bootstrap().parse();
+    config.ca_pem = pem;
+    return BootstrapConfig{"hub1-bootstrap", obs::Secret{kube::to_kubeconfig(config)}, std::nullopt};
+  };
+  const std::string one = make_ca();
+  const std::string other = make_ca();
+  store_.set_bootstraps({with_authority(one), hub2_.bootstrap()});
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  hub1_.server.outage(true);
+  for (int minute = 0; minute < 13; ++minute) {
+    store_.set_bootstraps({with_authority(minute % 2 == 0 ? other : one), hub2_.bootstrap()});
+    loop_.run_for(1min);
+  }
+  EXPECT_TRUE(hub2_.is_available("cluster1"));
+}
+
 // Seven calls in sequence would take 21 s.
 TEST_F(DeadHubTest, AHubThatTakesThreeSecondsForEachAnswerCanBeSelected) {
   hub1_.server.faults().on({}).always().delay(sim::Latency::fixed(3s));

@@ -73,5 +73,41 @@ TEST_F(HealthyHubTest, AStepOfTheWallClockDoesNotLookLikeALostConnection) {
   EXPECT_EQ(switches("connection_lost"), 0);
 }
 
+// As `kubectl replace --force` does it, with a manifest that does not accept.
+TEST_F(HealthyHubTest, AManagedClusterThatIsCreatedAnewIsWaitedForAndNotTakenForADenial) {
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  hub1_.accepts = false;
+  loop_.run(hub1_.must(hub1_.server.api().remove(ocm::managed_clusters, {{}, "cluster1"})));
+  kube::json::object cluster{{"metadata", kube::json::object{{"name", "cluster1"}}},
+                             {"spec", kube::json::object{{"hubAcceptsClient", false}}}};
+  loop_.run(hub1_.must(hub1_.server.api().create(ocm::managed_clusters, std::move(cluster))));
+  loop_.run_for(1min);
+  EXPECT_EQ(switches("denied"), 0);
+  loop_.run(hub1_.accept("cluster1", true));
+  EXPECT_TRUE(until_available(hub1_));
+  loop_.run(hub1_.accept("cluster1", false));
+  loop_.run_for(1s);
+  EXPECT_EQ(switches("denied"), 1) << "the new one is denied as any other";
+}
+
+// The last minute of the timeout: the administrator has found out that the CA is wrong.
+TEST_F(HealthyHubTest, AHubWhoseKubeconfigIsRepairedInTheLastMomentIsNotLeft) {
+  auto wrong = hub1_.bootstrap().parse();
+  wrong.ca_pem = make_ca();
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  hub1_.server.outage(true);
+  const auto last = hub1_.renew_time("cluster1");
+  loop_.run_for(options().connection_timeout - 10s);
+  ASSERT_EQ(switches("connection_lost"), 0);
+  hub1_.server.outage(false);
+  hub1_.server.faults().on({}).always().delay(sim::Latency::fixed(8s));
+  store_.set_bootstraps(
+      {BootstrapConfig{"hub1-bootstrap", obs::Secret{kube::to_kubeconfig(wrong)}, std::nullopt}, hub2_.bootstrap()});
+  EXPECT_TRUE(until([&] { return hub1_.renew_time("cluster1") != last; }, 1min));
+  EXPECT_EQ(switches("connection_lost"), 0);
+}
+
 }  // namespace
 }  // namespace hubferry::klusterlet::test

@@ -139,6 +139,18 @@ TEST_F(JoinedTest, TheClustersHealthIsReportedToTheHub) {
   EXPECT_TRUE(until_available(hub1_, 10s)) << "while it fails it is probed every five seconds";
 }
 
+// With hubs in files, no --kubeconfig and no cluster around it: nobody knows whether the cluster is well.
+TEST_F(JoinedTest, WithoutAnApiServerBehindItNothingIsSaidAboutAvailability) {
+  auto blind = options();
+  blind.has_api_server = false;
+  auto& agent = start(blind);
+  ASSERT_TRUE(until([&] { return agent.view().available; })) << "as far as the agent can tell";
+  loop_.run_for(10min);
+  EXPECT_EQ(hub1_.condition("cluster1", names::joined), "True");
+  EXPECT_NE(hub1_.renew_time("cluster1"), "");
+  EXPECT_EQ(hub1_.condition("cluster1", names::available), "");
+}
+
 // Scenario 47, the probe's part.
 TEST_F(JoinedTest, HealthzIsProbedIfLivezIsNotServed) {
   auto api = std::shared_ptr<kube::Api>{hub1_.server.api_as(sim::admin())};

@@ -58,6 +58,58 @@ TEST_F(RecordedTest, AHubThatReportsUnknownIsAnsweredOnceAndAfterAHeartbeat) {
   EXPECT_EQ(status_writes(hub1_), 1U);
 }
 
+// Recorded as `import`: upstream is restarted twice after it is Available, by changes of its Deployment.
+TEST_F(RecordedTest, AnImportedClusterIsAvailableInSecondsWithOneRequestAndStaysSo) {
+  auto& agent = start();
+  ASSERT_TRUE(until_available(hub1_, 3s));
+  bool left = false;
+  EXPECT_FALSE(until([&] { return left = left || agent.view().phase != "Joined"; }, 10min));
+  EXPECT_EQ(hub1_.requests().size(), 1U);
+}
+
+// Recorded as `stuck-no-hub`: upstream exits, its successor waits for the leader's lease, and the first heartbeat came
+// 124 s after the hub had accepted again.
+TEST_F(RecordedTest, AnAgentThatAllHubsDenyIsBackWithinTwoMinutesOfBeingAccepted) {
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  hub2_.accepts = false;
+  loop_.run(hub1_.accept("cluster1", false));
+  ASSERT_TRUE(until([&] { return hub2_.cluster("cluster1").has_value(); }, 10s));
+  loop_.run(hub2_.accept("cluster1", true));
+  loop_.run_for(5s);
+  loop_.run(hub2_.accept("cluster1", false));
+  loop_.run_for(90s);
+  const auto old = hub1_.renew_time("cluster1");
+  loop_.run(hub1_.accept("cluster1", true));
+  EXPECT_TRUE(until([&] { return hub1_.renew_time("cluster1") != old; }, 2min));
+}
+
+// Recorded as `klusterletconfig-replaced`: upstream restarts and requests a certificate, for the proxy and without it.
+TEST_F(RecordedTest, AProxyThatComesAndGoesIsUsedWithoutANewRegistration) {
+  std::vector<std::string> proxies;
+  const auto to_hubs = connect();
+  const Connect recorded = [&](const kube::ClientConfig& config) {
+    if (!config.client_certificate_pem.empty()) proxies.push_back(config.proxy_url);
+    return to_hubs(config);
+  };
+  agents_.push_back(std::make_unique<Agent>(options(), store_, recorded, env_));
+  agent_scope_.emplace(loop_.executor());
+  agent_scope_->spawn(agents_.back()->run());
+  ASSERT_TRUE(until_available(hub1_));
+  auto config = hub1_.bootstrap().parse();
+  config.proxy_url = "http://proxy.example:3128";
+  const BootstrapConfig through{"hub1-bootstrap", obs::Secret{kube::to_kubeconfig(config)}, std::nullopt};
+  store_.set_bootstraps({through, hub2_.bootstrap()});
+  EXPECT_TRUE(until([&] { return proxies.back() == config.proxy_url; }, 10s));
+  loop_.run_for(1min);
+  store_.set_bootstraps({hub1_.bootstrap(), hub2_.bootstrap()});
+  EXPECT_TRUE(until([&] { return proxies.back().empty(); }, 10s));
+  loop_.run_for(1min);
+  EXPECT_EQ(hub1_.requests().size(), 1U);
+  EXPECT_EQ(switches("bootstrap_changed"), 0);
+  stop_agents();
+}
+
 // Recorded with MCE 5.x and disable-auto-import: hubs wait for Applied, and nothing is applied.
 TEST_F(RecordedTest, AReadOnlyWorkIsReportedAsAppliedAndNothingIsTakenFromIt) {
   start();

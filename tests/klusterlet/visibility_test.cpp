@@ -22,10 +22,13 @@ class VisibilityTest : public KlusterletTest {
     return count;
   }
 
+  double problems(const char* reason) { return AgentMetrics{metrics_}.problems.with({reason}).value(); }
+
   obs::LogCapture log_;
 };
 
 TEST_F(VisibilityTest, AHubThatRefusesTheManagedClusterIsNamedInAWarning) {
+  int refusals = 0;
   for (const int status : {500, 422, 403}) {
     hub1_.server.faults().clear();
     hub1_.server.faults().on({"create", "managedclusters"}).always().fail(status);
@@ -36,6 +39,7 @@ TEST_F(VisibilityTest, AHubThatRefusesTheManagedClusterIsNamedInAWarning) {
     EXPECT_EQ(warnings_with("registering the cluster failed"), 1U) << status << ": once, not at each attempt";
     EXPECT_TRUE(log_.contains(std::to_string(status))) << status;
     EXPECT_NE(agent.view().problem.find("ManagedCluster"), std::string::npos) << agent.view().problem;
+    EXPECT_EQ(problems("RegistrationFailed"), ++refusals) << status;
     stop_agents();
   }
 }
@@ -47,7 +51,9 @@ TEST_F(VisibilityTest, ALostHubIsReportedWithinSeconds) {
   hub1_.server.outage(true);
   loop_.run_for(5s);
   EXPECT_EQ(warnings_with("connection to the hub is failing"), 1U);
+  EXPECT_EQ(problems("HubUnreachable"), 1);
   loop_.run_for(3min);
+  EXPECT_EQ(problems("HubLeaseUpdateFailed"), 1);
   EXPECT_LE(warnings_with("connection to the hub is failing"), 2U) << "once per reason, not per attempt";
   hub1_.server.outage(false);
   loop_.run_for(2min);

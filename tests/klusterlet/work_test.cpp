@@ -53,7 +53,35 @@ TEST(KlusterletWorkTest, MalformedPartsAreIgnored) {
   EXPECT_THAT(read_klusterlet_work(kube::Object{}).list, IsEmpty());
 }
 
+// Nobody has validated the Klusterlet in a work. A second is a storm of heartbeats, and for ever is no timeout.
+TEST(KlusterletWorkTest, ATimeoutIsOneThatAKlusterletMayHave) {
+  const auto timeout_of = [](const std::string& seconds) {
+    return read_klusterlet_work(work_of((R"([{"kind": "Klusterlet", "spec": {"registrationConfiguration":
+        {"bootstrapKubeConfigs": {"localSecretsConfig": {"kubeConfigSecrets": [], "hubConnectionTimeoutSeconds": )" +
+                                         seconds + "}}}}}]")
+                                            .c_str()))
+        .timeout;
+  };
+  EXPECT_EQ(timeout_of("1"), 180s);
+  EXPECT_EQ(timeout_of("300"), 300s);
+  EXPECT_EQ(timeout_of("9000000000000000000"), 2147483647s);
+  EXPECT_EQ(timeout_of("-5"), std::nullopt);
+}
+
 using KlusterletWorkAgentTest = KlusterletTest;
+
+// Then it would be without any when that hub is lost.
+TEST_F(KlusterletWorkAgentTest, AListWithoutAnotherHubDoesNotReplaceTheOneThatTheAgentHas) {
+  const std::vector known{hub1_.bootstrap(), hub2_.bootstrap()};
+  KlusterletWork work;
+  work.list = {hub1_.bootstrap("hub", "fresh")};
+  EXPECT_EQ(merge_bootstraps(known, work, known[0], hub1_.url()), known);
+  const BootstrapConfig garbage{"garbage", obs::Secret{"{"}, std::nullopt};
+  work.list = {garbage, hub1_.bootstrap(), garbage};
+  EXPECT_EQ(merge_bootstraps(known, work, known[0], hub1_.url()), known);
+  work.list = {garbage, hub2_.bootstrap()};
+  EXPECT_EQ(merge_bootstraps(known, work, known[0], hub1_.url()), (std::vector{hub2_.bootstrap(), hub1_.bootstrap()}));
+}
 
 TEST_F(KlusterletWorkAgentTest, TheHubInUseStaysInAListThatDoesNotNameIt) {
   KlusterletWork work;

@@ -44,9 +44,16 @@ void SimulatedHub::apply_faults() {
       case 8:
         script.on({}).rate(0.5).delay(sim::Latency::fixed(24h));
         break;
-      default:
+      case 9:
         script.on({"watch"}).rate(0.1).cut_watch();
         script.on({"watch"}).rate(0.5).delay_event(sim::Latency::uniform(0s, 20s));
+        break;
+      case 10:
+        script.on({"list"}).rate(0.5).stale(20);
+        script.on({"watch"}).rate(0.2).compact();
+        break;
+      default:
+        script.on({"watch"}).rate(0.2).drop_event();
         break;
     }
   }
@@ -67,12 +74,11 @@ void AgentWorld::edit_list(std::size_t agent) {
   machine.store.set_bootstraps(std::move(list));
 }
 
-Awaitable<> AgentWorld::administrate(std::size_t index, Step step, bool begins) {
-  // Around the faults, as with direct access: what an administrator does is done.
+Awaitable<> AgentWorld::administrate(std::size_t index, Step step) {
   auto& api = hubs_[index]->server.api();
   const kube::Key key{{}, cluster_name(step.agent)};
-  // Faults concern this client too, so repeat: what an administrator wants he gets in the end.
-  for (int attempt = 0; attempt < 60; ++attempt) {
+  // Faults and outages concern this client too, so repeat: what an administrator wants he gets in the end.
+  while (true) {
     kube::Result<kube::Object> done = kube::Object{};
     if (step.act == Act::deny) {
       const bool accepts = hubs_[index]->denials[step.agent] == 0;
@@ -85,14 +91,15 @@ Awaitable<> AgentWorld::administrate(std::size_t index, Step step, bool begins) 
     } else if (step.act == Act::delete_lease) {
       done = co_await api.remove(kube::resources::leases, ocm::lease_key(key.name));
     } else if (step.act == Act::revoke) {
-      // All bindings of the account, and all of them back.
+      // All bindings of the account, and all of them back: as is wanted now, not when this began.
+      const bool revoked = hubs_[index]->revocations > 0;
       auto& saved = hubs_[index]->bindings;
-      if (begins && saved.empty())
+      if (revoked && saved.empty())
         for (const auto& binding : hubs_[index]->server.objects(kube::resources::cluster_role_bindings))
           if (boost::json::serialize(binding.json()).find(sim::hub_names::bootstrap_account) != std::string::npos)
             saved.push_back(binding);
       for (const auto& binding : saved) {
-        if (begins) {
+        if (revoked) {
           done = co_await api.remove(kube::resources::cluster_role_bindings, binding.key());
         } else {
           auto body = binding.json();
@@ -103,6 +110,9 @@ Awaitable<> AgentWorld::administrate(std::size_t index, Step step, bool begins) 
         if (!done && done.error().kind != kube::ErrorKind::not_found) break;
       }
     }
+    // A denial may last for a moment only: the hub accepts once by itself.
+    if (step.act == Act::delete_cluster || step.act == Act::deny)
+      watched_[step.agent].flawed[index].insert(env_.clock.now());
     if (done || done.error().kind == kube::ErrorKind::not_found) co_return;
     co_await env_.clock.sleep_for(2s);
   }
@@ -121,14 +131,14 @@ void AgentWorld::begin(const Step& step) {
       hub.apply_faults();
       break;
     case Act::revoke:
-      if (++hub.revocations == 1) scope_.spawn(administrate(step.hub, step, true));
+      if (++hub.revocations == 1) scope_.spawn(administrate(step.hub, step));
       break;
     case Act::forget:
       for (std::size_t agent = 0; agent < plan_.agents; ++agent) {
         auto one = step;
         one.act = Act::delete_cluster;
         one.agent = agent;
-        scope_.spawn(administrate(step.hub, one, true));
+        scope_.spawn(administrate(step.hub, one));
       }
       break;
     case Act::cut_watches:
@@ -139,12 +149,12 @@ void AgentWorld::begin(const Step& step) {
       break;
     case Act::deny:
       ++hub.denials[step.agent];
-      scope_.spawn(administrate(step.hub, step, true));
+      scope_.spawn(administrate(step.hub, step));
       break;
     case Act::delete_cluster:
     case Act::delete_lease:
     case Act::lease_duration:
-      scope_.spawn(administrate(step.hub, step, true));
+      scope_.spawn(administrate(step.hub, step));
       break;
     case Act::kill:
       if (++machine.killed == 1) {
@@ -178,11 +188,13 @@ void AgentWorld::begin(const Step& step) {
       edit_list(step.agent);
       break;
     case Act::full_disk:
+      machine.disk_failed = true;
       ++machine.full;
       machine.store.full = true;
       break;
     case Act::dead_disk:
-      ++machine.dead;
+      machine.disk_failed = true;
+      if (++machine.dead == 1) machine.unreadable_since = env_.clock.now();
       machine.store.full = machine.store.unreadable = true;
       break;
     case Act::freeze:
@@ -201,13 +213,18 @@ void AgentWorld::end(const Step& step) {
     case Act::fault:
       --hub.faults[step.detail];
       hub.apply_faults();
+      // As a server that was mended is: it has been restarted, and everybody lists anew.
+      if (step.detail == lost_events) {
+        hub.server.compact();
+        hub.server.cut_watches();
+      }
       break;
     case Act::revoke:
-      if (--hub.revocations == 0) scope_.spawn(administrate(step.hub, step, false));
+      if (--hub.revocations == 0) scope_.spawn(administrate(step.hub, step));
       break;
     case Act::deny:
       --hub.denials[step.agent];
-      scope_.spawn(administrate(step.hub, step, false));
+      scope_.spawn(administrate(step.hub, step));
       break;
     case Act::kill:
       if (--machine.killed == 0) {

@@ -96,6 +96,9 @@ std::string AgentWorld::run() {
                     [](const Moment& moment) { return std::tuple{moment.at, moment.step, moment.begins}; });
   // All are joined before anything happens: how they come there has its own tests.
   loop_.run_for(1min);
+  see_heartbeats();
+  for (std::size_t agent = 0; agent < plan_.agents; ++agent)
+    if (!watched_[agent].hub) violation(agent, Invariant::fed, "has not joined any hub, with all of them well");
   const auto start = loop_.clock().now();
   const auto last = moments.empty() ? plan_.busy : std::max(plan_.busy, moments.back().at);
   const auto over = start + last + stated_time(plan_.hubs) + 2min;
@@ -110,6 +113,7 @@ std::string AgentWorld::run() {
         begin(*moment.step);
       else
         end(*moment.step);
+      note_flaws();
     }
     loop_.run_until(until);
     if (until - collected >= collection_period) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "../flaky_store.hpp"
 #include "hubferry/async/task_scope.hpp"
@@ -34,14 +35,20 @@ inline constexpr Duration longest_period = 38s;
 inline Duration stated_time(std::size_t hubs) {
   return static_cast<int>(hubs) * (connection_timeout + 30s) + 4min;
 }
-/// How long two hubs may both have a Lease that is fresh: one heartbeat, and a request that was on its way.
-inline constexpr Duration longest_overlap = longest_period + 30s;
+/// How long two hubs may both have a Lease that is fresh: one heartbeat.
+inline constexpr Duration longest_overlap = longest_period;
+
+/// How soon an agent that is denied sends its heartbeats to another hub: far below the connection timeout, after which
+/// it would leave in any case.
+inline constexpr Duration longest_denial = 30s;
 
 /// Hubs and agents on virtual time, to which a plan happens. Invariants are checked every few seconds:
 ///
 /// - A living agent is without a hub (no heartbeat of it reaches any) only while no hub in its list would take it, plus
 ///   the stated time.
 /// - Never do two hubs have a fresh Lease of one agent for longer than one heartbeat.
+/// - No agent leaves a hub on which nothing was wrong for it.
+/// - An agent that its hub denies is on another one at once, if nothing else is wrong.
 class AgentWorld {
  public:
   explicit AgentWorld(Plan plan);
@@ -55,11 +62,17 @@ class AgentWorld {
   [[nodiscard]] std::string fingerprint() const;
 
  private:
+  enum class Invariant { fed, alone, stays, obeys };
+
   struct Watched {
-    std::map<std::size_t, async::TimePoint> renewed;   // by hub: the last heartbeat that reached it
-    std::map<std::size_t, async::TimePoint> starving;  // by hub that would take it: since when
-    std::optional<async::TimePoint> doubled;           // two fresh Leases: since when
-    bool reported = false;
+    std::map<std::size_t, async::TimePoint> renewed;           // by hub: the last heartbeat that reached it
+    std::map<std::size_t, async::TimePoint> starving;          // by hub that would take it: since when
+    std::optional<async::TimePoint> doubled;                   // two fresh Leases: since when
+    std::map<std::size_t, std::set<async::TimePoint>> flawed;  // by hub: when something was wrong there for this agent
+    std::optional<std::size_t> hub;                            // the last one that a heartbeat reached
+    bool settled = false;                                      // there at the last check, and all was well
+    std::optional<async::TimePoint> denied;                    // by that hub, with nothing else wrong: since when
+    std::set<Invariant> violated;                              // each is reported once
   };
 
   void set_up_hub(std::size_t index);
@@ -67,14 +80,21 @@ class AgentWorld {
   void end(const Step& step);
   void edit_list(std::size_t agent);
   void check();
-  void see_requests(std::size_t hub);
+  void see_heartbeats();
+  void note_flaws();
+  void check_departure(std::size_t agent, std::size_t left, async::TimePoint arrived);
   void check_hunger(std::size_t agent);
   void check_overlap(std::size_t agent);
+  void check_denial(std::size_t agent);
   [[nodiscard]] bool would_take(std::size_t hub, std::size_t agent) const;
-  void violation(std::size_t agent, const std::string& text);
+  [[nodiscard]] bool is_flawless(std::size_t hub, std::size_t agent) const;
+  [[nodiscard]] bool is_calm(std::size_t agent) const;
+  [[nodiscard]] bool is_fed(std::size_t agent) const;
+  [[nodiscard]] bool accepts(std::size_t hub, std::size_t agent) const;
+  void violation(std::size_t agent, Invariant which, const std::string& text);
   void collect_requests();
   async::Awaitable<> live(Machine& machine);
-  async::Awaitable<> administrate(std::size_t hub, Step step, bool begins);
+  async::Awaitable<> administrate(std::size_t hub, Step step);
 
   Plan plan_;
   async::VirtualLoop loop_;

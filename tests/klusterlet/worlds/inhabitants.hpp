@@ -44,6 +44,8 @@ struct Machine {
   int dead = 0;
   int killed = 0;
   async::TimePoint started{};
+  bool disk_failed = false;  // at least once: what is on it may be old
+  async::TimePoint unreadable_since{};
   test::FlakyStore store;
   MachineClock clock;
   async::Random random;

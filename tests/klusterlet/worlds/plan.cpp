@@ -52,7 +52,9 @@ constexpr std::array<Fault, fault_kinds> faults{{{"errors 500 on 20% of writes",
                                                  {"answers take up to 2s", false},
                                                  {"answers take 12s", true},
                                                  {"half of all requests hang", true},
-                                                 {"events late by up to 20s, some watches cut", false}}};
+                                                 {"events late by up to 20s, some watches cut", false},
+                                                 {"stale lists, history compacted", false},
+                                                 {"a fifth of all events lost", true}}};
 
 const Kind& draw_kind(async::Random& random) {
   int all = 0;
@@ -69,6 +71,11 @@ std::size_t draw_agents(async::Random& random) {
   if (dice < 50) return 1 + random.below(3);
   if (dice < 95) return 4 + random.below(9);
   return 13 + random.below(38);
+}
+
+/// Most faults are over before an agent has to leave its hub, some last longer than it may be without one.
+Duration draw_length(async::Random& random) {
+  return random.below(100) < 75 ? random.between(5s, 8min) : random.between(8min, 30min);
 }
 
 std::int64_t draw_number(Act act, async::Random& random) {
@@ -95,7 +102,7 @@ Plan make_plan(std::uint64_t seed) {
     Step step;
     step.act = kind.act;
     step.at = random.between(0s, plan.busy);
-    if (kind.lasts) step.lasts = random.between(5s, 8min);
+    if (kind.lasts) step.lasts = draw_length(random);
     step.hub = random.below(plan.hubs);
     step.agent = random.below(plan.agents);
     step.detail = random.below(fault_kinds);

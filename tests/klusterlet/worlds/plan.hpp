@@ -59,7 +59,8 @@ std::string to_string(const Step& step);
 std::string to_string(const Plan& plan);
 
 /// The faults of a hub that Step::detail selects.
-inline constexpr std::size_t fault_kinds = 10;
+inline constexpr std::size_t fault_kinds = 12;
+inline constexpr std::size_t lost_events = 11;
 const char* fault_name(std::size_t detail);
 /// True if a hub with this fault may well be unable to take a cluster.
 bool is_severe(std::size_t detail);
