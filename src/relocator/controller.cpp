@@ -31,6 +31,7 @@ struct Controller::State {
     declare(controller.definition);
     const auto relocator_changed = [this](const Object& relocator) {
       services.reporter.touch();
+      services.releases.look_for_forgotten(std::string{relocator.name()});
       return services.concerned(relocator);
     };
     services.relocators = &controller.watches(cluster_relocators, relocator_changed, {.ignore_status = true});
@@ -44,6 +45,7 @@ struct Controller::State {
     services.reporter.follow(*services.relocators, services.deployments);
     controller.on_change = [this](const Deployment* old, const Deployment* now) { services.observe(old, now); };
     controller.add_task([this] { return services.reporter.run(); });
+    controller.add_task([this] { return services.releases.run(); });
     controller.before_start([this] { return services.begin(); });
     controller.build();
   }

@@ -148,9 +148,24 @@ Awaitable<OrProblem<bool>> Copier::copy(InventoryItem item) {
   return put(std::move(item.resource), std::move(wanted));
 }
 
-Awaitable<OrProblem<bool>> Copier::copy_zone(Object zone) {
+Awaitable<OrProblem<Presence>> Copier::compare(InventoryItem item) {
+  Object present;
+  co_return co_await find_existing(item.resource, clean_copy(item.object), present);
+}
+
+json::object Copier::arriving(const Object& zone) const {
   auto wanted = clean_copy(zone);
   merge_annotations(wanted, annotations_for(Stage::incoming, relocator_, false));
+  return wanted;
+}
+
+Awaitable<OrProblem<Presence>> Copier::compare_zone(Object zone) {
+  Object present;
+  co_return co_await find_existing(ocm::dns_zones, arriving(zone), present);
+}
+
+Awaitable<OrProblem<bool>> Copier::copy_zone(Object zone) {
+  auto wanted = arriving(zone);
   auto copied = co_await put(ocm::dns_zones, wanted);
   if (!copied) co_return copied.error();
   json::object status = zone_status(zone);
@@ -195,43 +210,56 @@ Awaitable<OrProblem<bool>> Copier::put(kube::Resource resource, json::object wan
   const auto kind = created.error().kind;
   if (kind != kube::ErrorKind::already_exists && kind != kube::ErrorKind::ambiguous)
     co_return copy_failed(resource, wanted, created.error());
-  co_return co_await reconcile_existing(std::move(resource), std::move(wanted));
+  Object present;
+  const auto found = co_await find_existing(resource, wanted, present);
+  if (!found) co_return found.error();
+  // Then the server did not do it: an object that is too large for etcd, for example, is answered by a 500.
+  if (*found == Presence::absent) co_return copy_failed(resource, wanted, created.error());
+  if (*found == Presence::equal) co_return true;
+  co_return co_await update(std::move(resource), std::move(wanted), std::move(present));
 }
 
-Awaitable<OrProblem<bool>> Copier::reconcile_existing(kube::Resource resource, json::object wanted) {
+Awaitable<OrProblem<Presence>> Copier::find_existing(kube::Resource resource, json::object wanted, Object& present) {
   const Key key = Object{wanted}.key();
-  auto present = co_await destination_->api->get(resource, key);
-  if (!present) co_return copy_failed(resource, wanted, present.error());
-  auto comparable = clean_copy(*present);
+  auto found = co_await destination_->api->get(resource, key);
+  if (!found && is_absent(found.error(), key.name)) co_return Presence::absent;
+  if (!found) co_return copy_failed(resource, wanted, found.error());
+  present = *found;
+  // Also if it is equal: it would be gone soon.
+  if (present.is_being_deleted()) co_return copy_failed(resource, wanted, "it is being deleted on the destination");
+  auto comparable = clean_copy(present);
   if (resource == ocm::machine_pools) ignore_finalizers(comparable, wanted);
-  if (without_origin(comparable) == without_origin(wanted)) co_return true;
-  const auto owner = present->label(ocm::names::hive_deployment_label);
+  if (without_origin(comparable) == without_origin(wanted)) co_return Presence::equal;
+  const auto owner = present.label(ocm::names::hive_deployment_label);
   if (!owner.empty() && owner != deployment_.name())
     co_return copy_failed(resource, wanted,
                           "the destination has one that belongs to ClusterDeployment " + std::string{owner});
-  if (resource == ocm::dns_zones && relocation_of(*present).stage != Stage::incoming)
+  if (resource == ocm::dns_zones && relocation_of(present).stage != Stage::incoming)
     co_return copy_failed(resource, wanted,
                           "the destination has one that did not arrive by a relocation: remove it if it is not in use");
-  if (present->label(names::relocated_from) != source_)
+  if (present.label(names::relocated_from) != source_)
     co_return copy_failed(resource, wanted,
                           "the destination has one that differs and was not copied from this hub: remove it if it is "
                           "not in use, or make them equal");
-  if (present->is_being_deleted()) co_return copy_failed(resource, wanted, "it is being deleted on the destination");
-  auto other = co_await other_user(resource, *present);
+  auto other = co_await other_user(resource, present);
   if (!other) co_return copy_failed(resource, wanted, other.error());
   if (!other->empty())
     co_return copy_failed(
         resource, wanted,
         "the destination has one that differs, which ClusterDeployment " + *other + " there may use: make them equal");
+  co_return Presence::outdated;
+}
+
+Awaitable<OrProblem<bool>> Copier::update(kube::Resource resource, json::object wanted, Object present) {
   json::object updated = wanted;
   auto& metadata = kube::object_in(updated, "metadata");
-  metadata["resourceVersion"] = present->resource_version();
-  metadata["uid"] = present->uid();
+  metadata["resourceVersion"] = present.resource_version();
+  metadata["uid"] = present.uid();
   auto written = co_await destination_->api->update(resource, std::move(updated));
   if (written) co_return true;
   // Immutable, or another type: only a new object can have this content.
   if (written.error().kind == kube::ErrorKind::invalid)
-    co_return co_await replace(std::move(resource), std::move(wanted), *present);
+    co_return co_await replace(std::move(resource), std::move(wanted), std::move(present));
   co_return copy_failed(resource, wanted, written.error());
 }
 
@@ -249,6 +277,17 @@ Awaitable<kube::Result<std::string>> Copier::other_user(kube::Resource resource,
 }
 
 Awaitable<OrProblem<bool>> Copier::replace(kube::Resource resource, json::object wanted, Object present) {
+  // Not before the server says that it would take it: what is deleted and then refused, because it is too large or by
+  // some webhook, would be lost there. Only that there is one already may be in the way.
+  kube::Request trial;
+  trial.verb = kube::Verb::create;
+  trial.resource = resource;
+  trial.key.ns = present.key().ns;
+  trial.body = kube::with_type(resource, wanted);
+  trial.dry_run = true;
+  auto tried = co_await destination_->api->call(std::move(trial));
+  if (!tried && tried.error().kind != kube::ErrorKind::already_exists)
+    co_return copy_failed(resource, wanted, tried.error());
   kube::Request request;
   request.verb = kube::Verb::remove;
   request.resource = resource;

@@ -33,6 +33,13 @@ Awaitable<kube::Result<Look>> look_at(const Destination& destination, const Obje
 Awaitable<OrProblem<Look>> prepare_and_look(const Destination& destination, const Object& deployment,
                                             std::string source);
 
+/// What the destination has of an object that is to be copied.
+enum class Presence {
+  absent,
+  equal,     // it is left as it is
+  outdated,  // a copy from this hub that differs: it is updated
+};
+
 /// An object as it is created on the destination: without what the source's server and controllers own. The status is
 /// dropped.
 json::object clean_copy(const Object& object);
@@ -51,17 +58,23 @@ class Copier {
   /// server refuses that. An object that is equal is not touched. Refused: one that differs and was not copied from
   /// this hub, or that another ClusterDeployment of the destination may use.
   Awaitable<OrProblem<bool>> copy(InventoryItem item);
+  /// What that would find there. Changes nothing. Problems: MoveFailed, as of copy(), if it is in the way.
+  Awaitable<OrProblem<Presence>> compare(InventoryItem item);
   /// With the annotation of an arriving zone, and with the name servers in its status: without them the destination
   /// would remove the delegation.
   Awaitable<OrProblem<bool>> copy_zone(Object zone);
+  Awaitable<OrProblem<Presence>> compare_zone(Object zone);
   /// Last of all. Never replaces one.
   Awaitable<OrProblem<Object>> create_deployment();
 
  private:
   /// True if that is the answer to the creation of the copy: nothing else proves that the destination has it.
   [[nodiscard]] bool is_copy(const Object& answer) const;
+  [[nodiscard]] json::object arriving(const Object& zone) const;
   Awaitable<OrProblem<bool>> put(kube::Resource resource, json::object wanted);
-  Awaitable<OrProblem<bool>> reconcile_existing(kube::Resource resource, json::object wanted);
+  /// `present`: what is there, unless it is absent.
+  Awaitable<OrProblem<Presence>> find_existing(kube::Resource resource, json::object wanted, Object& present);
+  Awaitable<OrProblem<bool>> update(kube::Resource resource, json::object wanted, Object present);
   /// The name of another ClusterDeployment in that namespace of the destination, which may use a copy that is not
   /// ours alone; empty: there is none.
   Awaitable<kube::Result<std::string>> other_user(kube::Resource resource, const Object& present);

@@ -14,10 +14,11 @@ constexpr auto condition_pause = std::chrono::minutes{1};
 /// The reason by which Hive's own relocation controller says that no ClusterRelocate matches.
 constexpr std::string_view hive_no_match = "NoMatchingRelocates";
 
-Duration pause_after(unsigned failures) {
-  Duration pause = first_pause;
-  for (unsigned at = 1; at < failures && pause < longest_pause; ++at) pause *= 2;
-  return std::min<Duration>(pause, longest_pause);
+/// True if its condition says that this relocator cannot be used, which may be over.
+bool names_as_unusable(const Object& deployment, const Object& relocator) {
+  const auto* present = kube::find_condition(deployment, names::condition);
+  return present != nullptr &&
+         kube::string_at(*present, {"message"}).find(unusable(relocator.name())) != std::string_view::npos;
 }
 
 /// True if the object's annotations are not as wanted; then they are.
@@ -36,16 +37,28 @@ bool apply_annotations(json::object& object, const json::object& wanted) {
 
 }  // namespace
 
+Duration pause_after(unsigned failures) {
+  Duration pause = first_pause;
+  for (unsigned at = 1; at < failures && pause < longest_pause; ++at) pause *= 2;
+  return std::min<Duration>(pause, longest_pause);
+}
+
 Services::Services(kube::Api& of_source, hubs::Connect connect, const ControllerOptions& options,
                    const kube::Env& given)
     : source(of_source),
       env{given.clock, given.random, given.metrics, given.log.named("relocator")},
       destinations(source, std::move(connect), env),
       slots(options.at_once),
-      reporter(source, options.instance, env) {}
+      reporter(source, options.instance, env),
+      releases(*this) {}
 
 Awaitable<> Services::begin() {
   no_abort_before = async::later(env.clock.now(), longest_request);
+  // Before the first status is written, which would forget them.
+  relocators->for_each([this](const Key&, const ObjectCache::Pointer& relocator) {
+    releases.restore(*relocator);
+    releases.look_for_forgotten(std::string{relocator->name()});
+  });
   co_return;
 }
 
@@ -55,7 +68,8 @@ std::vector<Key> Services::concerned(const Object& relocator) const {
   deployments([&](const Object& deployment) {
     const auto relocation = relocation_of(deployment);
     const bool moves = relocation.stage == Stage::outgoing && relocation.relocator == relocator.name();
-    if (moves || (spec && spec->selector.matches(deployment))) keys.push_back(deployment.key());
+    if (moves || names_as_unusable(deployment, relocator) || (spec && spec->selector.matches(deployment)))
+      keys.push_back(deployment.key());
   });
   return keys;
 }
@@ -63,8 +77,10 @@ std::vector<Key> Services::concerned(const Object& relocator) const {
 void Services::observe(const Deployment* old, const Deployment* now) {
   reporter.observe(old != nullptr ? &old->object : nullptr, now != nullptr ? &now->object : nullptr);
   if (now != nullptr) return;
+  releases.gone(old->object);
   failures.erase(old->object.key());
   condition_written.erase(old->object.key());
+  unanswered_until.erase(old->object.key());
 }
 
 void set_condition(Context& context, Deployment& deployment, kube::ConditionStatus status, std::string_view reason,

@@ -5,6 +5,7 @@
 #include "hubferry/phase/default_definition.hpp"
 #include "hubferry/relocator/controller.hpp"
 #include "relocator/copy.hpp"
+#include "relocator/release.hpp"
 #include "relocator/reporter.hpp"
 
 namespace hubferry::relocator {
@@ -28,6 +29,7 @@ struct Services {
   Destinations destinations;
   Slots slots;
   Reporter reporter;
+  Releases releases;
   const ObjectCache* relocators = nullptr;
   SourceCaches caches = {};
   Reporter::Deployments deployments = {};
@@ -82,6 +84,9 @@ Awaitable<kube::Result<std::vector<std::string>>> missing_sync_sets(Services& se
                                                                     std::shared_ptr<Destination> destination);
 
 // What they have in common.
+
+/// Until the next attempt, after that many failures in a row.
+Duration pause_after(unsigned failures);
 
 /// Sets the condition RelocationFailed.
 void set_condition(Context& context, Deployment& deployment, kube::ConditionStatus status, std::string_view reason,

@@ -77,6 +77,7 @@ struct Deployment : phase::KubeResource {
 
   std::shared_ptr<Slot> slot;  // to move to the destination; held until the machine rests
   std::string destination;     // the identity of the hub that Checking has looked at
+  std::string relocator;       // through this one
   Object arrived;              // the copy that this machine has created on the destination
 
  private:

@@ -26,6 +26,17 @@ kube::ClientConfig config_of(const kube::Object& secret) {
   return config;
 }
 
+/// The uid of its namespace kube-system. Also if only this is forbidden, it is a problem: without its identity nobody
+/// knows later where a move has begun.
+Awaitable<OrProblem<std::string>> identify(kube::Api& destination) {
+  const Key system{{}, "kube-system"};
+  auto answer = co_await destination.get(kube::resources::namespaces, system);
+  if (!answer)
+    co_return Problem{reasons::no_connection, "the destination cannot be identified: " + answer.error().describe()};
+  // Named, because a Problem can be made of a string, too.
+  co_return OrProblem<std::string>{boost::system::in_place_value, std::string{answer->uid()}};
+}
+
 }  // namespace
 
 void throw_exception_from_error(const Problem& problem, const boost::source_location&) {
@@ -93,20 +104,23 @@ Awaitable<Destinations::Opened> Destinations::open(Key key, kube::Object secret)
       co_return Problem{reasons::no_connection, std::string{"kubeconfig of the destination: "} + error.what()};
     }
   }
-  const Key system{{}, "kube-system"};
-  auto answer = co_await destination->api->get(kube::resources::namespaces, system);
-  // Also if only this is forbidden: without its identity nobody knows later where a move has begun.
-  if (!answer)
-    co_return Problem{reasons::no_connection, "the destination cannot be identified: " + answer.error().describe()};
+  auto identity = co_await identify(*destination->api);
+  if (!identity) co_return identity.error();
   kube::ListOptions one;
   one.limit = 1;
   auto served = co_await destination->api->list(ocm::cluster_deployments, one, kube::object_decoder());
   if (!served)
     co_return Problem{reasons::no_connection, "the destination's ClusterDeployments cannot be listed (has it Hive?): " +
                                                   served.error().describe()};
-  destination->identity = std::string{answer->uid()};
+  destination->identity = *identity;
   destination->verified = env_.clock.now();
   co_return destination;
+}
+
+Awaitable<OrProblem<bool>> Destinations::is_still_there(std::shared_ptr<Destination> destination) {
+  auto identity = co_await identify(*destination->api);
+  if (!identity) co_return identity.error();
+  co_return *identity == destination->identity;
 }
 
 Awaitable<kube::Result<std::set<std::string>>> Destinations::selector_sync_sets(

@@ -50,7 +50,9 @@ class Destinations {
 
   /// Problems: MissingKubeconfigSecret, NoConnection.
   Awaitable<OrProblem<std::shared_ptr<Destination>>> connect(Key secret);
-  /// The same for the names of its SelectorSyncSets. Errors: of the list.
+  /// Whether its address still leads to the same hub, asked now. Problems: NoConnection.
+  Awaitable<OrProblem<bool>> is_still_there(std::shared_ptr<Destination> destination);
+  /// The names of its SelectorSyncSets, read again when the last time is a minute ago. Errors: of the list.
   Awaitable<kube::Result<std::set<std::string>>> selector_sync_sets(std::shared_ptr<Destination> destination);
   /// The uid of the namespace kube-system of the source hub. Problems: MoveFailed.
   Awaitable<OrProblem<std::string>> source_identity();

@@ -6,6 +6,7 @@
 #include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/hive.hpp"
 #include "hubferry/relocator/names.hpp"
+#include "relocator/copy.hpp"
 
 namespace hubferry::relocator {
 
@@ -64,6 +65,20 @@ std::vector<kube::Object> of_namespace(const ObjectCache& cache, std::string_vie
   return found;
 }
 
+/// MachinePools, SyncSets and SyncIdentityProviders, which are cached.
+std::vector<InventoryItem> items_of_hive(const SourceCaches& caches, const RelocatorSpec& relocator,
+                                         const kube::Object& deployment) {
+  std::vector<InventoryItem> items;
+  const auto add = [&](const kube::Resource& kind, const ObjectCache& cache) {
+    for (auto& object : of_namespace(cache, deployment.ns(), relocator.whole_namespace, deployment.name()))
+      items.push_back({kind, std::move(object)});
+  };
+  add(ocm::machine_pools, *caches.machine_pools);
+  add(ocm::sync_sets, *caches.sync_sets);
+  add(ocm::sync_identity_providers, *caches.identity_providers);
+  return items;
+}
+
 bool is_token(const kube::Object& secret) {
   return secret.string_at({"type"}) == token_type;
 }
@@ -101,18 +116,10 @@ Awaitable<OrProblem<std::vector<InventoryItem>>> take_inventory(kube::Api& sourc
   const std::string ns{deployment.ns()};
   const std::string name{deployment.name()};
   const bool all = relocator.whole_namespace;
-  std::vector<InventoryItem> of_hive;
+  auto of_hive = items_of_hive(caches, relocator, deployment);
   References references;
   collect_references(deployment, references);
-  const auto add = [&](const kube::Resource& kind, const ObjectCache& cache) {
-    for (auto& object : of_namespace(cache, ns, all, name)) {
-      collect_references(object, references);
-      of_hive.push_back({kind, std::move(object)});
-    }
-  };
-  add(ocm::machine_pools, *caches.machine_pools);
-  add(ocm::sync_sets, *caches.sync_sets);
-  add(ocm::sync_identity_providers, *caches.identity_providers);
+  for (const auto& item : of_hive) collect_references(item.object, references);
 
   const auto is_ours = [&](const kube::Object& object, const std::set<std::string, std::less<>>& referenced) {
     return all || referenced.contains(object.name()) || object.label(ocm::names::hive_deployment_label) == name ||
@@ -136,6 +143,18 @@ Awaitable<OrProblem<std::vector<InventoryItem>>> take_inventory(kube::Api& sourc
       items.push_back({kube::resources::config_maps, map});
   for (auto& item : of_hive) items.push_back(std::move(item));
   co_return items;
+}
+
+bool is_current(const std::vector<InventoryItem>& inventory, const SourceCaches& caches, const RelocatorSpec& relocator,
+                const kube::Object& deployment) {
+  const auto now = items_of_hive(caches, relocator, deployment);
+  return std::ranges::all_of(now, [&](const InventoryItem& item) {
+    return std::ranges::any_of(inventory, [&](const InventoryItem& before) {
+      return before.resource == item.resource && before.object.key() == item.object.key() &&
+             (before.object.resource_version() == item.object.resource_version() ||
+              clean_copy(before.object) == clean_copy(item.object));
+    });
+  });
 }
 
 std::vector<std::string> matching_sync_sets(const ObjectCache& selector_sync_sets, const kube::Object& deployment) {

@@ -32,6 +32,11 @@ Awaitable<OrProblem<std::vector<InventoryItem>>> take_inventory(kube::Api& sourc
                                                                 const RelocatorSpec& relocator,
                                                                 const kube::Object& deployment);
 
+/// False if MachinePools, SyncSets or SyncIdentityProviders of that inventory have changed in the caches since it was
+/// taken, other than in their status, or if there are more of them. Sends no request.
+bool is_current(const std::vector<InventoryItem>& inventory, const SourceCaches& caches, const RelocatorSpec& relocator,
+                const kube::Object& deployment);
+
 /// The names of SelectorSyncSets that match it.
 std::vector<std::string> matching_sync_sets(const ObjectCache& selector_sync_sets, const kube::Object& deployment);
 

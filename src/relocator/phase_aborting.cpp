@@ -20,10 +20,7 @@ Problem blocked(const std::string& why) {
 /// What the destination has, through the relocator under which the move began.
 Awaitable<OrProblem<Look>> look_through(Context& context, const Object& deployment, std::string relocator) {
   const auto spec = find_relocator(*context->relocators, relocator);
-  if (!spec)
-    co_return blocked("ClusterRelocator " + relocator +
-                      " does not exist any more. Create it again; or, if the destination does not have it, remove the "
-                      "annotations of the relocation");
+  if (!spec) co_return blocked(spec.error().message);
   auto destination = co_await context->destinations.connect(spec->secret);
   if (!destination) co_return blocked(destination.error().message);
   if (const auto problem = repointed(**destination, deployment)) co_return *problem;
@@ -31,6 +28,10 @@ Awaitable<OrProblem<Look>> look_through(Context& context, const Object& deployme
   if (!identity) co_return blocked(identity.error().message);
   auto look = co_await look_at(**destination, deployment, *identity);
   if (!look) co_return blocked(look.error().describe());
+  // Its address may lead elsewhere by now, and what is absent there proves nothing.
+  auto same = co_await context->destinations.is_still_there(*destination);
+  if (!same) co_return blocked(same.error().message);
+  if (!*same) co_return blocked("another hub answers at the address of the destination");
   co_return *look;
 }
 

@@ -128,7 +128,15 @@ Awaitable<ReconcileState> check(Context& context, Deployment& deployment, const 
   if (begins)
     if (const auto problem = deployment_problem(deployment.object)) co_return fail(context, deployment, *problem);
 
-  deployment.slot = co_await context->slots.acquire(relocator.destination(), relocator.name);
+  // Slots are counted by hub: several Secrets may lead to one.
+  auto destination = co_await context->destinations.connect(relocator.secret);
+  if (!destination) co_return fail(context, deployment, destination.error());
+  const auto hub = (*destination)->identity;
+  // After a write conflict it has one already: waiting for another, it could wait for itself.
+  if (deployment.slot == nullptr || deployment.slot->destination() != hub) {
+    deployment.slot.reset();
+    deployment.slot = co_await context->slots.acquire(hub, relocator.name);
+  }
   // It may have waited for long. That the ClusterDeployment itself has changed is found out by the next write.
   found = matching_relocators(*context->relocators, deployment.object);
   if (found.size() != 1 || found.front().name != relocator.name || found.front().secret != relocator.secret)
@@ -138,12 +146,14 @@ Awaitable<ReconcileState> check(Context& context, Deployment& deployment, const 
     if (const auto problem = co_await source_problem(context.services(), deployment.object))
       co_return fail(context, deployment, *problem);
 
-  auto destination = co_await context->destinations.connect(relocator.secret);
+  destination = co_await context->destinations.connect(relocator.secret);
   if (!destination) co_return fail(context, deployment, destination.error());
+  if ((*destination)->identity != hub) co_return phase::go_to(phases::matching);
   if (const auto problem = repointed(**destination, deployment.object)) co_return fail(context, deployment, *problem);
   auto identity = co_await context->destinations.source_identity();
   if (!identity) co_return fail(context, deployment, identity.error());
   deployment.destination = (*destination)->identity;
+  deployment.relocator = relocator.name;
   auto look = co_await prepare_and_look(**destination, deployment.object, *identity);
   if (!look) co_return fail(context, deployment, look.error());
   if (look->holding == Holding::ours) co_return phase::go_to(phases::finishing);

@@ -12,7 +12,8 @@ Awaitable<ReconcileState> mark(Context& context, Deployment& deployment, const p
   // The ClusterDeployment first: if the second write is lost, its annotation leads back here.
   // In one write with the hub that Checking has looked at: a successor that continues or aborts must look at it, too.
   const auto destination = begins ? deployment.destination : std::string{};
-  if (begins && destination.empty()) co_return retry({});
+  // Another relocator may match by now, which leads elsewhere.
+  if ((begins && destination.empty()) || deployment.relocator != relocator) co_return retry({});
   if (auto undone = co_await annotate(context, deployment, Stage::outgoing, relocator, destination)) co_return *undone;
   if (begins) context->reporter.begun(deployment.object, relocator);
   auto zone = co_await annotate_zone(context, deployment, Stage::outgoing, relocator);
@@ -33,25 +34,40 @@ Awaitable<OrProblem<std::optional<Object>>> read_zone(kube::Api& source, const O
   co_return Problem{reasons::move_failed, "reading its DNSZone: " + zone.error().describe()};
 }
 
+/// So often what has changed while it was copied is copied again: somebody may change it without end.
+constexpr int most_rounds = 5;
+
+/// All but the ClusterDeployment.
+Awaitable<OrProblem<bool>> copy_dependents(Services& services, const Object& deployment, RelocatorSpec relocator,
+                                           Copier& copier) {
+  for (int round = 1; round <= most_rounds; ++round) {
+    auto items = co_await take_inventory(services.source, services.caches, relocator, deployment);
+    if (!items) co_return items.error();
+    auto zone = co_await read_zone(services.source, deployment);
+    if (!zone) co_return zone.error();
+    for (const auto& item : *items) {
+      auto copied = co_await copier.copy(item);
+      if (!copied) co_return copied.error();
+    }
+    if (*zone) {
+      auto copied = co_await copier.copy_zone(**zone);
+      if (!copied) co_return copied.error();
+    }
+    // Hive is paused, users are not: the destination would scale the cluster back to what it was.
+    if (is_current(*items, services.caches, relocator, deployment)) break;
+  }
+  co_return true;
+}
+
 Awaitable<OrProblem<Object>> copy_everything(Services& services, Deployment& deployment, RelocatorSpec relocator) {
   auto destination = co_await services.destinations.connect(relocator.secret);
   if (!destination) co_return destination.error();
   if (const auto problem = repointed(**destination, deployment.object)) co_return *problem;
   auto identity = co_await services.destinations.source_identity();
   if (!identity) co_return identity.error();
-  auto items = co_await take_inventory(services.source, services.caches, relocator, deployment.object);
-  if (!items) co_return items.error();
-  auto zone = co_await read_zone(services.source, deployment.object);
-  if (!zone) co_return zone.error();
   Copier copier{*destination, deployment.object, relocator.name, *identity};
-  for (auto& item : *items) {
-    auto copied = co_await copier.copy(std::move(item));
-    if (!copied) co_return copied.error();
-  }
-  if (*zone) {
-    auto copied = co_await copier.copy_zone(**zone);
-    if (!copied) co_return copied.error();
-  }
+  auto copied = co_await copy_dependents(services, deployment.object, relocator, copier);
+  if (!copied) co_return copied.error();
   // If this machine is cancelled, because the ClusterDeployment is being deleted, its successor must know the outcome.
   services.unanswered_until[deployment.object.key()] = async::never;
   OrProblem<Object> created = Object{};

@@ -1,7 +1,6 @@
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/kube/conditions.hpp"
-#include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/hive.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "relocator/definition.hpp"
@@ -27,102 +26,32 @@ std::string relocator_of(Context& context, const Deployment& deployment) {
   return found.size() == 1 ? found.front().name : std::string{};
 }
 
-/// True if the annotations of an arrival under that name were there; they are removed, and no others. `source`:
-/// confirms the arrival of a copy from this hub, also if a controller of the destination has released it already.
-bool release_object(json::object& object, const std::string& relocator, const std::string& source) {
-  const auto relocation = relocation_of(object);
-  auto& annotations = kube::object_in(kube::object_in(object, "metadata"), "annotations");
-  const bool arrives = relocation.stage == Stage::incoming && relocation.relocator == relocator;
-  if (arrives)
-    for (const auto& entry : annotations_for(Stage::none, relocator, false)) annotations.erase(entry.key());
-  const auto* from = annotations.if_contains(names::relocated_from);
-  if (!source.empty() && from != nullptr && *from == json::value(source)) annotations[names::confirmed] = "true";
-  return arrives;
-}
-
-Awaitable<kube::Result<bool>> release_there(kube::Api& destination, kube::Resource resource, Key key,
-                                            std::string relocator, std::string source) {
-  bool arrived = false;
-  const kube::Mutation mutate = [&](json::object& object) {
-    const json::object before = object;
-    arrived = release_object(object, relocator, source);
-    return object != before;
-  };
-  auto edited = co_await kube::edit(destination, std::move(resource), std::move(key), mutate);
-  if (!edited) co_return edited.error();
-  co_return arrived;
-}
-
-/// Releases the copy and confirms its arrival in one request, whatever Hive has written to it since it was created:
-/// conditional on what it says of its arrival, not on its version. `released`: it is expected to be released already.
-json::array arrival_patch(const Object& copy, const std::string& relocator, const std::string& source, bool released) {
-  json::array patch;
-  const auto add = [&](const char* operation, std::string path, std::optional<std::string> value) {
-    json::object entry{{"op", operation}, {"path", path}};
-    if (value) entry["value"] = *value;
-    patch.push_back(std::move(entry));
-  };
-  const auto path_of = [](std::string_view annotation) {
-    std::string path = "/metadata/annotations/";
-    for (const char c : annotation) path += c == '/' ? std::string{"~1"} : std::string{c};
-    return path;
-  };
-  add("test", "/metadata/uid", std::string{copy.uid()});
-  if (released) {
-    add("test", path_of(names::relocated_from), source);
-  } else {
-    add("test", path_of(names::relocating), relocator);
-    add("test", path_of(names::role), names::incoming);
-    // Hive may have removed its own annotation already, and what is not there cannot be removed.
-    add("add", path_of(ocm::names::hive_relocate_annotation), "");
-    for (const auto* annotation : {names::relocating, names::role, ocm::names::hive_relocate_annotation})
-      add("remove", path_of(annotation), std::nullopt);
-  }
-  add("add", path_of(names::confirmed), "true");
-  return patch;
-}
-
-Awaitable<> release_copy(Context& context, Destination& destination, const Deployment& deployment,
-                         std::string relocator, std::string source) {
-  const Key key = deployment.object.key();
-  if (!deployment.arrived.uid().empty()) {
-    auto patch = arrival_patch(deployment.arrived, relocator, source, destination.releases_copies);
-    const auto released = co_await destination.api->json_patch(ocm::cluster_deployments, key, std::move(patch));
-    if (released && relocation_of(*released).stage != Stage::incoming) co_return;
-  }
-  const auto arrived = co_await release_there(*destination.api, ocm::cluster_deployments, key, relocator, source);
-  if (arrived) {
-    destination.releases_copies = !*arrived;
-  } else {
-    context.log().warn("releasing the copy failed", {{"error", arrived.error().describe()}});
-  }
+/// The arrival of this ClusterDeployment on the destination.
+Arrival arrival_of(const Deployment& deployment, const std::string& relocator) {
+  // Without that annotation Checking has found it there.
+  const std::string begun{deployment.object.annotation(names::relocating_to)};
+  return {deployment.object.key(), relocator, begun.empty() ? deployment.destination : begun, deployment.arrived,
+          child_zone(deployment.object).has_value()};
 }
 
 /// Removes the annotations from the copies, where neither hubferry nor Hive's relocation controller runs to do it, and
-/// confirms the arrival. Best effort: the deletion on the source does not wait for the destination.
-Awaitable<> release_copies(Context& context, Deployment& deployment, std::string relocator) {
-  const auto spec = find_relocator(*context->relocators, relocator);
-  if (!spec) co_return;
-  auto destination = co_await context->destinations.connect(spec->secret);
-  if (!destination) co_return;
-  const auto begun = deployment.object.annotation(names::relocating_to);
-  if (!begun.empty() && begun != (*destination)->identity) co_return;
-  auto source = co_await context->destinations.source_identity();
-  if (!source) co_return;
-  if (const auto zone = child_zone(deployment.object)) {
-    auto released = co_await release_there(*(*destination)->api, ocm::dns_zones, *zone, relocator, {});
-    if (!released && released.error().kind != kube::ErrorKind::not_found)
-      context.log().warn("releasing the copied DNSZone failed", {{"error", released.error().describe()}});
-  }
-  co_await release_copy(context, **destination, deployment, relocator, *source);
-}
-
+/// confirms the arrival. The deletion on the source does not wait for the destination: what was not possible in time is
+/// retried beside it.
 Awaitable<> release_copies_in_time(Context& context, Deployment& deployment, const std::string& relocator) {
   const auto deadline = async::later(context.clock().now(), released_within);
-  auto releasing = release_copies(context, deployment, relocator);
-  const bool ended = co_await async::before_deadline(context.clock(), deadline, std::move(releasing));
-  if (!ended)
-    context.log().warn("releasing the copies timed out", {{"resource", kube::to_string(deployment.object.key())}});
+  const auto arrival = arrival_of(deployment, relocator);
+  std::optional<Problem> problem =
+      Problem{reasons::no_connection, "the destination did not answer within " +
+                                          std::to_string(std::chrono::seconds{released_within}.count()) + " s"};
+  auto releasing = [&]() -> Awaitable<> { problem = co_await release_copies(context.services(), arrival); };
+  co_await async::before_deadline(context.clock(), deadline, releasing());
+  if (!problem) {
+    context->releases.done(arrival.deployment);
+    co_return;
+  }
+  const auto message = "its copy on the destination is not released yet: " + problem->message;
+  context->reporter.event(deployment.object, kube::EventType::warning, "ReleasePending", message);
+  context->releases.add(arrival, problem->message);
 }
 
 bool is_condition_false(const Deployment& deployment) {
@@ -160,6 +89,7 @@ Awaitable<ReconcileState> finish(Context& context, Deployment& deployment, const
   if (!zone)
     co_return fail(context, deployment, {reasons::move_failed, "annotating its DNSZone: " + zone.error().describe()});
   context->reporter.finishing(deployment.object, relocator);
+  context->releases.expect(arrival_of(deployment, relocator));
   // Once it says relocated, Hive finalizes it at any time, which cancels this machine: nobody would confirm the
   // arrival.
   std::optional<ReconcileState> undone;

@@ -30,7 +30,11 @@ Awaitable<ReconcileState> match(Context& context, Deployment& deployment, const 
   }
   const auto found = matching_relocators(*context->relocators, deployment.object);
   using enum kube::ConditionStatus;
-  if (found.empty()) co_return stay(context, deployment, no, reasons::no_match, "no ClusterRelocator matches");
+  if (found.empty()) {
+    const auto unusable = unusable_relocators(*context->relocators);
+    co_return stay(context, deployment, no, reasons::no_match,
+                   "no ClusterRelocator matches" + (unusable.empty() ? std::string{} : ". " + unusable));
+  }
   if (found.size() > 1)
     co_return stay(context, deployment, yes, reasons::multiple_matches,
                    "several ClusterRelocators match: " + names_of(found));

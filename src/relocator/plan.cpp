@@ -44,6 +44,43 @@ Awaitable<std::optional<Problem>> problem_here(Services& services, const Relocat
   co_return co_await source_problem(services, deployment);
 }
 
+/// Compares what would be copied with what the destination has.
+class Comparison {
+ public:
+  Comparison(std::shared_ptr<Destination> destination, const Object& deployment, const std::string& relocator,
+             const std::string& source, PlannedRelocation& planned)
+      : copier_(std::move(destination), deployment, relocator, source), planned_(planned) {}
+
+  Awaitable<> add(InventoryItem item) {
+    const auto name = item.resource.kind + " " + std::string{item.object.name()};
+    note(name, co_await copier_.compare(std::move(item)));
+  }
+  Awaitable<> add_zone(Object zone) {
+    const auto name = "DNSZone " + std::string{zone.name()};
+    note(name, co_await copier_.compare_zone(std::move(zone)));
+  }
+
+ private:
+  void note(const std::string& name, const OrProblem<Presence>& found) {
+    if (!found) planned_.obstacles.push_back({name, found.error().message});
+    if (found && *found == Presence::equal) planned_.present.push_back(name);
+    if (found && *found == Presence::outdated) planned_.outdated.push_back(name);
+  }
+
+  Copier copier_;
+  PlannedRelocation& planned_;
+};
+
+/// The DNSZone that would be copied; nullopt: there is none.
+Awaitable<std::optional<Object>> zone_of(Services& services, const Object& deployment) {
+  const auto key = child_zone(deployment);
+  if (!key) co_return std::nullopt;
+  auto zone = co_await services.source.get(ocm::dns_zones, *key);
+  if (!zone && is_absent(zone.error(), key->name)) co_return std::nullopt;
+  if (!zone) throw std::runtime_error(zone.error().describe());
+  co_return *zone;
+}
+
 Awaitable<PlannedRelocation> plan_one(Services& services, const RelocatorSpec& spec, Object deployment,
                                       std::shared_ptr<Destination> destination) {
   PlannedRelocation planned;
@@ -54,7 +91,8 @@ Awaitable<PlannedRelocation> plan_one(Services& services, const RelocatorSpec& s
   if (items)
     for (const auto& item : *items)
       planned.objects.push_back(item.resource.kind + " " + std::string{item.object.name()});
-  if (const auto zone = child_zone(deployment)) planned.objects.push_back("DNSZone " + zone->name);
+  const auto zone = co_await zone_of(services, deployment);
+  if (zone) planned.objects.push_back("DNSZone " + std::string{zone->name()});
   auto identity = co_await services.destinations.source_identity();
   if (!identity && !problem) problem = identity.error();
   if (destination != nullptr && !problem) problem = repointed(*destination, deployment);
@@ -66,9 +104,17 @@ Awaitable<PlannedRelocation> plan_one(Services& services, const RelocatorSpec& s
     } else if (!problem) {
       problem = Problem{reasons::no_connection, look.error().describe()};
     }
+    if (look && !planned.on_destination) {
+      Comparison comparison{destination, deployment, spec.name, *identity, planned};
+      if (items)
+        for (auto& item : *items) co_await comparison.add(std::move(item));
+      if (zone) co_await comparison.add_zone(*zone);
+    }
     auto missing = co_await missing_sync_sets(services, deployment, destination);
     if (missing) planned.missing_sync_sets = std::move(*missing);
   }
+  if (!problem && !planned.obstacles.empty())
+    problem = Problem{reasons::move_failed, planned.obstacles.front().message};
   if (problem) {
     planned.reason = problem->reason;
     planned.message = problem->message;

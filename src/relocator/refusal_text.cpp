@@ -4,6 +4,7 @@
 #include <cctype>
 #include <unordered_set>
 
+#include "hubferry/kube/api.hpp"
 #include "hubferry/kube/base64.hpp"
 
 namespace hubferry::relocator {
@@ -57,17 +58,36 @@ std::string without_name(std::string message, std::string_view name) {
   return message;
 }
 
-bool quotes_content(const std::string& message, const json::object& secret) {
-  const auto* data = kube::find(secret, {"data"});
-  if (data == nullptr || !data->is_object()) return false;
-  const Quotations quotations{without_name(without_name(message, kube::string_at(secret, {"metadata", "name"})),
-                                           kube::string_at(secret, {"metadata", "namespace"}))};
-  return std::ranges::any_of(data->get_object(), [&](const auto& entry) {
-    if (!entry.value().is_string()) return false;
-    const std::string_view encoded = entry.value().get_string();
-    const auto decoded = kube::decode_base64(encoded);
-    return quotations.any_of(encoded) || (decoded && quotations.any_of(*decoded));
+/// Calls `visit` with each value of the Secrets in it: it is one, or a SyncSet that has some among its resources.
+template <typename Visit>
+void visit_secrets(const json::value& from, const Visit& visit) {
+  if (const auto* object = from.if_object()) {
+    if (kube::string_at(*object, {"kind"}) == "Secret")
+      for (const auto* field : {"data", "stringData"})
+        if (const auto* values = kube::find(*object, {field}); values != nullptr && values->is_object())
+          for (const auto& entry : values->get_object())
+            if (entry.value().is_string()) visit(std::string_view{entry.value().get_string()});
+    for (const auto& field : *object) visit_secrets(field.value(), visit);
+  } else if (const auto* elements = from.if_array()) {
+    for (const auto& element : *elements) visit_secrets(element, visit);
+  }
+}
+
+bool quotes_content(const std::string& message, const json::object& object) {
+  const Quotations quotations{without_name(without_name(message, kube::string_at(object, {"metadata", "name"})),
+                                           kube::string_at(object, {"metadata", "namespace"}))};
+  bool quoted = false;
+  visit_secrets(object, [&](std::string_view value) {
+    const auto decoded = kube::decode_base64(value);
+    quoted = quoted || quotations.any_of(value) || (decoded && quotations.any_of(*decoded));
   });
+  return quoted;
+}
+
+bool has_secrets(const json::object& object) {
+  bool found = false;
+  visit_secrets(object, [&](std::string_view) { found = true; });
+  return found;
 }
 
 /// The webhook or policy that has refused it, as the API server names it; empty: none has.
@@ -84,13 +104,14 @@ std::string refuser(std::string_view message) {
 }  // namespace
 
 std::string refusal_text(const kube::Resource& resource, const json::object& object, const kube::Error& error) {
-  if (resource != kube::resources::secrets || error.message.empty()) return error.describe();
+  const auto typed = kube::with_type(resource, object);
+  if (error.message.empty() || (resource != kube::resources::secrets && !has_secrets(typed))) return error.describe();
   auto bare = error;
   bare.message.clear();
   const auto refused = "the destination refuses it: " + bare.describe();
   if (const auto by = refuser(error.message); !by.empty())
     return refused + " by " + by + ", whose message is not shown: it may quote its content";
-  if (quotes_content(error.message, object)) return refused + ", with a message that quotes its content";
+  if (quotes_content(error.message, typed)) return refused + ", with a message that quotes its content";
   return error.describe();
 }
 

@@ -2,15 +2,30 @@
 
 #include <algorithm>
 
+#include "hubferry/relocator/names.hpp"
+
 namespace hubferry::relocator {
 
-OrProblem<RelocatorSpec> read_spec(const kube::Object& relocator) {
+namespace {
+
+/// All but the selector.
+OrProblem<RelocatorSpec> read_route(const kube::Object& relocator) {
   RelocatorSpec spec;
   spec.name = std::string{relocator.name()};
   spec.secret = {std::string{relocator.string_at({"spec", "kubeconfigSecretRef", "namespace"})},
                  std::string{relocator.string_at({"spec", "kubeconfigSecretRef", "name"})}};
   if (spec.secret.ns.empty() || spec.secret.name.empty())
     return Problem{"InvalidSecretReference", "spec.kubeconfigSecretRef must have a name and a namespace"};
+  const auto* whole = relocator.find({"spec", "wholeNamespace"});
+  spec.whole_namespace = whole != nullptr && whole->is_bool() && whole->get_bool();
+  return spec;
+}
+
+}  // namespace
+
+OrProblem<RelocatorSpec> read_spec(const kube::Object& relocator) {
+  auto spec = read_route(relocator);
+  if (!spec) return spec;
   const auto* selector = relocator.find({"spec", "clusterDeploymentSelector"});
   static const kube::json::object nothing;
   auto parsed =
@@ -18,9 +33,7 @@ OrProblem<RelocatorSpec> read_spec(const kube::Object& relocator) {
   if (!parsed) return Problem{"InvalidSelector", "spec.clusterDeploymentSelector: " + parsed.error().message};
   if (parsed->empty())
     return Problem{"EmptySelector", "spec.clusterDeploymentSelector is empty: it would move every ClusterDeployment"};
-  spec.selector = std::move(*parsed);
-  const auto* whole = relocator.find({"spec", "wholeNamespace"});
-  spec.whole_namespace = whole != nullptr && whole->is_bool() && whole->get_bool();
+  spec->selector = std::move(*parsed);
   return spec;
 }
 
@@ -34,12 +47,32 @@ std::vector<RelocatorSpec> matching_relocators(const ObjectCache& relocators, co
   return found;
 }
 
-std::optional<RelocatorSpec> find_relocator(const ObjectCache& relocators, const std::string& name) {
+OrProblem<RelocatorSpec> find_relocator(const ObjectCache& relocators, const std::string& name) {
   const auto found = relocators.get({{}, name});
-  if (found == nullptr) return std::nullopt;
-  auto spec = read_spec(*found);
-  if (!spec) return std::nullopt;
-  return std::move(*spec);
+  if (found == nullptr)
+    return Problem{reasons::abort_blocked,
+                   "ClusterRelocator " + name +
+                       " does not exist any more. Create it again; or, if the destination does not have it, remove the "
+                       "annotations of the relocation"};
+  auto spec = read_route(*found);
+  if (!spec) return Problem{reasons::abort_blocked, unusable(name) + spec.error().reason + ": " + spec.error().message};
+  return spec;
+}
+
+std::string unusable(std::string_view relocator) {
+  return "ClusterRelocator " + std::string{relocator} + " cannot be used: ";
+}
+
+std::string unusable_relocators(const ObjectCache& relocators) {
+  std::vector<std::string> found;
+  relocators.for_each([&](const Key& key, const ObjectCache::Pointer& relocator) {
+    const auto spec = read_spec(*relocator);
+    if (!spec) found.push_back(unusable(key.name) + spec.error().reason + ": " + spec.error().message);
+  });
+  std::ranges::sort(found);
+  std::string text;
+  for (const auto& one : found) text += (text.empty() ? "" : "; ") + one;
+  return text;
 }
 
 std::string names_of(const std::vector<RelocatorSpec>& relocators) {

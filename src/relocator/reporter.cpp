@@ -13,6 +13,9 @@ namespace {
 /// A status is written at most this often.
 constexpr auto status_interval = std::chrono::seconds{2};
 
+/// So many are kept for a successor.
+constexpr std::size_t most_unreleased = 1000;
+
 kube::EventRecorderOptions recorder_options(std::string instance) {
   kube::EventRecorderOptions options;
   options.controller = "hubferry.io/relocator";
@@ -43,16 +46,18 @@ Reporter::Reporter(kube::Api& source, std::string instance, kube::Env env)
     : source_(source),
       env_(std::move(env)),
       events_(source, recorder_options(std::move(instance)), env_),
-      relocations_(env_.metrics.counter_family("hive_cluster_relocations_total",
-                                               "ClusterDeployments that were moved to another hub, by relocator.",
-                                               {"cluster_relocate"})),
-      aborts_(env_.metrics.counter_family("hive_aborted_cluster_relocations_total",
-                                          "Relocations that were aborted, by relocator and reason.",
-                                          {"cluster_relocate", "reason"})),
+      // Hive's names, also of the label.
+      relocations_(env_.metrics.given_counter_family("hive_cluster_relocations",
+                                                     "ClusterDeployments that were moved to another hub, by relocator.",
+                                                     {"cluster_relocate"})),
+      aborts_(env_.metrics.given_counter_family("hive_aborted_cluster_relocations",
+                                                "Relocations that were aborted, by relocator and reason.",
+                                                {"cluster_relocate", "reason"})),
       deployments_by_state_(env_.metrics.gauge_family(
           "hubferry_relocator_cluster_deployments",
-          "ClusterDeployments that match a relocator, move, or cannot be moved.", {"state"})) {
-  for (const char* state : {"matching", "moving", "failed"}) deployments_by_state_.with({state}).set(0);
+          "ClusterDeployments that match a relocator, move, cannot be moved, or are not released where they arrived.",
+          {"state"})) {
+  for (const char* state : {"matching", "moving", "failed", "unreleased"}) deployments_by_state_.with({state}).set(0);
 }
 
 void Reporter::follow(const ObjectCache& relocators, Deployments deployments) {
@@ -127,6 +132,15 @@ void Reporter::report_progress() {
   progress_.clear();
 }
 
+void Reporter::unreleased(const std::string& relocator, std::vector<Unreleased> deployments, std::string problem) {
+  if (deployments.empty()) {
+    unreleased_.erase(relocator);
+  } else {
+    unreleased_[relocator] = {std::move(deployments), std::move(problem)};
+  }
+  touch();
+}
+
 void Reporter::aborted(const Object& deployment, const std::string& relocator, std::string_view reason) {
   aborts_.with({relocator, reason}).increment();
   touch();
@@ -181,6 +195,37 @@ Awaitable<> Reporter::write_statuses() {
   deployments_by_state_.with({"matching"}).set(static_cast<double>(sum.matching));
   deployments_by_state_.with({"moving"}).set(static_cast<double>(sum.moving));
   deployments_by_state_.with({"failed"}).set(static_cast<double>(sum.failed));
+  std::size_t waiting = 0;
+  for (const auto& [name, unreleased] : unreleased_) waiting += unreleased.deployments.size();
+  deployments_by_state_.with({"unreleased"}).set(static_cast<double>(waiting));
+}
+
+void Reporter::set_released(json::object& status, const std::string& relocator, std::int64_t generation) const {
+  using enum kube::ConditionStatus;
+  const auto now = env_.clock.wall_now();
+  const auto found = unreleased_.find(relocator);
+  if (found == unreleased_.end()) {
+    status.erase("unreleased");
+    kube::set_condition(
+        status, {"Released", yes, "AllReleased", "the destination works on all that has arrived", generation}, now);
+    return;
+  }
+  const auto& [deployments, problem] = found->second;
+  std::vector<std::string> names;
+  json::array kept;
+  for (const auto& one : deployments) {
+    names.push_back(kube::to_string(one.deployment));
+    if (kept.size() < most_unreleased)
+      kept.emplace_back(json::object{
+          {"namespace", one.deployment.ns}, {"name", one.deployment.name}, {"destination", one.destination}});
+  }
+  status["unreleased"] = std::move(kept);
+  kube::set_condition(status,
+                      {"Released", no, "ReleasePending",
+                       "arrived, not released on the destination, and retried: " + list_of(names) + ". " +
+                           std::string{kube::truncate_utf8(problem, 1024)},
+                       generation},
+                      now);
 }
 
 /// Best effort: the next change writes it again.
@@ -212,6 +257,7 @@ Awaitable<> Reporter::write_status(ObjectCache::Pointer relocator, Count count) 
                              " move, " + std::to_string(count.failed) + " cannot be moved",
                          generation},
                         now);
+    set_released(status, name, generation);
     return status != before;
   };
   kube::EditOptions options;

@@ -12,6 +12,12 @@
 
 namespace hubferry::relocator {
 
+/// A ClusterDeployment that has arrived, and is not released there yet.
+struct Unreleased {
+  Key deployment;
+  std::string destination;  // the hub; empty: not known
+};
+
 /// Reports relocations: metrics, events on ClusterDeployments, and the status of the ClusterRelocators.
 /// Lifetime: source and what `env` refers to outlive it. Executor: one loop.
 class Reporter {
@@ -41,6 +47,8 @@ class Reporter {
   void deleted(const Key& key);
   /// A ClusterDeployment has changed. Null: it did not, or does not exist.
   void observe(const Object* old, const Object* now);
+  /// What that relocator has moved and could not release on the destination yet, and why. None: everything is released.
+  void unreleased(const std::string& relocator, std::vector<Unreleased> deployments, std::string problem);
   /// `reason`: no_match, multiple_matches, new_match, deleted.
   void aborted(const Object& deployment, const std::string& relocator, std::string_view reason);
 
@@ -58,6 +66,11 @@ class Reporter {
     std::shared_ptr<async::Event> deleted = std::make_shared<async::Event>();
   };
 
+  struct Releasing {
+    std::vector<Unreleased> deployments;
+    std::string problem;
+  };
+
   /// By relocator: what no event has reported yet.
   struct Progress {
     std::vector<std::string> begun;
@@ -69,6 +82,7 @@ class Reporter {
   void report_progress();
   Awaitable<> write_statuses();
   Awaitable<> write_status(ObjectCache::Pointer relocator, Count count);
+  void set_released(json::object& status, const std::string& relocator, std::int64_t generation) const;
   [[nodiscard]] std::map<std::string, Count> count() const;
 
   kube::Api& source_;
@@ -80,6 +94,7 @@ class Reporter {
   std::unordered_map<Key, Finishing> finishing_;
   std::map<std::string, std::size_t> moved_;  // by relocator: not in its status yet
   std::map<std::string, Progress> progress_;
+  std::map<std::string, Releasing> unreleased_;  // by relocator
   obs::Family<obs::Counter>& relocations_;
   obs::Family<obs::Counter>& aborts_;
   obs::Family<obs::Gauge>& deployments_by_state_;

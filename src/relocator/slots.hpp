@@ -19,13 +19,15 @@ class Slot {
   Slot& operator=(const Slot&) = delete;
   ~Slot();
 
+  [[nodiscard]] const std::string& destination() const { return destination_; }
+
  private:
   Slots& slots_;
   std::string destination_;
 };
 
-/// Limits how many move to one destination at once. Relocators that share a destination take turns: one with a thousand
-/// ClusterDeployments does not keep another one with two waiting.
+/// Limits how many move to one destination at once, which is a hub, whatever Secrets lead there. Relocators that share
+/// a destination take turns: one with a thousand ClusterDeployments does not keep another one with two waiting.
 /// Lifetime: outlives its Slots. Executor: one loop. Cancellation: a cancelled waiter leaves its queue.
 class Slots {
  public:

@@ -1,3 +1,4 @@
+#include "intercepting_api.hpp"
 #include "state_test.hpp"
 
 /// Moves that are interrupted: resumed, aborted, or finished because the destination has the cluster already.
@@ -12,7 +13,7 @@ TEST_F(StateTest, ASwitchToAnotherRelocatorAbortsTheFirstAndMovesWithTheSecond) 
   live_until([&] { return has_moved(); });
   expect_moved();
   EXPECT_EQ(aborts("a", "new_match"), 1);
-  EXPECT_EQ(metric("hive_cluster_relocations_total", "b"), 1);
+  EXPECT_EQ(metric("hive_cluster_relocations", "b"), 1);
 }
 
 TEST_F(StateTest, ASecondMatchAbortsAMoveThatHasBegun) {
@@ -221,6 +222,170 @@ TEST_F(StateTest, OneThatWaitsForItsTurnLooksAgainAtTheRelocators) {
   });
   expect_moved("c1");
   expect_moved("c2");
+}
+
+TEST_F(StateTest, OneThatHasItsTurnDoesNotWaitForItselfAfterAConflict) {
+  options.at_once = 1;
+  given_secret();
+  given_deployment();
+  given_deployment("", "", "c2");
+  live_for(1min);
+  // A warning is written while it has its turn, and meets a conflict.
+  create(ocm::selector_sync_sets, R"({"metadata": {"name": "all"}, "spec": {"clusterDeploymentSelector":
+                                      {"matchLabels": {"hive-instance": "hive2"}}}})");
+  source.server.faults().on({.verb = "patch", .resource = "clusterdeployments"}).times(3).fail(409);
+  given_relocator();
+  live_until([&] { return has_moved("c1") && has_moved("c2"); });
+  expect_moved("c1");
+  expect_moved("c2");
+}
+
+TEST_F(StateTest, ASelectorThatCannotBeReadAnyMoreAbortsAMoveThatHasBegunAndIsNamed) {
+  given_move();
+  create(kube::resources::secrets, R"({"metadata": {"name": "pull", "namespace": "prod"}})");
+  destination.server.faults().on({.verb = "create", .resource = "secrets"}).always().fail(403);
+  live_until([&] { return condition().starts_with("True MoveFailed"); });
+  const auto valid = R"({"spec": {"clusterDeploymentSelector": {"matchExpressions": null}}})";
+  change(cluster_relocators, {"", "r1"},
+         R"({"spec": {"clusterDeploymentSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}})");
+  live_for(5min);
+  expect_untouched();
+  EXPECT_EQ(aborts("r1", "no_match"), 1);
+  EXPECT_THAT(condition(), HasSubstr("False NoMatchingRelocators: no ClusterRelocator matches. ClusterRelocator r1 "
+                                     "cannot be used: InvalidSelector: spec.clusterDeploymentSelector: "));
+  EXPECT_THAT(condition(), HasSubstr("operator 'In' of 'a' does not fit"));
+  const auto relocator = on_source(cluster_relocators, "r1");
+  const auto* usable = kube::find_condition(*relocator, "Valid");
+  ASSERT_NE(usable, nullptr);
+  EXPECT_EQ(kube::string_at(*usable, {"reason"}), "InvalidSelector");
+  destination.server.faults().clear();
+  change(cluster_relocators, {"", "r1"}, valid);
+  live_until([&] { return has_moved(); });
+  expect_moved();
+}
+
+TEST_F(StateTest, ASelectorThatCannotBeReadAnyMoreDoesNotUndoAMoveThatTheDestinationHas) {
+  given_secret();
+  given_relocator("r1");
+  given_copy_on_destination();
+  given_moving("r1");
+  change(cluster_relocators, {"", "r1"},
+         R"({"spec": {"clusterDeploymentSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}})");
+  live_until([&] { return has_moved(); });
+  expect_moved();
+  EXPECT_EQ(annotation(on_destination(ocm::cluster_deployments, "c1"), names::confirmed), "true");
+}
+
+// Two Secrets may lead to one hub, which must not have twice the load.
+TEST_F(StateTest, RelocatorsWithDifferentSecretsOfOneHubShareItsTurns) {
+  options.at_once = 1;
+  given_move();
+  given_secret("second");
+  given_relocator("r2", "others", false, "second");
+  given_deployment("", "", "c2");
+  change(ocm::cluster_deployments, {"prod", "c2"}, R"({"metadata": {"labels": {"hive-instance": "others"}}})");
+  for (const auto* name : {"c1-kubeconfig", "c2-kubeconfig"})
+    create(kube::resources::secrets, R"({"metadata": {"name": ")" + std::string{name} + R"(", "namespace": "prod"}})");
+  destination.server.faults().on({.verb = "create", .resource = "secrets"}).always().delay(sim::Latency::fixed(5s));
+  int most = 0;
+  live([&]() -> Awaitable<> {
+    while (!has_moved("c1") || !has_moved("c2")) {
+      int moving = 0;
+      for (const auto* name : {"c1", "c2"})
+        moving += annotation(on_source(ocm::cluster_deployments, name), names::relocating).starts_with("r") ? 1 : 0;
+      most = std::max(most, moving);
+      co_await sleep(100ms);
+    }
+  });
+  EXPECT_EQ(most, 1);
+}
+
+TEST_F(StateTest, ARelocatorThatMatchesInsteadBetweenCheckingAndMarkingIsCheckedFirst) {
+  auto& other = given_third();
+  given_move();
+  given_secret("to-third", kube::to_kubeconfig(network.config_for(other, sim::admin())));
+  create(ocm::selector_sync_sets, R"({"metadata": {"name": "all"}, "spec": {"clusterDeploymentSelector":
+                                      {"matchLabels": {"hive-instance": "hive2"}}}})");
+  destination.server.faults()
+      .on({.verb = "list", .resource = "selectorsyncsets"})
+      .always()
+      .delay(sim::Latency::fixed(20s));
+  live([&]() -> Awaitable<> {
+    co_await sleep(5s);
+    const auto away =
+        json::parse(R"({"spec": {"clusterDeploymentSelector": {"matchLabels": {"hive-instance": "x"}}}})");
+    co_await source.server.api().merge_patch(cluster_relocators, {"", "r1"}, away.as_object());
+    const auto instead = json::parse(R"({"metadata": {"name": "r2"}, "spec": {"kubeconfigSecretRef": {"namespace":
+        "hive", "name": "to-third"}, "clusterDeploymentSelector": {"matchLabels": {"hive-instance": "hive2"}}}})");
+    co_await source.server.api().create(cluster_relocators, instead.as_object());
+    co_await holds([&] { return !is_on_source(); });
+  });
+  EXPECT_TRUE(other.object(ocm::cluster_deployments, {"prod", "c1"}));
+  EXPECT_FALSE(is_on_destination());
+  expect_no_deprovision();
+}
+
+// The annotation would name the new relocator, and the hub to which the former leads: neither could go on.
+TEST_F(StateTest, ARelocatorThatMatchesInsteadWhileAMoveIsResumedAbortsItFirst) {
+  auto& other = given_third();
+  given_secret();
+  given_secret("to-third", kube::to_kubeconfig(network.config_for(other, sim::admin())));
+  given_relocator();
+  given_moving("r1");
+  destination.server.faults().on({.verb = "create", .resource = "namespaces"}).always().delay(sim::Latency::fixed(20s));
+  live([&]() -> Awaitable<> {
+    co_await sleep(5s);
+    const auto away =
+        json::parse(R"({"spec": {"clusterDeploymentSelector": {"matchLabels": {"hive-instance": "x"}}}})");
+    co_await source.server.api().merge_patch(cluster_relocators, {"", "r1"}, away.as_object());
+    const auto instead = json::parse(R"({"metadata": {"name": "r2"}, "spec": {"kubeconfigSecretRef": {"namespace":
+        "hive", "name": "to-third"}, "clusterDeploymentSelector": {"matchLabels": {"hive-instance": "hive2"}}}})");
+    co_await source.server.api().create(cluster_relocators, instead.as_object());
+    co_await holds([&] { return !is_on_source(); });
+  });
+  EXPECT_TRUE(other.object(ocm::cluster_deployments, {"prod", "c1"}));
+  EXPECT_FALSE(is_on_destination());
+  EXPECT_EQ(aborts("r1", "new_match"), 1);
+  expect_no_deprovision();
+}
+
+/// The address of the destination leads to the third hub from the first look for the ClusterDeployment on that an
+/// abort may be based on.
+class MovedAddressTest : public StateTest {
+ protected:
+  hubs::Connect connect() override {
+    return [this](const std::string&, const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
+      return std::make_shared<InterceptingApi>(network.connect(config), [this](kube::Api& real, kube::Request request) {
+        const bool look = request.verb == kube::Verb::get && request.resource == ocm::cluster_deployments;
+        moved = moved || (look && loop.clock().now() >= moves_at);
+        return moved ? third->api().call(std::move(request)) : real.call(std::move(request));
+      });
+    };
+  }
+
+  async::TimePoint moves_at = async::never;
+  bool moved = false;
+};
+
+TEST_F(MovedAddressTest, AnAbortIsNotBasedOnWhatAnotherHubLacks) {
+  given_third();
+  given_secret();
+  given_relocator("r1", "nothing");
+  given_copy_on_destination();
+  given_moving("r1");
+  destination.server.faults().on({.verb = "get", .resource = "clusterdeployments"}).always().fail(500);
+  remove(ocm::cluster_deployments, {"prod", "c1"});
+  moves_at = loop.clock().now() + 2min;  // what a predecessor may have sent is over
+  live_for(1h);
+  EXPECT_TRUE(moved);
+  EXPECT_TRUE(is_on_source());
+  EXPECT_THAT(condition(), HasSubstr("True AbortBlocked"));
+  expect_no_deprovision();
+  moved = false;
+  moves_at = async::never;
+  destination.server.faults().clear();
+  live_until([&] { return !is_on_source(); });
+  expect_moved();
 }
 
 }  // namespace

@@ -114,8 +114,8 @@ TEST_F(StateTest, TwoHubsThatPointAtEachOtherDoNotPlayPingPong) {
          &destination.server);
   live_for(1h);
   expect_moved();
-  EXPECT_EQ(metric("hive_cluster_relocations_total", "r1"), 1);
-  EXPECT_EQ(metric("hive_cluster_relocations_total", "back"), 0);
+  EXPECT_EQ(metric("hive_cluster_relocations", "r1"), 1);
+  EXPECT_EQ(metric("hive_cluster_relocations", "back"), 0);
 }
 
 TEST_F(StateTest, OneThatIsDeletedWhileItArrivesIsFinalizedAsUsual) {

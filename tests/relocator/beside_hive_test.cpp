@@ -33,5 +33,23 @@ TEST_F(BesideHiveTest, TheTwoDoNotAnswerEachOthersConditionsWithoutAPause) {
   EXPECT_LT(writes(source.server).size(), 300u);
 }
 
+// Hive decides by its cache, and writes what it has read there: if another relocation has begun since, the server
+// refuses that. Otherwise Hive would remove the annotations of a relocation that it does not know, and work on the
+// cluster beside its next owner.
+TEST_F(BesideHiveTest, HiveDoesNotClearARelocationThatBeganAfterItsDecision) {
+  managers = 0;
+  given_deployment(R"(, "annotations": {"hive.openshift.io/relocate": "r0/incoming"})", R"(, "manageDNS": true)");
+  create(ocm::dns_zones, R"({"metadata": {"name": "c1-zone", "namespace": "prod"}, "spec": {}})");
+  source.server.faults().on({.verb = "get", .resource = "dnszones"}).always().delay(sim::Latency::fixed(5s));
+  live([&]() -> Awaitable<> {
+    co_await sleep(2s);  // Hive has decided, and looks for the DNSZone
+    const auto next = json::parse(R"({"metadata": {"annotations": {"hive.openshift.io/relocate": "r1/outgoing",
+        "hive.openshift.io/reconcile-pause": "true"}}})");
+    co_await source.server.api().merge_patch(ocm::cluster_deployments, {"prod", "c1"}, next.as_object());
+    co_await sleep(5min);
+  });
+  EXPECT_EQ(annotation(on_source(ocm::cluster_deployments, "c1"), "hive.openshift.io/relocate"), "r1/outgoing");
+}
+
 }  // namespace
 }  // namespace hubferry::relocator::test

@@ -90,8 +90,9 @@ class CrashTest : public RelocatorTest {
     move.is_over = [&](const std::string& name) { return has_moved(name); };
     move.verify = [&](const std::string& name) {
       live_until([&] { return has_moved(name); });
-      live_for(5s);
+      live_for(20s);
       expect_arrived(name);
+      EXPECT_EQ(annotation(on_destination(ocm::cluster_deployments, name), names::confirmed), "true");
     };
     EXPECT_GE(die_at_every_write(move), 20u);
   }

@@ -117,5 +117,30 @@ TEST_F(FullCopyTest, AJobIsNotCopiedNotEvenWithTheWholeNamespace) {
   EXPECT_TRUE(on_source(jobs, "c1-install"));
 }
 
+// Users do not know that it moves. The destination would scale the cluster back.
+TEST_F(FullCopyTest, WhatAUserChangesWhileTheRestIsCopiedArrivesAsItIsNow) {
+  given_move(R"(, "manageDNS": true)");
+  create(ocm::dns_zones, R"({"metadata": {"name": "c1-zone", "namespace": "prod"}, "spec": {}})");
+  create(ocm::machine_pools, R"({"metadata": {"name": "c1-worker", "namespace": "prod"},
+                                 "spec": {"clusterDeploymentRef": {"name": "c1"}, "replicas": 3}})");
+  create(kube::resources::secrets, R"({"metadata": {"name": "mapped", "namespace": "prod"}})");
+  destination.server.faults().on({.verb = "create", .resource = "dnszones"}).times(1).delay(sim::Latency::fixed(5s));
+  live([&]() -> Awaitable<> {
+    co_await holds([&] { return on_destination(ocm::machine_pools, "c1-worker").has_value(); });
+    const auto scaled = json::parse(R"({"spec": {"replicas": 5}})");
+    const Key pool{"prod", "c1-worker"};
+    co_await source.server.api().merge_patch(ocm::machine_pools, pool, scaled.as_object());
+    const auto added = json::parse(R"({"metadata": {"name": "added", "namespace": "prod"}, "spec":
+        {"clusterDeploymentRefs": [{"name": "c1"}], "secretMappings": [{"sourceRef": {"name": "mapped"}}]}})");
+    co_await source.server.api().create(ocm::sync_sets, added.as_object());
+    co_await holds([&] { return has_moved(); });
+  });
+  const auto pool = on_destination(ocm::machine_pools, "c1-worker");
+  EXPECT_EQ(pool->find({"spec", "replicas"})->to_number<int>(), 5);
+  EXPECT_TRUE(on_destination(ocm::sync_sets, "added"));
+  EXPECT_TRUE(on_destination(kube::resources::secrets, "mapped"));
+  expect_moved();
+}
+
 }  // namespace
 }  // namespace hubferry::relocator::test

@@ -24,29 +24,77 @@ TEST_F(StateTest, AMissingSecretIsNamedAndNothingIsAnnotated) {
   live_until([&] { return has_moved(); });
 }
 
-TEST_F(StateTest, AKubeconfigThatCannotBeUsedIsNamedWithoutItsContent) {
-  given_secret("to-destination", R"({"clusters": [{"name": "c", "cluster": {"server": "https://destination.sim"}}],
-      "users": [{"name": "u", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh",
-      "args": ["hunter2"]}}}], "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-      "current-context": "x"})");
-  given_deployment();
-  given_relocator();
-  live_for(1min);
-  expect_untouched();
-  EXPECT_THAT(condition(), HasSubstr("True NoConnection"));
-  EXPECT_THAT(condition() + testing::PrintToString(log.lines()), Not(HasSubstr("hunter2")));
+struct Kubeconfig {
+  const char* name;
+  std::string text;
+  const char* message;
+
+  friend void PrintTo(const Kubeconfig& kubeconfig, std::ostream* out) { *out << kubeconfig.name; }
+};
+
+/// A kubeconfig with that cluster, user and context.
+std::string kubeconfig_with(const std::string& cluster, const std::string& user, const std::string& context) {
+  return R"({"clusters": [{"name": "c", "cluster": {)" + cluster + R"(}}], "users": [{"name": "u", "user": {)" + user +
+         R"(}}], "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": ")" +
+         context + "\"}";
 }
 
-TEST_F(StateTest, AKubeconfigWithFileReferencesIsRefused) {
-  given_secret("to-destination", R"({"clusters": [{"name": "c", "cluster": {"server": "https://destination.sim"}}],
-      "users": [{"name": "u", "user": {"tokenFile": "/etc/passwd"}}],
-      "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": "x"})");
+class KubeconfigTest : public StateTest, public testing::WithParamInterface<Kubeconfig> {};
+
+// A user corrects it: the next retry finds that, and nothing was lost meanwhile.
+TEST_P(KubeconfigTest, ThatCannotBeUsedIsNamedWithoutItsContentAndMovesNothing) {
+  given_secret("to-destination", GetParam().text);
   given_deployment();
   given_relocator();
+  destination.server.forget_requests();
   live_for(1min);
   expect_untouched();
-  EXPECT_THAT(condition(), HasSubstr("True NoConnection"));
+  EXPECT_THAT(condition(), HasSubstr("True NoConnection: kubeconfig of the destination: Secret hive/to-destination: "));
+  EXPECT_THAT(condition(), HasSubstr(GetParam().message));
+  EXPECT_THAT(condition() + testing::PrintToString(log.lines()) + testing::PrintToString(events("NoConnection")),
+              Not(HasSubstr("hunter2")));
+  EXPECT_THAT(writes(destination.server), Not(Contains("create namespaces")));
+  point_at(destination.server);
+  live_until([&] { return has_moved(); });
+  expect_moved();
 }
+
+const std::string to_the_destination = R"("server": "https://destination.sim")";
+
+INSTANTIATE_TEST_SUITE_P(
+    Malformed, KubeconfigTest,
+    testing::Values(
+        Kubeconfig{"Garbage", "token: [hunter2\n\t}: {", "not valid YAML at line 2"},
+        Kubeconfig{"Binary", std::string("\0\xff\xfehunter2", 10), "not valid YAML"},
+        Kubeconfig{"List", "- hunter2", "must be a mapping"},
+        Kubeconfig{"NoCurrentContext", kubeconfig_with(to_the_destination, R"("token": "hunter2")", ""),
+                   "current-context: is not set"},
+        Kubeconfig{"UnknownContext", kubeconfig_with(to_the_destination, R"("token": "hunter2")", "y"),
+                   "there is no context 'y'"},
+        Kubeconfig{"NoServer", kubeconfig_with("", R"("token": "hunter2")", "x"), "clusters[c].server: is missing"},
+        Kubeconfig{"Http", kubeconfig_with(R"("server": "http://destination.sim")", R"("token": "hunter2")", "x"),
+                   "not https"},
+        Kubeconfig{"Exec",
+                   kubeconfig_with(to_the_destination,
+                                   R"("exec": {"apiVersion": "client.authentication.k8s.io/v1",
+                                                           "command": "/bin/sh", "args": ["hunter2"]})",
+                                   "x"),
+                   "users[u].exec: must not run a program"},
+        Kubeconfig{"AuthProvider",
+                   kubeconfig_with(to_the_destination,
+                                   R"("auth-provider": {"name": "gcp", "config": {"cmd": "hunter2"}})", "x"),
+                   "users[u].auth-provider: no longer supported"},
+        Kubeconfig{"TokenFile", kubeconfig_with(to_the_destination, R"("tokenFile": "/etc/passwd")", "x"),
+                   "users[u].tokenFile: must not refer to a file"},
+        Kubeconfig{"ClientKeyFile",
+                   kubeconfig_with(to_the_destination,
+                                   R"("client-certificate": "/etc/passwd", "client-key": "/etc/shadow")", "x"),
+                   "users[u].client-certificate: must not refer to a file"},
+        Kubeconfig{"AuthorityFile",
+                   kubeconfig_with(to_the_destination + R"(, "certificate-authority": "/etc/passwd")",
+                                   R"("token": "hunter2")", "x"),
+                   "clusters[c].certificate-authority: must not refer to a file"}),
+    [](const auto& which) { return which.param.name; });
 
 TEST_F(StateTest, WhileTheDestinationCannotBeReachedHiveWorksOnTheSource) {
   given_move();
@@ -199,6 +247,17 @@ TEST(RefusalText, OfASecretOfAShortNameQuotesNothing) {
   EXPECT_THAT(refusal_text(kube::resources::secrets, secret, error), Not(HasSubstr("hunt")));
   error.message = R"(secrets "e" is forbidden in namespace "prod")";
   EXPECT_THAT(refusal_text(kube::resources::secrets, secret, error), HasSubstr("secrets \"e\" is forbidden"));
+}
+
+TEST(RefusalText, OfASyncSetDoesNotQuoteTheSecretsInIt) {
+  const auto set = kube::json::parse(R"({"metadata": {"name": "set", "namespace": "prod"}, "spec": {"resources": [
+      {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"password": "hunter22"}}]}})")
+                       .as_object();
+  kube::Error error{kube::ErrorKind::invalid, 422, "Invalid", "spec.resources[0].stringData: \"hunter22\"",
+                    std::nullopt};
+  EXPECT_THAT(refusal_text(ocm::sync_sets, set, error), Not(HasSubstr("hunt")));
+  error.message = "exceeded quota: few";
+  EXPECT_THAT(refusal_text(ocm::sync_sets, set, error), HasSubstr("exceeded quota: few"));
 }
 
 // It may quote it in any form.

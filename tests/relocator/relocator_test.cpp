@@ -125,8 +125,8 @@ std::vector<std::string> RelocatorTest::events(const std::string& reason) {
 
 double RelocatorTest::metric(const std::string& name, const std::string& relocator, const std::string& reason) {
   if (reason.empty())
-    return metrics.counter_family(name, "Read by a test.", {"cluster_relocate"}).with({relocator}).value();
-  return metrics.counter_family(name, "Read by a test.", {"cluster_relocate", "reason"})
+    return metrics.given_counter_family(name, "Read by a test.", {"cluster_relocate"}).with({relocator}).value();
+  return metrics.given_counter_family(name, "Read by a test.", {"cluster_relocate", "reason"})
       .with({relocator, reason})
       .value();
 }

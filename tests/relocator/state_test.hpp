@@ -66,7 +66,7 @@ class StateTest : public RelocatorTest {
   }
   std::string zone_annotation(const char* key) { return annotation(on_source(ocm::dns_zones, "c1-zone"), key); }
   double aborts(const std::string& relocator, const std::string& reason) {
-    return metric("hive_aborted_cluster_relocations_total", relocator, reason);
+    return metric("hive_aborted_cluster_relocations", relocator, reason);
   }
   std::size_t position(const std::string& line) {
     return static_cast<std::size_t>(std::find(history.begin(), history.end(), line) - history.begin());

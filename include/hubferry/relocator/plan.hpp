@@ -7,6 +7,12 @@
 
 namespace hubferry::relocator {
 
+/// An object of the destination that keeps one from being copied.
+struct Obstacle {
+  std::string object;  // "Secret pull"
+  std::string message;
+};
+
 /// One ClusterDeployment that a relocator matches.
 struct PlannedRelocation {
   kube::Key deployment;
@@ -15,6 +21,10 @@ struct PlannedRelocation {
   std::string message;
   bool on_destination = false;                 // it is there already, and would only be deleted here
   std::vector<std::string> missing_sync_sets;  // SelectorSyncSets that match here and are missing there
+  // Of the objects, what the destination has already: the others would be created.
+  std::vector<std::string> present;   // equal: they would be left as they are
+  std::vector<std::string> outdated;  // copies from this hub that would be updated
+  std::vector<Obstacle> obstacles;
 };
 
 /// The effect of a ClusterRelocator.
