@@ -10,10 +10,9 @@ namespace {
 constexpr const char* backup_script =
     "set -eu\n"
     "umask 077\n"
-    "printf '[client]\\nuser=root\\npassword=\"%s\"\\n' \"$MYSQL_ROOT_PASSWORD\" >/tmp/client.cnf\n"
     "part=\"/backup/$BACKUP.part\"\n"
     "rm -rf \"$part\"\n"
-    "mariadb-backup --defaults-extra-file=/tmp/client.cnf --backup --host=\"$SOURCE\" --port=3306 --protocol=tcp "
+    "mariadb-backup --backup --user=root --host=\"$SOURCE\" --port=3306 --protocol=tcp "
     "--datadir=/var/lib/mysql --target-dir=\"$part\"\n"
     "mariadb-backup --prepare --target-dir=\"$part\"\n"
     "rm -rf \"/backup/$BACKUP\"\n"
@@ -35,8 +34,9 @@ json::object claim_volume(const char* name, const std::string& claim) {
 
 json::object wanted_job(const BackupJob& job) {
   json::object labels{{names::cluster_label, job.cluster}, {"mysql.hubferry.io/backup", job.backup}};
+  // Read by the client library as it is: in an option file, or on a command line, it would have to be quoted.
   json::object password{
-      {"name", "MYSQL_ROOT_PASSWORD"},
+      {"name", "MYSQL_PWD"},
       {"valueFrom",
        json::object{{"secretKeyRef", json::object{{"name", job.root_secret}, {"key", names::password_key}}}}}};
   json::object container{

@@ -22,7 +22,7 @@ ReconcileState refuse(Backup& backup, const std::string& why) {
 
 std::int64_t attempt_of(const Backup& backup) {
   const auto* value = backup.status.if_contains("attempt");
-  return value != nullptr && value->is_int64() ? value->get_int64() : 1;
+  return value != nullptr && value->is_int64() ? std::max<std::int64_t>(1, value->get_int64()) : 1;
 }
 
 std::string status_text(const Backup& backup, std::string_view field) {

@@ -29,6 +29,17 @@ json::array mysql_ports() {
   return {json::object{{"name", "mysql"}, {"port", mysql_port}, {"protocol", "TCP"}}};
 }
 
+// Not for the user to change, so they come after his lines again: of several values a server takes the last. With
+// others a server would start writable, or lack what the next primary needs.
+constexpr const char* settings_of_the_operator =
+    "log_bin=binlog\n"
+    "log_slave_updates=ON\n"
+    "gtid_strict_mode=ON\n"
+    "read_only=ON\n"
+    "skip_slave_start=ON\n"
+    "loose_init_rpl_role=SLAVE\n"
+    "rpl_semi_sync_master_wait_point=AFTER_SYNC\n";
+
 std::string server_config(const ClusterSpec& spec) {
   std::string text =
       "[mariadbd]\n"
@@ -50,8 +61,10 @@ std::string server_config(const ClusterSpec& spec) {
       // answer for them. So it can come back as a replica. The primary's side is switched on with its writability.
       "rpl_semi_sync_slave_enabled=ON\n"
       "loose_init_rpl_role=SLAVE\n"
-      "rpl_semi_sync_master_wait_point=AFTER_SYNC\n";
-  if (!spec.config.empty()) text += spec.config + (spec.config.ends_with('\n') ? "" : "\n");
+      "rpl_semi_sync_master_wait_point=AFTER_SYNC\n"
+      // information_schema.DISKS: how much of the volume is left.
+      "plugin_load_add=disks\n";
+  if (!spec.config.empty()) text += spec.config + "\n[mariadbd]\n" + settings_of_the_operator;
   return text;
 }
 
@@ -61,25 +74,38 @@ constexpr const char* start_script =
     "set -eu\n"
     "ordinal=${HOSTNAME##*-}\n"
     "set -- --server-id=$((100 + ordinal)) --report-host=\"$HOSTNAME\"\n"
-    "# The position of a restored backup, to be set once.\n"
-    "if [ -f /var/lib/mysql/hubferry-restored.sql ]; then\n"
-    "  mv /var/lib/mysql/hubferry-restored.sql /tmp/hubferry-restored.sql\n"
-    "  set -- \"$@\" --init-file=/tmp/hubferry-restored.sql\n"
-    "fi\n"
+    "# The position of a restored backup. It stays there, as this start may fail: the file itself says when it "
+    "counts.\n"
+    "restored=/var/lib/mysql/hubferry-restored.sql\n"
+    "[ ! -f \"$restored\" ] || set -- \"$@\" --init-file=\"$restored\"\n"
     "exec docker-entrypoint.sh mariadbd \"$@\"\n";
 
 constexpr const char* restore_script =
     "#!/bin/sh\n"
-    "# Copies a prepared backup into an empty data directory, and leaves its GTID position for the first start.\n"
+    "# Copies a prepared backup into an empty data directory, and leaves its GTID position for the first start. If "
+    "that\n"
+    "# was interrupted it begins again: a server must not start with half of a backup.\n"
     "set -eu\n"
-    "[ -z \"$(ls -A /var/lib/mysql | grep -v '^lost+found$')\" ] || exit 0\n"
-    "mariadb-backup --copy-back --target-dir=\"/backup/$BACKUP\" --datadir=/var/lib/mysql\n"
+    "unfinished=/var/lib/mysql/hubferry-restoring\n"
+    "if [ -e \"$unfinished\" ]; then\n"
+    "  # lost+found is root's: the server's user may not even look into it.\n"
+    "  find /var/lib/mysql -mindepth 1 -maxdepth 1 ! -name hubferry-restoring ! -name lost+found -exec rm -rf {} +\n"
+    "elif [ -n \"$(ls -A /var/lib/mysql | grep -v '^lost+found$')\" ]; then\n"
+    "  exit 0\n"
+    "fi\n"
+    "touch \"$unfinished\"\n"
+    "mariadb-backup --copy-back --force-non-empty-directories --target-dir=\"/backup/$BACKUP\" "
+    "--datadir=/var/lib/mysql\n"
     "info=/backup/$BACKUP/xtrabackup_binlog_info\n"
     "if [ -f \"$info\" ]; then\n"
     "  gtid=$(awk '{print $3}' \"$info\")\n"
-    "  echo \"SET GLOBAL gtid_slave_pos='$gtid';\" >/var/lib/mysql/hubferry-restored.sql\n"
+    "  # Until the server has written or replicated something: repeating it changes nothing then.\n"
+    "  echo \"EXECUTE IMMEDIATE IF(@@global.gtid_binlog_pos = '', 'SET GLOBAL gtid_slave_pos=''$gtid''', 'DO 0');\" "
+    ">/var/lib/mysql/hubferry-restored.sql\n"
     "fi\n"
-    "[ \"$(id -u)\" -ne 0 ] || chown -R mysql:mysql /var/lib/mysql\n";
+    "[ \"$(id -u)\" -ne 0 ] || chown -R mysql:mysql /var/lib/mysql\n"
+    "sync\n"
+    "rm \"$unfinished\"\n";
 
 json::object secret_variable(const std::string& name, const std::string& secret, const std::string& key) {
   return {{"name", name}, {"valueFrom", json::object{{"secretKeyRef", json::object{{"name", secret}, {"key", key}}}}}};
@@ -250,6 +276,11 @@ std::string storage_of(const kube::Object& set) {
   if (templates == nullptr || !templates->is_array() || templates->get_array().empty()) return {};
   const auto* size = kube::find(templates->get_array().front(), {"spec", "resources", "requests", "storage"});
   return size != nullptr && size->is_string() ? std::string{size->get_string()} : std::string{};
+}
+
+std::size_t replicas_of(const kube::Object& set) {
+  const auto* value = set.find({"spec", "replicas"});
+  return value != nullptr && value->is_number() ? value->to_number<std::size_t>() : 1;
 }
 
 json::object wanted_stateful_set(const Owner& owner, const ClusterSpec& spec, const StatefulSetInputs& inputs) {

@@ -48,6 +48,9 @@ std::string root_secret_of(const kube::Object& set);
 /// The size of the volumes that this StatefulSet makes.
 std::string storage_of(const kube::Object& set);
 
+/// How many servers this StatefulSet has.
+std::size_t replicas_of(const kube::Object& set);
+
 json::object wanted_stateful_set(const Owner& owner, const ClusterSpec& spec, const StatefulSetInputs& inputs);
 
 /// What pods read only when they start, keyed by a secret: the hash of a password must not help to guess it.

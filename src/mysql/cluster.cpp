@@ -2,6 +2,10 @@
 
 namespace hubferry::mysql {
 
+bool is_named(std::string_view list, const std::string& name) {
+  return (", " + std::string{list} + ", ").find(", " + name + ", ") != std::string::npos;
+}
+
 async::WallTime time_of(const std::string& text, async::WallTime otherwise) {
   try {
     return text.empty() ? otherwise : async::parse_time(text);
@@ -23,6 +27,8 @@ std::optional<FailoverRecord> Cluster::failover() const {
   record.without = kube::string_at(from, {"without"});
   record.received = kube::string_at(from, {"received"});
   record.chosen_start = kube::string_at(from, {"chosenStart"});
+  record.waiting_for = kube::string_at(from, {"waitingFor"});
+  record.waiting_since = kube::string_at(from, {"waitingSince"});
   const auto* planned = from.if_contains("planned");
   record.planned = planned != nullptr && planned->is_bool() && planned->get_bool();
   return record;
@@ -36,6 +42,8 @@ void Cluster::set_failover(const FailoverRecord& record) {
   if (!record.without.empty()) value["without"] = record.without;
   if (!record.received.empty()) value["received"] = record.received;
   if (!record.chosen_start.empty()) value["chosenStart"] = record.chosen_start;
+  if (!record.waiting_for.empty()) value["waitingFor"] = record.waiting_for;
+  if (!record.waiting_since.empty()) value["waitingSince"] = record.waiting_since;
   status["failover"] = std::move(value);
 }
 

@@ -31,7 +31,12 @@ struct FailoverRecord {
   std::string without;       // the servers that were given up for it
   std::string received;      // what the chosen replica has, also after it was given up: a new primary must have it
   std::string chosen_start;  // Facts::started of `to` when it was selected: another value means a restart
+  std::string waiting_for;   // servers that must be asked before `to` becomes writable, and give no answer
+  std::string waiting_since;
 };
+
+/// In a list with ", " between the names, as the status has them.
+bool is_named(std::string_view list, const std::string& name);
 
 /// A time of the status; `otherwise` if there is none.
 async::WallTime time_of(const std::string& text, async::WallTime otherwise);

@@ -45,8 +45,10 @@ const phase::DefinitionBase& backup_definition() {
 }
 
 struct Controller::State {
-  State(kube::Api& api, sql::Connector& connector, Exporter& exporter, ControllerOptions given, kube::Env env)
+  State(kube::Api& given_api, sql::Connector& connector, Exporter& exporter, ControllerOptions given, kube::Env env)
       : options(std::move(given)),
+        fenced(options.fence == nullptr ? nullptr : with_fence(given_api, *options.fence, env)),
+        api(fenced ? *fenced : given_api),
         reporter(api, options.instance, env),
         prober(exporter, {options.probe_interval, options.probe_timeout}, env,
                [this](const kube::Key& key) { clusters.enqueue(key); }),
@@ -96,7 +98,14 @@ struct Controller::State {
     return made;
   }
 
+  /// A deposed leader would take the pod and the endpoint from a primary that its successor has made.
+  static std::shared_ptr<kube::Api> with_fence(kube::Api& api, kube::Fence& fence, const kube::Env& env) {
+    return kube::make_fenced_api({std::shared_ptr<void>{}, &api}, fence, env);
+  }
+
   ControllerOptions options;
+  std::shared_ptr<kube::Api> fenced;  // null without a fence
+  kube::Api& api;
   Reporter reporter;
   Prober prober;
   Services services;

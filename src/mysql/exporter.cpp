@@ -1,6 +1,7 @@
 #include "hubferry/mysql/exporter.hpp"
 
 #include <charconv>
+#include <cmath>
 
 namespace hubferry::mysql {
 
@@ -25,7 +26,7 @@ Line split(std::string_view line) {
   while (rest.starts_with(' ')) rest.remove_prefix(1);
   double number = 0;
   const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
-  if (error == std::errc{} && stop != rest.data()) parts.value = number;
+  if (error == std::errc{} && stop != rest.data() && std::isfinite(number)) parts.value = number;
   return parts;
 }
 
@@ -43,7 +44,8 @@ void take(Sample& sample, const Line& line) {
   if (line.name == "mysql_version_info") sample.version = label(line.labels, "version");
   if (!line.value) return;
   const double value = *line.value;
-  const auto number = static_cast<std::uint32_t>(value);
+  std::optional<std::uint32_t> number;
+  if (value >= 0 && value <= std::numeric_limits<std::uint32_t>::max()) number = static_cast<std::uint32_t>(value);
   if (line.name == "mysql_up") sample.up = value == 1;
   if (line.name == "mysql_global_variables_read_only") sample.read_only = value != 0;
   if (line.name == "mysql_global_variables_rpl_semi_sync_master_enabled") sample.semi_sync = value != 0;

@@ -79,8 +79,10 @@ Awaitable<ReconcileState> Pass::steps() {
   given_up_ = cluster_.given_up();
   co_await check_spec();
   co_await ensure_secrets();
+  co_await check_restore_claim();
   report_spec();
   co_await ensure_services();
+  if (lacks_restore_claim_ && cluster_.primary().empty()) co_return phase::not_done(services_.options.resync);
   co_await ensure_stateful_set();
   observe();
   if (auto result = co_await replication()) {
@@ -103,6 +105,7 @@ Awaitable<ReconcileState> Pass::steps() {
     co_return std::move(*result);
   }
   if (phase_ == phases::running) co_await schedule_backups();
+  co_await check_volumes();
   report();
   co_return next_phase();
 }
@@ -175,6 +178,7 @@ void Pass::report() {
   cluster_.status["replicas"] = ready;
   cluster_.status["servers"] = std::move(list);
   report_backups();
+  report_volumes();
   bool has_unknown = false;  // just started: the next probe will tell
   for (const auto& server : servers_) {
     const bool is_known = server.health.verdict != Verdict::unknown && !server.health.sample.replica_unknown;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mysql/candidate.hpp"
@@ -53,6 +54,9 @@ struct Fenced {
   bool has_run = false;                 // it answers, and has not been restarted since it was seen writable
 };
 
+/// Keys of a Secret, and their values.
+using SecretData = std::vector<std::pair<std::string, obs::Secret>>;
+
 /// One pass of the reconcile loop over one cluster. It compares the spec with what is there, and never concludes from
 /// what happened before: it may be repeated at any time. Errors: PassError.
 class Pass {
@@ -77,16 +81,25 @@ class Pass {
   // pass_spec.cpp: the spec as far as it is valid, and servers that were given up.
   Awaitable<> check_spec();
   Awaitable<> keep_in_force(SpecProblem problem);
+  Awaitable<> check_restore_claim();
   void report_spec();
   Awaitable<> read_give_up();
   Awaitable<> forget_given_up();
   [[nodiscard]] bool is_given_up(const std::string& pod) const;
 
-  // pass_objects.cpp: Secrets, Services, StatefulSet.
-  Awaitable<kube::Object> ensure(const kube::Resource& kind, json::object wanted, const ObjectCache* cache);
+  // pass_secrets.cpp: the passwords, and how that of root is changed.
   Awaitable<> ensure_secrets();
   Awaitable<> ensure_root_secret();
   Awaitable<> change_root_password(kube::Object secret, obs::Secret wanted);
+  Awaitable<kube::Object> write_root_secret(kube::Object secret, SecretData wanted, std::string position);
+  Awaitable<bool> has_claims();
+  Awaitable<std::string> find_servers_to_change(std::vector<ServerView>& servers, bool is_new);
+  Awaitable<std::string> reason_not_to_write(const Reached& primary, const std::vector<ServerView>& servers);
+  Awaitable<std::string> set_root_password(const std::vector<ServerView>& servers, obs::Secret password,
+                                           kube::Object& secret, const SecretData& both);
+
+  // pass_objects.cpp: Services, StatefulSet, endpoints.
+  Awaitable<kube::Object> ensure(const kube::Resource& kind, json::object wanted, const ObjectCache* cache);
   Awaitable<> ensure_services();
   Awaitable<> ensure_stateful_set();
   Awaitable<> grow_storage(const kube::Object& set);
@@ -102,10 +115,15 @@ class Pass {
   Awaitable<std::optional<ReconcileState>> prepare_scale_down();
   Awaitable<> remove_claims();
   [[nodiscard]] bool may_switch_over() const;
+  [[nodiscard]] bool may_scale_down() const;
+  [[nodiscard]] bool is_primary_well(const ServerView& primary) const;
   [[nodiscard]] bool is_set_current() const;
   [[nodiscard]] bool is_outdated(const ServerView& server) const;
 
   // pass_topology.cpp: which server is the primary, and the others as its replicas.
+  Awaitable<sql::Result<std::unique_ptr<sql::Connection>>> connect(const ServerView& server,
+                                                                   sql::Credentials credentials);
+  Awaitable<sql::Result<Session>> open(const ServerView& server);
   Awaitable<sql::Result<Reached>> reach(const ServerView& server);
   Awaitable<> ask(const ServerView* server, std::optional<Reached>& answer);
   Awaitable<std::vector<Reached>> reach_all(std::vector<const ServerView*> servers);
@@ -120,6 +138,10 @@ class Pass {
   [[nodiscard]] SemiSync semi_sync() const;
   [[nodiscard]] const ServerView* find(const std::string& pod) const;
   [[nodiscard]] std::vector<const ServerView*> others(const std::string& pod) const;
+
+  // pass_volumes.cpp
+  Awaitable<> check_volumes();
+  void report_volumes();
 
   // pass_failover.cpp
   Awaitable<std::optional<ReconcileState>> replication();
@@ -155,11 +177,13 @@ class Pass {
   Services& services_;
   ClusterSpec spec_;     // what is in force
   std::string refused_;  // what of the spec is not, and why
+  std::string pending_;  // what of it is under way, and waits for something
   std::vector<std::string> given_up_;
   Owner owner_;
   std::string phase_;
   std::string root_secret_;
   obs::Secret root_password_;
+  std::optional<obs::Secret> other_password_;  // while it is changed: some servers may have this one
   obs::Secret replication_password_;
   obs::Secret exporter_password_;
   std::optional<kube::Object> set_;  // the StatefulSet
@@ -168,6 +192,7 @@ class Pass {
   std::map<std::string, std::string> unhealthy_;  // pod -> why it does not replicate
   bool may_heal_ = false;                         // the primary is read-only, and nobody has what it lacks
   bool errant_ = false;
+  bool lacks_restore_claim_ = false;
   bool password_denied_ = false;
 };
 

@@ -148,8 +148,13 @@ Awaitable<Choice> Pass::choose(const FailoverRecord& record, const Fenced& fence
     candidate.replicated = facts.replication.has_value();
     if (facts.replication) candidate.sql_error = facts.replication->sql_error;
     candidate.lag = replica.server->health.last_lag;
+    // It has caught up since then: without a primary there is no newer lag, and this one would count for ever.
+    if (candidate.lag && !has_more(candidate.received, candidate.applied))
+      candidate.lag = std::min(*candidate.lag, std::chrono::duration<double>(spec_.lag_limit).count());
     compared.push_back(candidate);
-    const bool leaves = phase_ == phases::scaling && candidate.ordinal >= std::max<std::size_t>(1, spec_.replicas);
+    // After a failure it may be the only one with everything: it hands over later.
+    const bool leaves =
+        record.planned && phase_ == phases::scaling && candidate.ordinal >= std::max<std::size_t>(1, spec_.replicas);
     const bool is_wanted = record.wanted.empty() || record.wanted == candidate.pod;
     if (is_wanted && !leaves) candidates.push_back(std::move(candidate));
   }

@@ -78,7 +78,8 @@ Awaitable<bool> Pass::wants_failover() {
   auto reached = co_await reach_all(others(cluster_.primary()));
   unhealthy_.clear();
   std::optional<Reached> itself;
-  if (health.verdict == Verdict::read_only)
+  // If no exporter answers, the primary's own silence says nothing.
+  if (health.verdict == Verdict::read_only || services_.prober.is_silent(cluster_.object.key()))
     if (auto answer = co_await reach(*primary)) itself.emplace(std::move(*answer));
   if (reached.empty() && !itself)
     co_return unhealthy(reasons::probe_unknown, "no server can be reached: the operator may be cut off");
@@ -92,6 +93,8 @@ Awaitable<bool> Pass::wants_failover() {
       may_heal_ = true;
       co_return unhealthy(reason, "making the primary writable again");
     }
+  } else if (itself) {
+    co_return unhealthy(reason, "the server itself answers: only its exporter does not");
   } else if (connected * 2 > reached.size()) {
     co_return unhealthy(reason, "its replicas are still connected to it: only the operator or the exporter is cut off");
   }

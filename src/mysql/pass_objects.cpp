@@ -1,23 +1,10 @@
-#include "hubferry/kube/base64.hpp"
+// Services, the StatefulSet and its claims, endpoints.
 #include "hubferry/kube/edit.hpp"
 #include "mysql/pass.hpp"
 
 namespace hubferry::mysql {
 
 namespace {
-
-constexpr std::size_t password_length = 16;
-
-std::optional<obs::Secret> secret_value(const kube::Object& secret, const std::string& key) {
-  const auto decoded = kube::decode_base64(secret.string_at({"data", key}));
-  if (!decoded || decoded->empty()) return std::nullopt;
-  return obs::Secret{*decoded};
-}
-
-std::int64_t replicas_of(const kube::Object& set) {
-  const auto* value = set.find({"spec", "replicas"});
-  return value != nullptr && value->is_number() ? value->to_number<std::int64_t>() : 1;
-}
 
 std::string size_of(const kube::Object& claim) {
   return std::string{claim.string_at({"spec", "resources", "requests", "storage"})};
@@ -62,96 +49,6 @@ Awaitable<kube::Object> Pass::ensure(const kube::Resource& kind, json::object wa
   co_return take(std::move(written), kind.kind + " " + key.name).object;
 }
 
-Awaitable<> Pass::ensure_secrets() {
-  const kube::Key internal{owner_.ns, internal_secret_name(owner_.name)};
-  auto found = co_await services_.api.get(kube::resources::secrets, internal);
-  if (!found && found.error().kind != kube::ErrorKind::not_found) take(found, "Secret " + internal.name);
-  if (!found) {
-    auto made = co_await ensure(kube::resources::secrets,
-                                wanted_secret(owner_, internal.name,
-                                              {{"replication", generate_password(password_length)},
-                                               {"exporter", generate_password(password_length)}}),
-                                nullptr);
-    found = made;
-  }
-  replication_password_ = secret_value(*found, "replication").value_or(obs::Secret{});
-  exporter_password_ = secret_value(*found, "exporter").value_or(obs::Secret{});
-  if (replication_password_.empty() || exporter_password_.empty())
-    throw PassError(PassError::Kind::retry, "Secret " + internal.name + " lacks a key");
-  co_await ensure_root_secret();
-}
-
-Awaitable<> Pass::ensure_root_secret() {
-  const auto reference = referenced_secret(spec_.root_password, owner_.ns);
-  root_secret_ = reference.value_or(root_secret_name(owner_.name));
-  const kube::Key key{owner_.ns, root_secret_};
-  auto found = co_await services_.api.get(kube::resources::secrets, key);
-  if (!found && found.error().kind != kube::ErrorKind::not_found) take(found, "Secret " + key.name);
-  const auto present = found ? secret_value(*found, names::password_key) : std::nullopt;
-  if (!present && (found || reference)) {
-    const auto why = "Secret " + key.name + (found ? " has no key 'password'" : " of spec.rootPassword does not exist");
-    SpecProblem problem{SpecProblem::Field::root_password, why};
-    co_await keep_in_force(std::move(problem));
-    // It is the one that the servers use.
-    if (referenced_secret(spec_.root_password, owner_.ns) == root_secret_) throw PassError(PassError::Kind::retry, why);
-    co_return co_await ensure_root_secret();
-  }
-  if (!found) {
-    const bool generated = spec_.root_password.empty();
-    const auto password = generated ? generate_password(password_length) : obs::Secret{spec_.root_password};
-    auto wanted = wanted_secret(owner_, key.name, {{names::password_key, password}});
-    // With the cluster's volumes its password is kept too: the data is worth nothing without it.
-    if (spec_.when_deleted == VolumePolicy::remove)
-      if (auto owned = kube::set_owner(wanted, mysql_clusters, cluster_.object); !owned)
-        throw PassError(PassError::Kind::retry, owned.error().describe());
-    auto made = co_await services_.api.create(kube::resources::secrets, std::move(wanted));
-    root_password_ = password;
-    take(std::move(made), "Secret " + key.name);
-    if (!generated) co_return;
-    set(conditions::root_password_generated, ConditionStatus::yes, "SecretGenerated", "generated Secret " + key.name);
-    services_.reporter.event(mysql_clusters, cluster_.object, kube::EventType::normal, "SecretGenerated", "Reconcile",
-                             "Generated new root password Secret/" + key.name);
-    co_return;
-  }
-  root_password_ = *present;
-  // Also if a predecessor died before it could say so.
-  if (spec_.root_password.empty() && found->label(names::cluster_label) == owner_.name)
-    set(conditions::root_password_generated, ConditionStatus::yes, "SecretGenerated", "generated Secret " + key.name);
-  const bool is_plain = !spec_.root_password.empty() && !reference;
-  const obs::Secret wanted{spec_.root_password};
-  if (is_plain && !(wanted == *present)) co_await change_root_password(*found, wanted);
-}
-
-/// In the server first: images read the Secret only when they initialize an empty data directory.
-Awaitable<> Pass::change_root_password(kube::Object secret, obs::Secret wanted) {
-  const auto primary = services_.pods->get({owner_.ns, cluster_.primary()});
-  if (primary != nullptr && !primary->string_at({"status", "podIP"}).empty()) {
-    ServerView server;
-    server.name = primary->name();
-    server.address = primary->string_at({"status", "podIP"});
-    auto reached = co_await reach(server);
-    if (reached) {
-      auto changed = co_await reached->session->set_root_password(wanted);
-      take(std::move(changed), "changing the root password on " + server.name);
-    } else {
-      // Denied with the old password and accepted with the new: a predecessor has changed it, but not the Secret.
-      if (reached.error().kind == sql::ErrorKind::denied) root_password_ = wanted;
-      auto accepted = co_await reach(server);
-      take(std::move(accepted), "changing the root password on " + server.name);
-    }
-  }
-  const auto encoded = kube::encode_base64(wanted.reveal());
-  kube::Mutation mutate = [&](json::object& object) {
-    kube::object_in(object, "data")[names::password_key] = encoded;
-    return true;
-  };
-  kube::EditOptions options;
-  auto written =
-      co_await kube::edit(services_.api, kube::resources::secrets, std::move(secret), std::move(mutate), options);
-  take(std::move(written), "Secret " + root_secret_);
-  root_password_ = wanted;
-}
-
 Awaitable<> Pass::ensure_services() {
   co_await ensure(kube::resources::config_maps, wanted_config(owner_, spec_), services_.config_maps);
   co_await ensure(kinds::services, wanted_headless_service(owner_), services_.services);
@@ -170,18 +67,19 @@ Awaitable<> Pass::ensure_stateful_set() {
   auto effective = spec_;
   if (present) {
     // One thing at a time, each in its phase.
-    if (phase_ != phases::creating) effective.replicas = static_cast<std::size_t>(replicas_of(*present));
+    if (phase_ != phases::creating) effective.replicas = replicas_of(*present);
     if (phase_ == phases::scaling) {
       const auto last = ordinal_of(owner_.name, cluster_.primary()).value_or(0);
       const bool primary_stays = last < std::max<std::size_t>(1, spec_.replicas);
-      if (spec_.replicas > effective.replicas || primary_stays) effective.replicas = spec_.replicas;
+      const bool may_shrink = spec_.replicas >= effective.replicas || (primary_stays && may_scale_down());
+      if (may_shrink) effective.replicas = spec_.replicas;
     }
     if (phase_ != phases::creating && phase_ != phases::upgrading) {
       effective.version =
           present->string_at({"spec", "template", "metadata", "annotations", names::version_annotation});
       effective.image = image_of(present->find({"spec", "template", "spec", "containers"}));
     }
-    co_await grow_storage(*present);
+    if (kube::is_owned_by(*present, cluster_.object.uid())) co_await grow_storage(*present);
   } else if (phase_ != phases::creating) {
     // Deleted by grow_storage(), or by somebody: its pods say what it was, all else is changed in its phase.
     // Some may be missing at the moment: the highest counts, and the primary.
@@ -216,7 +114,7 @@ Awaitable<> Pass::ensure_stateful_set() {
     set_ = *present;
   else
     set_ = co_await ensure(kinds::stateful_sets, std::move(wanted), nullptr);
-  set_replicas_ = static_cast<std::size_t>(replicas_of(*set_));
+  set_replicas_ = replicas_of(*set_);
 }
 
 /// Kubernetes refuses a changed volumeClaimTemplate: the claims are patched, and the StatefulSet is deleted without its

@@ -14,6 +14,8 @@ ReconcileState Pass::choose_again(FailoverRecord record) {
   record.wanted.clear();
   record.fenced.clear();
   record.chosen_start.clear();
+  record.waiting_for.clear();
+  record.waiting_since.clear();
   cluster_.set_failover(record);
   services_.prober.clear_waits(cluster_.object.key());
   return phase::not_done(phase::least_requeue_delay);
@@ -23,14 +25,23 @@ ReconcileState Pass::choose_again(FailoverRecord record) {
 Awaitable<std::optional<ReconcileState>> Pass::check_chosen(FailoverRecord& record, const Reached& chosen) {
   std::vector<std::string> missing;
   if (co_await has_chosen_lost(record, chosen, missing)) co_return choose_again(record);
-  if (missing.empty()) co_return std::nullopt;
+  // Also for a successor: each of them is waited for as long, and no longer. A definition that is older than this
+  // process drops it, so what this process remembers counts too.
+  const auto now = services_.env.clock.wall_now();
+  const bool is_known =
+      std::ranges::all_of(missing, [&](const auto& pod) { return is_named(record.waiting_for, pod); });
+  if (!is_known) record.waiting_since = async::format_micro_time(now);
+  if (missing.empty()) record.waiting_since.clear();
+  auto waited = std::chrono::duration_cast<Duration>(now - time_of(record.waiting_since, now));
   std::string names;
-  Duration waited{};
   for (const auto& pod : missing) {
     names += (names.empty() ? "" : ", ") + pod;
     const auto since = services_.prober.waited_since(cluster_.object.key(), pod);
     waited = std::max<Duration>(waited, services_.env.clock.now() - since);
   }
+  record.waiting_for = names;
+  cluster_.set_failover(record);
+  if (missing.empty()) co_return std::nullopt;
   if (waited < replicas_timeout) co_return wait_in_failover(record, record.to + " was restarted: waiting for " + names);
   // It may have accepted writes: the old primary is not to follow it.
   record.planned = false;
@@ -77,7 +88,8 @@ Awaitable<ReconcileState> Pass::promote(FailoverRecord record) {
   take(sql::Result<>{source ? sql::Result<>{} : sql::Result<>{source.error()}}, "checking " + record.to);
   for (auto& other : co_await reach_all(others(record.to))) {
     const bool is_old = other.server->name == record.from;
-    if (is_old && !record.planned) continue;  // it may be back already; it joins as any server that returns
+    // They may be back already; they join as any server that returns.
+    if ((is_old && !record.planned) || is_named(record.without, other.server->name)) continue;
     co_await join(other, source->facts);
   }
   unhealthy_.clear();

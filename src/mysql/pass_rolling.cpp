@@ -10,6 +10,11 @@ namespace {
 // After a switchover that was given up: each attempt interrupts the writes.
 constexpr Duration switchover_pause = std::chrono::minutes{5};
 
+/// Both times have the same format, so they compare as text.
+bool is_older(const kube::Object& one, const kube::Object& other) {
+  return one.string_at({"metadata", "creationTimestamp"}) < other.string_at({"metadata", "creationTimestamp"});
+}
+
 }  // namespace
 
 /// The operator's own wish to hand over: only if a replica that stays keeps up, and the last attempt is some time ago.
@@ -28,6 +33,24 @@ bool Pass::may_switch_over() const {
   });
 }
 
+/// A server that is scaled away may alone have what the others lack: so not while a failover compares them, and only if
+/// those that stay have everything. Before observe().
+bool Pass::may_scale_down() const {
+  if (spec_.replicas == 0 && spec_.when_scaled == VolumePolicy::keep) return true;  // nothing is lost
+  if (cluster_.failover()) return false;
+  for (std::size_t ordinal = 0; ordinal < std::max<std::size_t>(1, spec_.replicas); ++ordinal) {
+    ServerView server;
+    server.name = pod_name(owner_.name, ordinal);
+    server.health = services_.prober.health(cluster_.object.key(), server.name);
+    if (server.name == cluster_.primary() ? !is_primary_well(server) : needs_attention(server)) return false;
+  }
+  return true;
+}
+
+bool Pass::is_primary_well(const ServerView& primary) const {
+  return primary.health.verdict == (spec_.read_only ? Verdict::read_only : Verdict::writable);
+}
+
 bool Pass::is_set_current() const {
   const auto* observed = set_->find({"status", "observedGeneration"});
   return observed != nullptr && observed->is_number() && observed->to_number<std::int64_t>() == set_->generation();
@@ -42,6 +65,7 @@ bool Pass::is_outdated(const ServerView& server) const {
 /// hands over first.
 Awaitable<std::optional<ReconcileState>> Pass::restart_outdated() {
   if (!is_set_current() || phase_ == phases::creating) co_return std::nullopt;
+  if (lacks_restore_claim_) co_return std::nullopt;  // it would not start again
   const ServerView* next = nullptr;
   const auto primary = cluster_.primary();
   for (const auto& server : servers_)
@@ -98,13 +122,23 @@ Awaitable<std::optional<ReconcileState>> Pass::prepare_scale_down() {
 /// The claims of pods that are gone for good, never that of ordinal 0: it has all data.
 Awaitable<> Pass::remove_claims() {
   if (spec_.when_scaled != VolumePolicy::remove || set_replicas_ != spec_.replicas) co_return;
+  // What is deleted here may be needed if the primary is lost.
+  const auto* primary = find(cluster_.primary());
+  if (spec_.replicas > 0 && (primary == nullptr || !is_primary_well(*primary))) co_return;
   for (std::size_t ordinal = std::max<std::size_t>(1, spec_.replicas);; ++ordinal) {
     const kube::Key key{owner_.ns, claim_name(owner_.name, ordinal)};
     const auto claim = services_.claims->get(key);
     if (claim == nullptr) break;
     const bool is_used = services_.pods->get({owner_.ns, pod_name(owner_.name, ordinal)}) != nullptr;
     if (is_used || claim->is_being_deleted() || claim->label(names::cluster_label) != owner_.name) continue;
-    auto removed = co_await services_.api.remove(kinds::persistent_volume_claims, key);
+    // Of a cluster of this name that was deleted, and kept its volumes: not of a server that was scaled away.
+    if (is_older(*claim, cluster_.object)) continue;
+    kube::Request removal;
+    removal.verb = kube::Verb::remove;
+    removal.resource = kinds::persistent_volume_claims;
+    removal.key = key;
+    removal.precondition_uid = claim->uid();
+    auto removed = co_await services_.api.call(std::move(removal));
     if (!removed && removed.error().kind != kube::ErrorKind::not_found)
       take(std::move(removed), "PersistentVolumeClaim " + key.name);
   }

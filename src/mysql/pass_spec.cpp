@@ -41,19 +41,38 @@ Awaitable<> Pass::keep_in_force(SpecProblem problem) {
       spec_.storage_size = storage_of(set);
       break;
     case SpecProblem::Field::root_password:
-      spec_.root_password = "ref://" + root_secret_of(set);
+      spec_.root_password = obs::Secret{"ref://" + root_secret_of(set)};
       break;
   }
   refused_ += (refused_.empty() ? "" : "; ") + problem.text;
 }
 
+/// A pod whose volume names a claim that does not exist never starts: also one that only starts again.
+Awaitable<> Pass::check_restore_claim() {
+  if (spec_.restore_claim.empty()) co_return;
+  auto claim = co_await services_.api.get(kinds::persistent_volume_claims, {owner_.ns, spec_.restore_claim});
+  if (claim) co_return;
+  if (claim.error().kind != kube::ErrorKind::not_found) take(claim, "PersistentVolumeClaim " + spec_.restore_claim);
+  lacks_restore_claim_ = true;
+}
+
 void Pass::report_spec() {
   const auto* last = kube::find_condition_in_status(cluster_.status, conditions::spec_accepted);
   const bool was_refused = last != nullptr && kube::string_at(*last, {"status"}) == "False";
-  if (!refused_.empty()) {
-    const auto message = refused_ + ": what the servers have stays in force";
-    if (!was_refused || kube::string_at(*last, {"message"}) != message) warn(reasons::spec_invalid, message);
-    set(conditions::spec_accepted, ConditionStatus::no, reasons::spec_invalid, message);
+  std::string message;
+  if (!refused_.empty()) message = refused_ + ": what the servers have stays in force";
+  if (lacks_restore_claim_)
+    message += (message.empty() ? "" : "; ") + ("PersistentVolumeClaim " + spec_.restore_claim) +
+               " of spec.restoreFrom does not exist: no server can start without it";
+  const auto pending = pending_.empty() ? "" : (message.empty() ? "" : "; ") + pending_;
+  if (!message.empty()) {
+    const auto* reason = lacks_restore_claim_ ? reasons::restore_claim_missing : reasons::spec_invalid;
+    message += pending;
+    if (!was_refused || kube::string_at(*last, {"message"}) != message) warn(reason, message);
+    set(conditions::spec_accepted, ConditionStatus::no, reason, message);
+  } else if (!pending.empty()) {
+    // Nothing is wrong with it: no warning.
+    set(conditions::spec_accepted, ConditionStatus::no, reasons::change_pending, pending);
   } else if (was_refused) {
     set(conditions::spec_accepted, ConditionStatus::yes, reasons::spec_valid, "all of the spec is in force");
   }

@@ -37,15 +37,31 @@ SemiSync Pass::semi_sync() const {
   return {spec_.semi_sync && spec_.replicas > 1, spec_.semi_sync_timeout};
 }
 
-Awaitable<sql::Result<Reached>> Pass::reach(const ServerView& server) {
+Awaitable<sql::Result<std::unique_ptr<sql::Connection>>> Pass::connect(const ServerView& server,
+                                                                       sql::Credentials credentials) {
   if (server.address.empty()) co_return sql::Error{sql::ErrorKind::unreachable, 0, "the pod has no address"};
   const auto deadline = async::later(services_.env.clock.now(), connect_timeout);
+  const sql::Address address{server.address, mysql_port};
+  co_return co_await services_.connector.connect(address, std::move(credentials), deadline);
+}
+
+Awaitable<sql::Result<Session>> Pass::open(const ServerView& server) {
   sql::Credentials credentials{"root", root_password_};
-  auto connection = co_await services_.connector.connect({server.address, mysql_port}, credentials, deadline);
+  auto connection = co_await connect(server, credentials);
+  if (!connection && connection.error().kind == sql::ErrorKind::denied && other_password_) {
+    credentials.password = *other_password_;
+    connection = co_await connect(server, credentials);
+  }
   if (!connection) co_return connection.error();
+  co_return Session{std::move(*connection), services_.env.clock, services_.options.fence};
+}
+
+Awaitable<sql::Result<Reached>> Pass::reach(const ServerView& server) {
+  auto session = co_await open(server);
+  if (!session) co_return session.error();
   Reached reached;
   reached.server = &server;
-  reached.session.emplace(std::move(*connection), services_.env.clock);
+  reached.session.emplace(std::move(*session));
   auto facts = co_await reached.session->facts();
   if (!facts) co_return facts.error();
   reached.facts = std::move(*facts);
@@ -243,10 +259,9 @@ Awaitable<> Pass::join(Reached& server, const Facts& primary) {
   if (facts.replication && facts.replication->host == source->address) {
     const auto& replication = *facts.replication;
     if (replication.sql_error != 0 || replication.io_error == position_not_found) {
-      unhealthy_[name] = replication.error_text;
+      unhealthy_[name] = replication.describe_error();
       // With a later number on the primary, only the primary can tell that it never had the replica's last transaction.
-      errant_ = errant_ || has_more(facts.applied, primary.applied) ||
-                replication.error_text.find("diverged") != std::string::npos;
+      errant_ = errant_ || has_more(facts.applied, primary.applied) || replication.has_diverged;
       co_return;
     }
     if (replication.runs()) co_return;
@@ -254,7 +269,11 @@ Awaitable<> Pass::join(Reached& server, const Facts& primary) {
     if (!started) unhealthy_[name] = started.error().describe();
     co_return;
   }
-  if (has_more(facts.applied, primary.applied)) {
+  // To follow another server deletes the relay log. What a server that was given up has in it may be nowhere else: the
+  // primary's numbers may be higher by now, and say nothing. Once applied, the primary itself can tell.
+  const bool was_given_up = is_named(kube::string_at(cluster_.status, {"lastFailover", "without"}), name);
+  const bool is_unapplied = was_given_up && has_more(facts.has(), facts.applied);
+  if (is_unapplied || has_more(facts.has(), primary.applied)) {
     // Its data is not touched: a person decides, or rebuilds it from a backup.
     errant_ = true;
     unhealthy_[name] = "has transactions that the primary " + source->name + " has not: not attached";

@@ -122,11 +122,25 @@ void Prober::clear_waits(const kube::Key& cluster) {
   for (auto& [pod, health] : found->second->health) health.waited_since.reset();
 }
 
+void Prober::set_volume(const kube::Key& cluster, const std::string& pod, std::optional<Volume> volume,
+                        async::TimePoint at) {
+  auto* health = find(cluster, pod);
+  if (health == nullptr) return;
+  health->volume = volume;
+  health->volume_asked_at = at;
+  health->is_volume_full = volume && is_nearly_full(*volume, health->is_volume_full);
+}
+
 void Prober::set_answered(const kube::Key& cluster, const std::string& pod) {
   if (auto* health = find(cluster, pod)) {
     health->absence.reset();
     health->waited_since.reset();
   }
+}
+
+bool Prober::is_silent(const kube::Key& cluster) const {
+  const auto found = clusters_.find(cluster);
+  return found != clusters_.end() && found->second->silent_rounds > 0;
 }
 
 Health Prober::health(const kube::Key& cluster, const std::string& pod) const {
@@ -168,8 +182,22 @@ async::Awaitable<> Prober::probe_all(kube::Key cluster, Pointer watched) {
     co_return;
   };
   co_await async::with_scope(body);
+  notice_silence(*watched);
   const bool notifies = std::exchange(watched->notifies, false) || changed;
   if (notifies && !watched->forgotten) changed_(cluster);
+}
+
+/// While no server answers it is as likely that the operator is cut off. When the first one answers again, those that
+/// still do not get their strikes anew: otherwise whichever answers last would count as failed at once. A single round
+/// is too short for that: a primary that is dead would never get three strikes beside a replica that answers by turns.
+void Prober::notice_silence(Watched& watched) {
+  const auto is_unreachable = [](const auto& entry) { return entry.second.verdict == Verdict::unreachable; };
+  const bool silent = !watched.health.empty() && std::ranges::all_of(watched.health, is_unreachable);
+  const bool was_cut_off = watched.silent_rounds >= options_.strikes;
+  watched.silent_rounds = silent ? watched.silent_rounds + 1 : 0;
+  if (silent || !was_cut_off) return;
+  for (auto& [pod, health] : watched.health)
+    if (health.verdict == Verdict::unreachable) health.strikes = std::min(health.strikes, 1U);
 }
 
 async::Awaitable<> Prober::probe(ProbeTarget target, Pointer watched, async::TimePoint deadline, bool& changed) {

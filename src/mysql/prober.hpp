@@ -12,6 +12,7 @@
 #include "hubferry/kube/object.hpp"
 #include "hubferry/mysql/exporter.hpp"
 #include "mysql/gtid.hpp"
+#include "mysql/volume.hpp"
 
 namespace hubferry::mysql {
 
@@ -47,6 +48,9 @@ struct Health {
   std::optional<async::TimePoint> last_writable_at;
   std::optional<Absence> absence;                // until it answers again
   std::optional<async::TimePoint> waited_since;  // see Prober::waited_since()
+  std::optional<Volume> volume;                  // by SQL: no series has it
+  bool is_volume_full = false;
+  std::optional<async::TimePoint> volume_asked_at;
 };
 
 struct ProbeTarget {
@@ -80,9 +84,14 @@ class Prober {
   async::TimePoint waited_since(const kube::Key& cluster, const std::string& pod);
   void clear_waits(const kube::Key& cluster);
 
+  /// What the server said about its volume; nothing if it cannot tell.
+  void set_volume(const kube::Key& cluster, const std::string& pod, std::optional<Volume> volume, async::TimePoint at);
+
   /// It has answered by other means: it is neither absent nor waited for.
   void set_answered(const kube::Key& cluster, const std::string& pod);
 
+  /// True: the last probes got no answer from any server, so they say nothing about one of them.
+  [[nodiscard]] bool is_silent(const kube::Key& cluster) const;
   /// What is known of a server; a Health without a verdict if nothing is.
   [[nodiscard]] Health health(const kube::Key& cluster, const std::string& pod) const;
   [[nodiscard]] const ProberOptions& options() const { return options_; }
@@ -98,12 +107,14 @@ class Prober {
     std::map<std::string, Health> health;
     async::Notify wake;
     bool forgotten = false;
-    bool notifies = false;  // after the next probes
+    unsigned silent_rounds = 0;  // in a row, in which no server answered
+    bool notifies = false;       // after the next probes
   };
   using Pointer = std::shared_ptr<Watched>;
 
   async::Awaitable<> follow(kube::Key cluster, Pointer watched);
   async::Awaitable<> probe_all(kube::Key cluster, Pointer watched);
+  void notice_silence(Watched& watched);
   Health* find(const kube::Key& cluster, const std::string& pod);
   async::Awaitable<> probe(ProbeTarget target, Pointer watched, async::TimePoint deadline, bool& changed);
 

@@ -57,6 +57,8 @@ Reporter::Reporter(kube::Api& api, const std::string& instance, const kube::Env&
                             "MySQL clusters with a replica that is further behind than its spec allows.")),
       overdue_backups_(env.metrics.gauge("hubferry_mysql_clusters_with_overdue_backup",
                                          "MySQL clusters that missed two scheduled backups in a row.")),
+      full_volumes_(env.metrics.gauge("hubferry_mysql_clusters_with_full_volume",
+                                      "MySQL clusters with a server whose volume is nearly full.")),
       failover_seconds_(env.metrics.histogram("mysqlcluster_failover_seconds",
                                               "Duration of failovers, from the third failed probe until writes go to "
                                               "the new primary.",
@@ -113,6 +115,7 @@ void Reporter::see_cluster(const kube::Object* old, const kube::Object* now) {
     if (is_lagging) lagging_replicas_.add(by);
     if (!is_lagging && has_condition(cluster, conditions::replicas_healthy, "False")) unhealthy_replicas_.add(by);
     if (has_condition(cluster, conditions::backups_on_time, "False")) overdue_backups_.add(by);
+    if (has_condition(cluster, conditions::volumes_healthy, "False")) full_volumes_.add(by);
   };
   count(old, -1);
   count(now, 1);

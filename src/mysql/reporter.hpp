@@ -36,6 +36,7 @@ class Reporter {
   obs::Gauge& unhealthy_replicas_;
   obs::Gauge& lagging_replicas_;
   obs::Gauge& overdue_backups_;
+  obs::Gauge& full_volumes_;
   obs::Histogram& failover_seconds_;
   obs::Family<obs::Counter>& failovers_;
   obs::Histogram& backup_seconds_;

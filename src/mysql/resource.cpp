@@ -47,10 +47,18 @@ std::string text_at(const json::object& from, std::initializer_list<std::string_
   return text.empty() ? otherwise : std::string{text};
 }
 
+/// More than a few centuries cannot be counted in nanoseconds: such a number stands for "never".
+constexpr async::Duration longest_time = std::chrono::years{10};
+
 async::Duration seconds_at(const json::object& from, std::string_view field, async::Duration otherwise) {
   const auto* value = from.if_contains(field);
-  return value != nullptr && value->is_int64() ? std::chrono::seconds{value->get_int64()} : otherwise;
+  if (value != nullptr && value->is_uint64()) return longest_time;
+  if (value == nullptr || !value->is_int64()) return otherwise;
+  constexpr std::int64_t most = std::chrono::duration_cast<std::chrono::seconds>(longest_time).count();
+  return std::chrono::seconds{std::clamp<std::int64_t>(value->get_int64(), 0, most)};
 }
+
+constexpr std::string_view reference_scheme = "ref://";
 
 bool is_version(std::string_view text) {
   const auto is_allowed = [](char c) { return (c >= '0' && c <= '9') || c == '.'; };
@@ -96,7 +104,7 @@ ClusterSpec read_cluster_spec(const json::object& cluster) {
   spec.version = text_at(from, {"mysqlVersion"}, spec.version);
   spec.image = text_at(from, {"image"});
   spec.exporter_image = text_at(from, {"exporterImage"});
-  spec.root_password = text_at(from, {"rootPassword"});
+  spec.root_password = obs::Secret{text_at(from, {"rootPassword"})};
   spec.storage_class = text_at(from, {"storage", "storageClassName"});
   spec.storage_size = text_at(from, {"storage", "size"}, spec.storage_size);
   spec.service_type = text_at(from, {"serviceType"}, spec.service_type);
@@ -129,15 +137,18 @@ std::vector<SpecProblem> problems_of(const ClusterSpec& spec, std::string_view n
     problems.push_back({Field::version, "spec.mysqlVersion '" + spec.version + "' is not a version such as 10.11"});
   if (!parse_quantity(spec.storage_size))
     problems.push_back({Field::storage_size, "spec.storage.size '" + spec.storage_size + "' is not a quantity"});
-  if (spec.root_password.starts_with("ref://") && !referenced_secret(spec.root_password, ns))
+  if (is_reference(spec.root_password) && !referenced_secret(spec.root_password, ns))
     problems.push_back({Field::root_password, "spec.rootPassword is not ref://<secret> of this namespace"});
   return problems;
 }
 
-std::optional<std::string> referenced_secret(std::string_view root_password, std::string_view ns) {
-  constexpr std::string_view scheme = "ref://";
-  if (!root_password.starts_with(scheme)) return std::nullopt;
-  auto name = root_password.substr(scheme.size());
+bool is_reference(const obs::Secret& root_password) {
+  return root_password.reveal().starts_with(reference_scheme);
+}
+
+std::optional<std::string> referenced_secret(const obs::Secret& root_password, std::string_view ns) {
+  if (!is_reference(root_password)) return std::nullopt;
+  auto name = std::string_view{root_password.reveal()}.substr(reference_scheme.size());
   if (const auto slash = name.find('/'); slash != std::string_view::npos) {
     if (name.substr(0, slash) != ns) return std::nullopt;
     name = name.substr(slash + 1);

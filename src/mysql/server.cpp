@@ -1,5 +1,6 @@
 #include "mysql/server.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "hubferry/mysql/resource.hpp"
@@ -22,22 +23,82 @@ double number_of(const sql::Row& row, std::string_view column) {
   return number;
 }
 
+/// 0 for what is none, or too large.
+template <typename Integer>
+Integer integer_of(const sql::Row& row, std::string_view column) {
+  const auto text = text_of(row, column);
+  Integer number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size() ? number : 0;
+}
+
+/// An error number that cannot be read is an error all the same.
+std::uint32_t error_number_of(const sql::Row& row, std::string_view column) {
+  const auto number = integer_of<std::uint32_t>(row, column);
+  constexpr std::uint32_t unknown_error = 1105;
+  return number == 0 && text_of(row, column) != "0" ? unknown_error : number;
+}
+
+/// Nothing: it does not say. MariaDB 12 has words in place of the numbers.
+std::optional<bool> read_only_of(const sql::Row& row) {
+  const auto text = text_of(row, "read_only");
+  if (text == "0" || text == "OFF") return false;
+  if (text == "1" || text == "ON" || text == "NO_LOCK" || text == "NO_LOCK_NO_ADMIN") return true;
+  return std::nullopt;
+}
+
 Replication read_replication(const sql::Row& row) {
   Replication replication;
   replication.host = text_of(row, "Master_Host");
   replication.io_running = text_of(row, "Slave_IO_Running");
   replication.sql_running = text_of(row, "Slave_SQL_Running") == "Yes";
-  replication.io_error = static_cast<std::uint32_t>(number_of(row, "Last_IO_Errno"));
-  replication.sql_error = static_cast<std::uint32_t>(number_of(row, "Last_SQL_Errno"));
-  replication.error_text = text_of(row, "Last_SQL_Error");
-  if (replication.error_text.empty()) replication.error_text = text_of(row, "Last_IO_Error");
-  // MariaDB adds the statement, which may hold a password or data.
-  if (const auto end = replication.error_text.find(" Query:"); end != std::string::npos)
-    replication.error_text.resize(end);
+  replication.io_error = error_number_of(row, "Last_IO_Errno");
+  replication.sql_error = error_number_of(row, "Last_SQL_Errno");
+  // There is no number for it: 1236 is also that of a position that was purged.
+  replication.has_diverged = text_of(row, "Last_IO_Error").find("diverged") != std::string::npos;
   replication.received_text = text_of(row, "Gtid_IO_Pos");
   replication.received = parse_gtid(replication.received_text);
   if (!text_of(row, "Seconds_Behind_Master").empty()) replication.lag = number_of(row, "Seconds_Behind_Master");
   return replication;
+}
+
+/// What the number means, for those that people meet in a replication.
+const char* kind_of_error(std::uint32_t number) {
+  switch (number) {
+    case 1032:
+      return "a row to change or delete is missing";
+    case 1062:
+      return "a row with the same key exists";
+    case 1049:
+    case 1051:
+    case 1054:
+    case 1146:
+      return "a database, table or column is missing";
+    case 1007:
+    case 1050:
+    case 1060:
+      return "a database, table or column exists already";
+    case 1396:
+      return "a user exists already, or is missing";
+    case 1451:
+    case 1452:
+      return "a foreign key is violated";
+    case 1021:
+    case 1030:
+    case 1114:
+      return "no space left, or an error of the storage engine";
+    case 1205:
+    case 1213:
+      return "a lock was not granted";
+    case 1236:
+      return "the position is not in the primary's binary log";
+    case 1594:
+      return "the relay log cannot be read";
+    case 1950:
+      return "a transaction is out of order";
+    default:
+      return "";
+  }
 }
 
 std::string create_user(const std::string& user, const obs::Secret& password) {
@@ -46,8 +107,23 @@ std::string create_user(const std::string& user, const obs::Secret& password) {
 
 }  // namespace
 
+std::string Replication::describe_error() const {
+  const auto number = sql_error != 0 ? sql_error : io_error;
+  const std::string kind = kind_of_error(number);
+  return (sql_error != 0 ? "applying ended with error " : "receiving ended with error ") + std::to_string(number) +
+         (kind.empty() ? "" : " (" + kind + ")") +
+         (has_diverged ? "; it has transactions that the primary never had" : "");
+}
+
 Awaitable<sql::Result<sql::Rows>> Session::query(std::string statement, Duration limit) {
-  return connection_->query(std::move(statement), async::later(clock_.now(), limit));
+  auto deadline = async::later(clock_.now(), limit);
+  const bool changes = !statement.starts_with("SELECT ") && !statement.starts_with("SHOW ");
+  if (changes && fence_ != nullptr) {
+    if (fence_->until() - clock_.now() < fence_->least_time())
+      co_return sql::Error{sql::ErrorKind::unreachable, 0, "this process does not lead any more"};
+    deadline = std::min(deadline, fence_->until());
+  }
+  co_return co_await connection_->query(std::move(statement), deadline);
 }
 
 Awaitable<sql::Result<sql::Rows>> Session::query(std::string statement) {
@@ -78,11 +154,14 @@ Awaitable<sql::Result<Facts>> Session::facts() {
   if (rows->empty()) co_return sql::Error{sql::ErrorKind::refused, 0, "the server described itself with no row"};
   const auto& row = rows->front();
   Facts facts;
-  facts.read_only = text_of(row, "read_only") != "0";
-  facts.server_id = static_cast<std::uint32_t>(number_of(row, "server_id"));
+  const auto read_only = read_only_of(row);
+  // An old primary that is taken for read-only, and is not, would accept writes beside the new one.
+  if (!read_only) co_return sql::Error{sql::ErrorKind::refused, 0, "the server does not say whether it is read-only"};
+  facts.read_only = *read_only;
+  facts.server_id = integer_of<std::uint32_t>(row, "server_id");
   facts.uptime = number_of(row, "uptime");
   // Both of the time when this statement began.
-  facts.started = std::to_string(static_cast<std::int64_t>(number_of(row, "now") - facts.uptime));
+  facts.started = std::to_string(integer_of<std::int64_t>(row, "now") - integer_of<std::uint32_t>(row, "uptime"));
   facts.version = text_of(row, "version");
   facts.binlog_text = text_of(row, "binlog_pos");
   facts.written = parse_gtid(facts.binlog_text);
@@ -98,8 +177,21 @@ Awaitable<sql::Result<std::set<std::uint32_t>>> Session::connected_replicas() {
   auto rows = co_await query("SHOW SLAVE HOSTS");
   if (!rows) co_return rows.error();
   std::set<std::uint32_t> ids;
-  for (const auto& row : *rows) ids.insert(static_cast<std::uint32_t>(number_of(row, "Server_id")));
+  for (const auto& row : *rows) ids.insert(integer_of<std::uint32_t>(row, "Server_id"));
   co_return ids;
+}
+
+Awaitable<sql::Result<std::optional<Volume>>> Session::volume() {
+  // In KiB, of each mounted file system: the one with the longest path to the data.
+  auto rows = co_await query(
+      "SELECT Total, Available FROM information_schema.DISKS WHERE "
+      "LOCATE(CONCAT(TRIM(TRAILING '/' FROM Path), '/'), @@global.datadir) = 1 ORDER BY LENGTH(Path) DESC LIMIT 1");
+  constexpr unsigned unknown_table = 1109;
+  if (!rows && rows.error().code == unknown_table) co_return std::optional<Volume>{};
+  if (!rows) co_return rows.error();
+  if (rows->empty()) co_return std::optional<Volume>{};
+  constexpr double unit = 1024;
+  co_return Volume{number_of(rows->front(), "Total") * unit, number_of(rows->front(), "Available") * unit};
 }
 
 Awaitable<sql::Result<>> Session::set_read_only(bool read_only) {

@@ -5,8 +5,10 @@
 #include <set>
 #include <string>
 
+#include "hubferry/kube/fence.hpp"
 #include "hubferry/sql/sql.hpp"
 #include "mysql/gtid.hpp"
+#include "mysql/volume.hpp"
 
 namespace hubferry::mysql {
 
@@ -20,11 +22,13 @@ struct Replication {
   bool sql_running = false;
   std::uint32_t io_error = 0;
   std::uint32_t sql_error = 0;
-  std::string error_text;
-  GtidPosition received;  // Gtid_IO_Pos
+  bool has_diverged = false;  // the primary said so: this server has transactions that it never had
+  GtidPosition received;      // Gtid_IO_Pos
   std::string received_text;
   std::optional<double> lag;
 
+  /// By number and kind. The server's own text may hold a row's value, or a statement with a password.
+  [[nodiscard]] std::string describe_error() const;
   [[nodiscard]] bool runs() const { return io_running != "No" && sql_running; }
 };
 
@@ -50,16 +54,20 @@ struct SemiSync {
   Duration timeout{};  // then it continues without them
 };
 
-/// A session with one server, as an administrator: the statements of the operator. All are safe to repeat.
+/// A session with one server, as an administrator: the statements of the operator. All are safe to repeat. With a fence
+/// a deposed leader changes nothing any more: a server that was fenced since then would become writable again.
 /// Errors: of the statement. Deadlines: each statement has one.
 class Session {
  public:
-  Session(std::unique_ptr<sql::Connection> connection, async::Clock& clock)
-      : connection_(std::move(connection)), clock_(clock) {}
+  Session(std::unique_ptr<sql::Connection> connection, async::Clock& clock, kube::Fence* fence)
+      : connection_(std::move(connection)), clock_(clock), fence_(fence) {}
 
   Awaitable<sql::Result<Facts>> facts();
   /// The server_id of each replica that is connected to this server, by its own account.
   Awaitable<sql::Result<std::set<std::uint32_t>>> connected_replicas();
+
+  /// Nothing: the server cannot tell, as one without the plugin DISKS.
+  Awaitable<sql::Result<std::optional<Volume>>> volume();
 
   Awaitable<sql::Result<>> set_read_only(bool read_only);
   /// Ends the connections of applications: those that are open survive a change of the endpoint.
@@ -94,6 +102,7 @@ class Session {
 
   std::unique_ptr<sql::Connection> connection_;
   async::Clock& clock_;
+  kube::Fence* fence_;  // may be null
 };
 
 }  // namespace hubferry::mysql

@@ -1,7 +1,10 @@
 // The only file that knows libmariadb. Its non-blocking functions run until they need the socket and say what they
 // wait for; the coroutine waits for that on Asio's loop and continues them.
 #include <mysql.h>
+#include <sys/socket.h>
 
+#include <algorithm>
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -16,11 +19,21 @@ namespace {
 
 namespace asio = async::asio;
 
-constexpr unsigned lost_codes[] = {2000, 2001, 2002, 2003, 2004, 2005, 2006, 2012, 2013, 2026, 2055, 1053, 1927};
+constexpr unsigned lost_codes[] = {2000, 2001, 2002, 2003, 2004, 2005, 2006, 2012,
+                                   2013, 2014, 2020, 2026, 2027, 2055, 1053, 1927};
 constexpr unsigned denied_codes[] = {1044, 1045, 1698, 1130};
+
+// The largest result that is asked for is the list of all connections: some MiB, with a hundred thousand of them.
+constexpr std::size_t largest_result = 64 * 1024 * 1024;
+constexpr std::size_t least_value = 32;  // what one takes in memory, also if it is empty
+// Plugins that prove to know the password without sending it. An address may be another server's by now, and the
+// library would load whichever plugin that one asks for: some send the password as plain text.
+constexpr const char* authentication = "mysql_native_password,client_ed25519";
 
 Error error_of(MYSQL& handle) {
   Error error{ErrorKind::refused, mysql_errno(&handle), mysql_error(&handle)};
+  // It becomes part of logs, events and the status, which are text.
+  std::ranges::replace_if(error.message, [](char c) { return c < ' ' || c > '~'; }, '?');
   if (std::ranges::find(lost_codes, error.code) != std::end(lost_codes)) error.kind = ErrorKind::unreachable;
   if (std::ranges::find(denied_codes, error.code) != std::end(denied_codes)) error.kind = ErrorKind::denied;
   return error;
@@ -72,12 +85,24 @@ class MariadbConnection final : public Connection {
     // Deadlines are ours; this one ends an operation that the library itself would wait for.
     const unsigned seconds = 60;
     mysql_options(&handle_, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
+    mysql_options(&handle_, MARIADB_OPT_RESTRICTED_AUTH, authentication);
+    // No statement of ours sends a file, so no server gets one.
+    const unsigned none = 0;
+    mysql_options(&handle_, MYSQL_OPT_LOCAL_INFILE, &none);
+    const unsigned long largest = largest_result;
+    mysql_options(&handle_, MYSQL_OPT_MAX_ALLOWED_PACKET, &largest);
+    // Whatever the server's defaults are: with NO_BACKSLASH_ESCAPES, or in a character set in which a backslash may be
+    // half of a character, the literals of quoted() would end early.
+    mysql_options(&handle_, MYSQL_INIT_COMMAND, "SET NAMES utf8mb4, SESSION sql_mode='STRICT_ALL_TABLES'");
   }
   MariadbConnection(const MariadbConnection&) = delete;
   MariadbConnection& operator=(const MariadbConnection&) = delete;
   ~MariadbConnection() override { mysql_close(&handle_); }
 
   Awaitable<Result<>> open(const Address& address, const Credentials& credentials, TimePoint deadline) {
+    async::error_code is_name;
+    asio::ip::make_address(address.host, is_name);
+    if (is_name) co_return Error{ErrorKind::unreachable, 0, "not an IP address: " + address.host};
     auto opened = co_await async::before_deadline(clock_, deadline, connect(address, credentials));
     broken_ = !opened || opened->has_error();
     if (!opened) co_return Error{ErrorKind::timeout, 0, "connecting to " + address.host};
@@ -115,23 +140,38 @@ class MariadbConnection final : public Connection {
     co_return co_await fetch();
   }
 
+  /// Row by row: the library would keep whatever comes.
   Awaitable<Result<Rows>> fetch() {
-    MYSQL_RES* result = nullptr;
-    const int status = mysql_store_result_start(&result, &handle_);
-    const auto proceed = [&](int ready) { return mysql_store_result_cont(&result, &handle_, ready); };
-    co_await drive(handle_, status, proceed);
+    MYSQL_RES* result = mysql_use_result(&handle_);
     if (result == nullptr) co_return error_of(handle_);
-    const std::unique_ptr<MYSQL_RES, void (*)(MYSQL_RES*)> kept{result, mysql_free_result};
+    bool has_ended = false;
+    const auto release = [&](MYSQL_RES* of) {
+      // Otherwise the library reads the rest, and blocks the loop meanwhile.
+      if (!has_ended) ::shutdown(static_cast<int>(mysql_get_socket(&handle_)), SHUT_RDWR);
+      mysql_free_result(of);
+    };
+    const std::unique_ptr<MYSQL_RES, decltype(release)> kept{result, release};
     const unsigned columns = mysql_num_fields(result);
     const auto* fields = mysql_fetch_fields(result);
     Rows rows;
-    while (MYSQL_ROW values = mysql_fetch_row(result)) {
+    std::size_t size = 0;
+    for (;;) {
+      MYSQL_ROW values = nullptr;
+      const int status = mysql_fetch_row_start(&values, result);
+      const auto proceed = [&](int ready) { return mysql_fetch_row_cont(&values, result, ready); };
+      co_await drive(handle_, status, proceed);
+      if (values == nullptr) break;
       const auto* lengths = mysql_fetch_lengths(result);
       auto& row = rows.emplace_back();
-      for (unsigned at = 0; at < columns; ++at)
+      for (unsigned at = 0; at < columns; ++at) {
+        size += least_value + lengths[at];
         row.emplace(fields[at].name,
                     values[at] == nullptr ? std::nullopt : std::optional{std::string{values[at], lengths[at]}});
+      }
+      if (size > largest_result) co_return Error{ErrorKind::unreachable, 0, "the result is too large"};
     }
+    if (mysql_errno(&handle_) != 0) co_return error_of(handle_);
+    has_ended = true;
     co_return rows;
   }
 

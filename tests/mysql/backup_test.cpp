@@ -1,8 +1,4 @@
-#include <fstream>
-#include <sstream>
-
-#include "hubferry/kube/yaml.hpp"
-#include "mysql_test.hpp"
+#include "backup_fixture.hpp"
 
 namespace hubferry::mysql::test {
 namespace {
@@ -10,35 +6,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-class BackupTest : public MysqlTest {
- protected:
-  void given_backup(const std::string& spec = R"({"cluster": "demo", "storage": {"claimName": "backups"}})",
-                    const std::string& name = "full") {
-    create(mysql_backups, R"({"metadata": {"name": ")" + name + R"(", "namespace": "db"}, "spec": )" + spec + "}");
-  }
-  void given_claim() {
-    create(kinds::persistent_volume_claims, R"({"metadata": {"name": "backups", "namespace": "db"}, "spec": {}})");
-  }
-  [[nodiscard]] kube::Object backup(const std::string& name = "full") const {
-    return server.object(mysql_backups, {"db", name}).value_or(kube::Object{});
-  }
-  [[nodiscard]] std::string backup_phase(const std::string& name = "full") const {
-    return std::string{backup(name).string_at({"status", "phase"})};
-  }
-  void end_job(const std::string& name, const std::string& condition) {
-    patch(
-        R"({"status": {"startTime": "2030-01-01T00:01:00Z", "completionTime": "2030-01-01T00:04:12Z", "conditions": [{"type": ")" +
-            condition + R"(", "status": "True"}]}})",
-        kinds::jobs, name, "status");
-    run_for(1s);
-  }
-  [[nodiscard]] std::vector<std::string> jobs() const {
-    std::vector<std::string> names;
-    for (const auto& job : server.objects(kinds::jobs)) names.emplace_back(job.name());
-    return names;
-  }
-};
 
 TEST_F(BackupTest, AReplicaThatKeepsUpIsBackedUpAndSuccessIsReportedOnce) {
   given_running();
@@ -55,7 +22,11 @@ TEST_F(BackupTest, AReplicaThatKeepsUpIsBackedUpAndSuccessIsReportedOnce) {
   EXPECT_EQ(backup_phase(), "Succeeded");
   EXPECT_EQ(backup().find({"status", "durationSeconds"})->to_number<int>(), 192);
   run_for(10s);
-  EXPECT_EQ(events("BackupCompleted"), 1U);
+  EXPECT_EQ(event_notes("BackupCompleted"), std::vector<std::string>{"Backup full finished in 3m12s"});
+  auto& durations = metrics.histogram("mysqlbackup_duration_seconds", "Duration of the successful attempts of backups.",
+                                      obs::exponential_buckets(1, 2, 15));
+  EXPECT_EQ(durations.count(), 1U);
+  EXPECT_EQ(durations.sum(), 192);
   EXPECT_EQ(condition("BackupRunning"), "False BackupFinished");
   // A finished backup never runs again.
   EXPECT_TRUE(loop.run(server.api().remove(kinds::jobs, {"db", "full-1"})));
@@ -95,6 +66,27 @@ TEST_F(BackupTest, FailedAttemptsAreRepeatedAfterOneTwoAndFourMinutesAlsoByASucc
   run_for(1h);
   EXPECT_EQ(jobs().size(), 4U);
   EXPECT_EQ(events("BackupFailed"), 1U);
+  EXPECT_EQ(events("BackupCompleted"), 0U);
+  EXPECT_EQ(metrics
+                .histogram("mysqlbackup_duration_seconds", "Duration of the successful attempts of backups.",
+                           obs::exponential_buckets(1, 2, 15))
+                .count(),
+            0U)
+      << "only attempts that succeed are measured";
+}
+
+// A person has edited the status.
+TEST_F(BackupTest, AnAttemptThatIsNoneCountsAsTheFirst) {
+  given_running();
+  given_claim();
+  given_backup();
+  run_for(2s);
+  patch(R"({"status": {"attempt": -100}})", mysql_backups, "full", "status");
+  end_job("full-1", "Failed");
+  run_for(50s);
+  EXPECT_THAT(jobs(), ElementsAre("full-1"));
+  run_for(20s);
+  EXPECT_THAT(jobs(), ElementsAre("full-1", "full-2"));
 }
 
 TEST_F(BackupTest, WhatCannotStartFailsAtOnceWithTheReason) {
@@ -102,11 +94,21 @@ TEST_F(BackupTest, WhatCannotStartFailsAtOnceWithTheReason) {
   run_for(2s);
   EXPECT_EQ(backup_phase(), "Failed");
   EXPECT_THAT(std::string{backup().string_at({"status", "message"})}, HasSubstr("MySQLCluster demo does not exist"));
-  given_running();
+  given_claim();
+  given_cluster();
+  given_backup(R"({"cluster": "demo", "storage": {"claimName": "backups"}})", "early");
+  run_for(1s);
+  EXPECT_EQ(phase(), "Creating");
+  EXPECT_EQ(backup_phase("early"), "Failed");
+  EXPECT_THAT(std::string{backup("early").string_at({"status", "message"})}, HasSubstr("demo is not Running"));
+  run_for(1min);
   given_backup(R"({"cluster": "demo", "storage": {"claimName": "nowhere"}})", "two");
-  run_for(2s);
+  run_for(1s);
+  EXPECT_EQ(backup_phase("two"), "Failed");
   EXPECT_THAT(std::string{backup("two").string_at({"status", "message"})}, HasSubstr("nowhere does not exist"));
-  EXPECT_THAT(jobs(), IsEmpty());
+  run_for(1h);
+  EXPECT_THAT(jobs(), IsEmpty()) << "also later";
+  EXPECT_EQ(events("BackupFailed"), 3U);
 }
 
 TEST_F(BackupTest, WithoutAClusterItWaitsUntilOneIsNamed) {
@@ -233,65 +235,6 @@ TEST_F(BackupTest, BackupRunningSaysThatTheLastOneFailed) {
   EXPECT_EQ(backup_phase(), "Failed");
   EXPECT_EQ(condition("BackupRunning"), "False BackupFailed");
   EXPECT_EQ(condition_message("BackupRunning"), "backup full failed");
-}
-
-/// Everything again with the rights of manifests/mysql and no others.
-class MysqlRightsTest : public BackupTest {
- protected:
-  MysqlRightsTest() {
-    stop_operator();
-    for (const auto* file : {"/cluster-role.yaml", "/role.yaml"}) {
-      std::ifstream in{std::string{HUBFERRY_SOURCE_ROOT} + "/manifests/mysql" + file};
-      std::stringstream text;
-      text << in.rdbuf();
-      for (const auto& document : kube::parse_yaml_documents(text.str(), file)) install(document.as_object());
-    }
-    limited = server.api_as({"system:serviceaccount:hubferry-mysql:hubferry-mysql", {"system:serviceaccounts"}, ""});
-    ControllerOptions options;
-    options.watch_namespace = "db";
-    controller = std::make_unique<Controller>(*limited, mysql, mysql, options, env);
-    working = std::make_unique<async::TaskScope>(loop.executor());
-    working->spawn(controller->run());
-  }
-  void install(json::object object) {
-    using namespace kube::resources;
-    auto& metadata = object["metadata"].as_object();
-    if (metadata.contains("namespace")) metadata["namespace"] = "db";
-    for (const auto& kind : {cluster_roles, cluster_role_bindings, roles, role_bindings})
-      if (object.at("kind").as_string() == kind.kind) EXPECT_TRUE(loop.run(server.api().create(kind, object)));
-  }
-  [[nodiscard]] std::vector<std::string> refused() const {
-    std::vector<std::string> all;
-    for (const auto& request : server.requests())
-      if (request.outcome.starts_with("403"))
-        all.push_back(request.verb + " " + request.resource + "/" + request.subresource + " " + request.key.name);
-    return all;
-  }
-  std::unique_ptr<kube::Api> limited;
-};
-
-TEST_F(MysqlRightsTest, TheRoleOfTheManifestsIsSufficient) {
-  given_running(R"({"rootPassword": "first", "failoverCoolDownSeconds": 0,
-                    "backupSchedule": {"schedule": "0 * * * *", "storage": {"claimName": "backups"}}})");
-  given_claim();
-  given_backup();
-  run_for(2s);
-  end_job("full-1", "Complete");
-  mysql.at("demo-0").runs = false;
-  run_for(2min);
-  patch(R"({"spec": {"rootPassword": "second", "storage": {"size": "20Gi"}, "replicas": 2}})");
-  run_for(10min);
-  patch(R"({"spec": {"mysqlVersion": "11.4"}})");
-  run_for(10min);
-  EXPECT_EQ(phase(), "Running") << status_text();
-  EXPECT_FALSE(exists(kinds::persistent_volume_claims, "data-demo-2"));
-  EXPECT_EQ(backup_phase(), "Succeeded");
-  EXPECT_GE(events("FailoverSuccess"), 2U) << "one failure, and a switchover for each restart of the primary";
-  EXPECT_THAT(refused(), IsEmpty());
-  working->stop();
-  loop.run(working->join());
-  working.reset();
-  controller.reset();
 }
 
 }  // namespace

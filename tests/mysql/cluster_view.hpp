@@ -51,6 +51,12 @@ class ClusterView {
       count += event.string_at({"reason"}) == reason ? 1 : 0;
     return count;
   }
+  [[nodiscard]] std::vector<std::string> event_notes(std::string_view reason) const {
+    std::vector<std::string> notes;
+    for (const auto& event : viewed_.objects(kube::resources::events))
+      if (event.string_at({"reason"}) == reason) notes.emplace_back(event.string_at({"note"}));
+    return notes;
+  }
   /// The pods behind a Service.
   [[nodiscard]] std::vector<std::string> endpoints(const std::string& service) const {
     std::vector<std::string> pods;

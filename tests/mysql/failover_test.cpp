@@ -17,8 +17,12 @@ TEST_F(FailoverTest, ADeadPrimaryIsReplacedAndComesBackAsAReplica) {
   expect_one_primary_with_replicas();
   EXPECT_EQ(condition("FailoverInProgress"), "False FailoverComplete");
   EXPECT_EQ(condition("PrimaryHealthy"), "True HeartbeatOK");
-  EXPECT_EQ(events("FailoverSuccess"), 1U);
+  EXPECT_EQ(event_notes("FailoverSuccess"), std::vector<std::string>{"Replica demo-1 promoted to Primary"});
   EXPECT_EQ(failovers(), 1);
+  EXPECT_DOUBLE_EQ(failover_seconds().sum(),
+                   cluster().find({"status", "lastFailover", "seconds"})->to_number<double>());
+  EXPECT_GT(failover_seconds().sum(), 0) << "from the third failed probe";
+  EXPECT_LT(failover_seconds().sum(), 10);
   EXPECT_EQ(phase(), "Running") << "a failover does not change the phase";
   EXPECT_EQ(mysql.at("demo-1").log.size(), 5U);
 }
@@ -60,6 +64,55 @@ TEST_F(FailoverTest, AnOperatorThatIsCutOffDoesNothing) {
   EXPECT_EQ(primary(), "demo-0");
   EXPECT_EQ(condition("PrimaryHealthy"), "False ProbeUnknown");
   EXPECT_EQ(condition("FailoverInProgress"), "False NoFailover");
+}
+
+TEST_F(FailoverTest, WhenACutEndsThePrimaryIsNotReplacedForAnsweringLast) {
+  given_running();
+  for (const auto& [pod, one] : mysql.servers()) mysql.cut_off.insert(one.address);
+  for (auto* pod : {"demo-1", "demo-2"}) mysql.at(pod).replica->io = false;  // nobody vouches for it
+  run_for(2min);
+  ASSERT_EQ(condition("PrimaryHealthy"), "False ProbeUnknown") << status_text();
+  for (auto* pod : {"demo-1", "demo-2"}) mysql.cut_off.erase(mysql.at(pod).address);
+  run_for(15s);
+  mysql.cut_off.clear();
+  run_for(1min);
+  EXPECT_EQ(primary(), "demo-0") << status_text();
+  EXPECT_EQ(condition("PrimaryHealthy"), "True HeartbeatOK");
+}
+
+TEST_F(FailoverTest, ADeadPrimaryIsReplacedThoughItsOnlyReplicaMissesEverySecondProbe) {
+  given_running(R"({"replicas": 2})");
+  kill_primary();
+  for (int round = 0; round < 12; ++round) {
+    mysql.at("demo-1").exporter_runs = round % 2 == 0;
+    run_for(10s);
+  }
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+}
+
+TEST_F(FailoverTest, APrimaryThatDiedDuringACutIsReplacedAfterItsEnd) {
+  given_running();
+  for (const auto& [pod, one] : mysql.servers()) mysql.cut_off.insert(one.address);
+  run_for(2min);
+  kill_primary();
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-0");
+  mysql.cut_off.clear();
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  expect_one_primary_with_replicas();
+}
+
+TEST_F(FailoverTest, WithoutAnyExporterThePrimaryItselfIsAskedBeforeItIsReplaced) {
+  given_running();
+  for (auto& [pod, one] : mysql.servers()) one.exporter_runs = false;
+  for (auto* pod : {"demo-1", "demo-2"}) mysql.at(pod).replica->io = false;
+  run_for(3min);
+  EXPECT_EQ(primary(), "demo-0") << status_text();
+  EXPECT_THAT(condition_message("PrimaryHealthy"), HasSubstr("the server itself answers"));
+  kill_primary();
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
 }
 
 TEST_F(FailoverTest, ADeliberatelyReadOnlyClusterDoesNotFailOver) {
@@ -129,6 +182,25 @@ TEST_F(FailoverTest, AReplicaThatDoesNotApplyInTimeIsNotPromotedAndKeepsItsRelay
   EXPECT_EQ(events("FailoverFailed"), 1U);
   EXPECT_THAT(mysql.writable(), IsEmpty());
   EXPECT_EQ(mysql.at("demo-1").replica->relay.size(), 1U);
+}
+
+// Its last lag is that of a time when the primary lived: without a primary there is no other.
+TEST_F(FailoverTest, AReplicaThatLaggedTooMuchIsPromotedWhenItHasAppliedEverything) {
+  given_running(R"({"drainTimeoutSeconds": 5})");
+  for (auto* pod : {"demo-1", "demo-2"}) mysql.at(pod).delay = 100;
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  run_for(30s);
+  mysql.at("demo-0").away = true;
+  run_for(3min);
+  EXPECT_EQ(phase(), "Failed") << status_text();
+  EXPECT_THAT(mysql.writable(), IsEmpty());
+  for (auto* pod : {"demo-1", "demo-2"}) mysql.at(pod).delay.reset();
+  run_for(1min);
+  annotate("reconcile", "now");
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  EXPECT_EQ(mysql.at("demo-1").log.size(), 1U);
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-1"));
 }
 
 TEST_F(FailoverTest, AReplicaWithAnSqlErrorIsNotEligible) {

@@ -33,6 +33,10 @@ std::string FakeServer::position() const {
   return "0-" + std::to_string(log.back().server) + "-" + std::to_string(log.back().sequence);
 }
 
+void FakeServer::append(std::string root_password) {
+  log.push_back({id, log.empty() ? 1 : log.back().sequence + 1, std::move(root_password)});
+}
+
 class FakeConnection final : public sql::Connection {
  public:
   FakeConnection(FakeMysql& mysql, std::string address) : mysql_(mysql), address_(std::move(address)) {}
@@ -60,9 +64,9 @@ std::string FakeMysql::start_pod(const kube::Object& pod) {
   server.version = version + ".6-MariaDB";
   if (is_new) {
     // As images do: from the Secret when the data directory is empty.
-    for (const auto& secret : kube_.objects(kube::resources::secrets, std::string{pod.ns()}))
-      if (secret.name() == root_secret_name(cluster) || secret.name() == "chosen")
-        server.root_password = kube::decode_base64(secret.string_at({"data", "password"})).value_or("");
+    for (const auto& name : {root_secret_name(cluster), std::string{"chosen"}})
+      if (const auto secret = kube_.object(kube::resources::secrets, {std::string{pod.ns()}, name}))
+        server.root_password = kube::decode_base64(secret->string_at({"data", "password"})).value_or("");
   }
   restart(name);
   return server.address;
@@ -115,15 +119,19 @@ void FakeMysql::replicate(FakeServer& server) {
     replica.relay.insert(replica.relay.end(), from, source->log.end());
   }
   if (!replica.sql || replica.sql_error != 0 || server.delay) return;
-  server.log.insert(server.log.end(), replica.relay.begin(), replica.relay.end());
-  replica.relay.clear();
+  if (replica.relay.size() <= server.transactions_behind) return;
+  const auto end = replica.relay.end() - static_cast<std::ptrdiff_t>(server.transactions_behind);
+  for (auto at = replica.relay.begin(); at != end; ++at)
+    if (!at->root_password.empty()) server.root_password = at->root_password;
+  server.log.insert(server.log.end(), replica.relay.begin(), end);
+  replica.relay.erase(replica.relay.begin(), end);
 }
 
 bool FakeMysql::write(const std::string& address) {
   replicate();
   auto* server = find(address);
   if (server == nullptr || !server->runs || server->hangs || server->read_only) return false;
-  server->log.push_back({server->id, server->log.empty() ? 1 : server->log.back().sequence + 1});
+  server->append();
   replicate();
   if (!server->semi_sync) return true;
   return std::ranges::any_of(servers_, [&](const auto& entry) {
@@ -209,6 +217,10 @@ Awaitable<sql::Result<sql::Rows>> FakeMysql::execute(std::string address, std::s
     for (const auto& [name, other] : servers_)
       if (other.replica && other.replica->host == address && other.replica->io && other.runs)
         rows.push_back({{"Server_id", std::to_string(other.id)}});
+  } else if (starts(statement, "SELECT Total, Available FROM information_schema.DISKS")) {
+    constexpr double kibibytes = 1024 * 1024;
+    if (!server->free) co_return sql::Error{sql::ErrorKind::refused, 1109, "Unknown table 'disks'"};
+    rows.push_back({{"Total", std::to_string(kibibytes)}, {"Available", std::to_string(kibibytes * *server->free)}});
   } else if (statement == "SET GLOBAL read_only=1") {
     server->read_only = true;
   } else if (statement == "SET GLOBAL read_only=0") {
@@ -241,17 +253,22 @@ Awaitable<sql::Result<sql::Rows>> FakeMysql::execute(std::string address, std::s
     replica->io_error = 0;
   } else if (starts(statement, "SELECT MASTER_GTID_WAIT(")) {
     const auto wanted = parse_gtid(literal_after(statement, "MASTER_GTID_WAIT("));
-    const bool reached = !has_more(wanted, parse_gtid(server->position()));
-    if (!reached) co_await clock_.sleep_for(std::chrono::seconds{60});
-    rows.push_back({{"reached", reached ? "0" : "-1"}});
+    const std::chrono::seconds limit{std::stoi(statement.substr(statement.find("', ") + 3))};
+    const auto end = async::later(clock_.now(), limit);
+    const auto is_reached = [&] {
+      replicate(*server);
+      return !has_more(wanted, parse_gtid(server->position()));
+    };
+    while (!is_reached() && clock_.now() < end) co_await clock_.sleep_for(std::chrono::milliseconds{100});
+    rows.push_back({{"reached", is_reached() ? "0" : "-1"}});
   } else if (starts(statement, "SELECT COUNT(*) AS users")) {
     rows.push_back({{"users", server->has_users ? "2" : "0"}});
   } else if (starts(statement, "CREATE OR REPLACE USER")) {
     server->has_users = true;
   } else if (starts(statement, "ALTER USER IF EXISTS 'root'@'%'")) {
     server->root_password = literal_after(statement, "IDENTIFIED BY ");
-    for (auto& [name, other] : servers_)
-      if (other.replica && other.replica->host == address) other.root_password = server->root_password;
+    server->append(server->root_password);
+    replicate();
   }
   co_return rows;
 }

@@ -19,6 +19,7 @@ using async::Awaitable;
 struct Transaction {
   std::uint32_t server = 0;
   std::uint64_t sequence = 0;
+  std::string root_password = {};  // not empty: it sets this one
   bool operator==(const Transaction&) const = default;
 };
 
@@ -52,9 +53,12 @@ struct FakeServer {
   std::string version = "10.11.6-MariaDB";
   std::vector<Transaction> log;
   std::optional<FakeReplication> replica;
-  std::optional<double> delay;  // reported as its lag
+  std::optional<double> delay;          // reported as its lag
+  std::size_t transactions_behind = 0;  // it applies what it receives, but never the last ones
+  std::optional<double> free = 0.5;     // this part of its volume of 1 GiB; nothing: it has no plugin that can tell
 
   [[nodiscard]] std::string position() const;
+  void append(std::string root_password = {});
 };
 
 /// All servers of a simulated Kubernetes cluster: made when their pods start, reached by their pods' addresses.

@@ -139,6 +139,28 @@ TEST_F(LostNodesTest, AReplicaWithAnErrorThatIsGivenUpLetsTheOthersContinue) {
   EXPECT_EQ(cluster().string_at({"status", "lastFailover", "without"}), "demo-2");
 }
 
+// What it has received and could not apply is nowhere else: to follow the new primary would delete it.
+TEST_F(LostNodesTest, TheRelayLogOfAReplicaThatIsGivenUpIsKept) {
+  given_first_transaction();
+  mysql.at("demo-2").replica->sql = false;
+  mysql.at("demo-2").replica->sql_error = 1062;
+  write_to_demo_2_only();
+  mysql.at("demo-0").away = true;
+  run_for(3min);
+  ASSERT_EQ(phase(), "Failed") << status_text();
+  annotate("give-up", "demo-2");
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+  // With these the primary has higher numbers than the replica.
+  for (int i = 0; i < 5; ++i) mysql.write(mysql.at("demo-1").address);
+  run_for(2min);
+  EXPECT_GT(mysql.at("demo-1").log.size(), 2U);
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 1U);
+  EXPECT_EQ(mysql.at("demo-2").replica->relay.size(), 1U) << status_text();
+  EXPECT_EQ(condition("ReplicasHealthy"), "False ErrantTransactions") << status_text();
+  EXPECT_THAT(condition_message("ReplicasHealthy"), HasSubstr("demo-2: has transactions"));
+}
+
 TEST_F(LostNodesTest, ThePrimaryAndStrangersCannotBeGivenUp) {
   given_failed();
   for (const auto* text : {"demo-0", "other-1", ","}) {

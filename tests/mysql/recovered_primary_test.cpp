@@ -302,6 +302,27 @@ TEST_F(UnrecordedPromotionTest, TheReplicaThatMayHaveMoreIsWaitedForFromItsOwnBe
   EXPECT_EQ(phase(), "Failed") << status_text();
 }
 
+// The wait is on record: operators that die one after the other neither prolong nor shorten it.
+TEST_F(UnrecordedPromotionTest, TheReplicaThatMayHaveMoreIsWaitedForAsLongThoughOperatorsComeAndGo) {
+  given_crash_of_demo_1_without_demo_2();
+  start_operator();
+  for (int i = 0; i < 60 && condition_message("FailoverInProgress").find("was restarted") == std::string::npos; ++i)
+    run_for(1s);
+  const auto since = loop.clock().now();
+  ASSERT_THAT(condition_message("FailoverInProgress"), HasSubstr("waiting for demo-2")) << status_text();
+  for (int i = 0; i < 3; ++i) {
+    stop_operator();
+    start_operator();
+    run_for(35s);
+    EXPECT_EQ(condition("FailoverInProgress"), "True PromoteReplica") << status_text();
+  }
+  stop_operator();
+  start_operator();
+  while (phase() != "Failed" && loop.clock().now() - since < 10min) run_for(1s);
+  EXPECT_GE(loop.clock().now() - since, 118s);
+  EXPECT_LE(loop.clock().now() - since, 150s) << status_text();
+}
+
 /// A CustomResourceDefinition from before the operator was upgraded: the API server drops what it does not know.
 class OlderDefinitionTest : public UnrecordedPromotionTest {
  protected:

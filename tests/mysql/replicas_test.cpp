@@ -74,14 +74,26 @@ TEST_F(FailoverTest, AStrayWritableServerIsMadeReadOnly) {
   EXPECT_THAT(mysql.writable(), ElementsAre("demo-0")) << status_text();
 }
 
-TEST_F(FailoverTest, TheStatementOfAnSqlErrorIsNotReported) {
+// A user may see the status of a cluster without the right to read its data.
+TEST_F(FailoverTest, AReplicationErrorIsReportedByItsNumberWithoutAValueOrAStatement) {
   given_running();
-  mysql.at("demo-1").sql_error_text = "Error 'x' on query. Default database: ''. Query: 'SET PASSWORD = hidden'";
-  mysql.at("demo-1").replica->sql_error = 1396;
-  mysql.at("demo-1").replica->sql = false;
+  auto& server_1 = mysql.at("demo-1");
+  server_1.replica->sql_error = 1062;
+  server_1.sql_error_text =
+      "Could not execute Write_rows_v1 event on table app.t; Duplicate entry 'hidden' for key 'PRIMARY', "
+      "Error_code: 1062; handler error HA_ERR_FOUND_DUPP_KEY; the event's master log binlog.000002, end_log_pos 1234";
+  server_1.replica->sql = false;
   run_for(1min);
-  EXPECT_THAT(condition_message("ReplicasHealthy"), HasSubstr("Error 'x' on query"));
-  EXPECT_THAT(status_text(), testing::Not(HasSubstr("hidden")));
+  EXPECT_THAT(condition_message("ReplicasHealthy"), HasSubstr("demo-1: applying ended with error 1062 (a row with"));
+  server_1.replica->sql_error = 1396;
+  server_1.sql_error_text = "Error 'x' on query. Default database: ''. Query: 'SET PASSWORD = hidden'";
+  run_for(1min);
+  EXPECT_THAT(condition_message("ReplicasHealthy"), HasSubstr("error 1396"));
+  kill_primary();
+  run_for(2min);
+  std::string seen = status_text();
+  for (const auto& event : server.objects(kube::resources::events)) seen += json::serialize(event.json());
+  EXPECT_THAT(seen, testing::Not(HasSubstr("hidden")));
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ TEST_F(FailoverTest, TheOperatorsOwnSwitchoverPausesAfterItWasGivenUp) {
   patch(R"({"spec": {"config": "max_connections=50"}})");
   for (int i = 0; i < 600 && fenced == 0; ++i) run_for(1s);
   ASSERT_EQ(fenced, 1U) << status_text();
-  run_for(6min);
+  run_for(5min);
   EXPECT_EQ(condition("FailoverInProgress"), "False FailoverAborted") << status_text();
   EXPECT_EQ(fenced, 1U) << status_text();
   EXPECT_THAT(mysql.writable(), ElementsAre("demo-0"));

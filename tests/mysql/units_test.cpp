@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <regex>
+#include <set>
 #include <sstream>
 
 #include "hubferry/mysql/controller.hpp"
@@ -15,6 +15,7 @@
 #include "mysql/children.hpp"
 #include "mysql/cron.hpp"
 #include "mysql/gtid.hpp"
+#include "mysql/server.hpp"
 #include "mysql_test.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -90,32 +91,55 @@ TEST(Exporter, ACollectorThatFailedIsNotTakenForAServerWithoutReplication) {
   EXPECT_TRUE(sample.replica_unknown);
 }
 
-TEST(Scenarios, EachIsInTheTableWithTestsThatExist) {
-  const std::filesystem::path root{HUBFERRY_SOURCE_ROOT "/tests"};
-  std::stringstream sources;
-  for (const auto* directory : {"mysql", "real-mysql", "phase"})
-    for (const auto& file : std::filesystem::directory_iterator{root / directory})
-      if (file.path().extension() == ".cpp") sources << std::ifstream{file.path()}.rdbuf();
-  const auto tests = sources.str();
-  std::ifstream table{root / "mysql/README.md"};
-  const std::regex numbers{"^\\| ([0-9]+)(?:, ([0-9]+))? \\|"};
-  const std::regex name{"[A-Z][A-Za-z0-9]{11,}"};  // longer than the name of a suite
-  std::size_t last = 0;
-  for (std::string line; std::getline(table, line);) {
-    std::smatch row;
-    if (!std::regex_search(line, row, numbers)) continue;
-    EXPECT_EQ(std::stoul(row[1]), last + 1) << line;
-    last = std::stoul(row[2].matched ? row[2] : row[1]);
-    const auto cell = line.substr(line.rfind(" | "));
-    int count = 0;
-    for (std::sregex_iterator at{cell.begin(), cell.end(), name}, end; at != end; ++at) {
-      if (at->str() == "OperatorCrash") continue;
-      EXPECT_NE(tests.find(", " + at->str()), std::string::npos) << line << at->str();
-      ++count;
-    }
-    EXPECT_GE(count, 1) << line;
+TEST(Exporter, NumbersThatAreNoneAreMissing) {
+  const auto sample = parse_metrics(
+      "mysql_up 1\nmysql_slave_status_seconds_behind_master NaN\nmysql_global_variables_read_only -nan\n"
+      "mysql_slave_status_last_sql_errno 1e300\nmysql_slave_status_master_server_id -1\n"
+      "mysql_global_variables_server_id +Inf\nmysql_global_variables_rpl_semi_sync_master_timeout inf\n");
+  EXPECT_TRUE(sample.up);
+  EXPECT_EQ(sample.lag, std::nullopt);
+  EXPECT_EQ(sample.read_only, std::nullopt);
+  EXPECT_EQ(sample.sql_error, std::nullopt);
+  EXPECT_EQ(sample.master_server_id, std::nullopt);
+  EXPECT_EQ(sample.server_id, std::nullopt);
+  EXPECT_EQ(sample.semi_sync_timeout, std::nullopt);
+}
+
+/// A server that describes itself with this row, and replicates from nobody.
+class OneRow final : public sql::Connection {
+ public:
+  explicit OneRow(sql::Row row) : row_(std::move(row)) {}
+  async::Awaitable<sql::Result<sql::Rows>> query(std::string statement, async::TimePoint) override {
+    co_return statement.starts_with("SHOW") ? sql::Rows{} : sql::Rows{row_};
   }
-  EXPECT_EQ(last, 54U);
+
+ private:
+  sql::Row row_;
+};
+
+sql::Result<Facts> facts_of(sql::Row row) {
+  async::VirtualLoop loop;
+  Session session{std::make_unique<OneRow>(std::move(row)), loop.clock(), nullptr};
+  return loop.run(session.facts());
+}
+
+// MariaDB 12 has words for it. Taken for read-only, an old primary would count as fenced while it accepts writes.
+TEST(Facts, AServerIsReadOnlyOnlyIfItSaysSo) {
+  for (const auto* word : {"0", "OFF"}) EXPECT_FALSE(facts_of({{"read_only", word}})->read_only) << word;
+  for (const auto* word : {"1", "ON", "NO_LOCK", "NO_LOCK_NO_ADMIN"})
+    EXPECT_TRUE(facts_of({{"read_only", word}})->read_only) << word;
+  EXPECT_FALSE(facts_of({{"read_only", "perhaps"}}));
+  EXPECT_FALSE(facts_of({{"read_only", std::nullopt}}));
+  EXPECT_FALSE(facts_of({{"another column", "1"}}));
+}
+
+// As server_id, the last three would be the number of another server.
+TEST(Facts, NumbersThatAreNoneAreZero) {
+  for (const auto* text : {"1e300", "nan", "-1", "4294967396"}) {
+    const auto facts = facts_of({{"read_only", "1"}, {"server_id", text}, {"now", text}, {"uptime", "1e300"}});
+    ASSERT_TRUE(facts) << text;
+    EXPECT_EQ(facts->server_id, 0U) << text;
+  }
 }
 
 TEST(ClusterSpec, HasItsDefaultsAlsoWhereTheDefinitionHasNone) {
@@ -129,14 +153,52 @@ TEST(ClusterSpec, HasItsDefaultsAlsoWhereTheDefinitionHasNone) {
   EXPECT_EQ(spec.cool_down, 300s);
 }
 
+// A number that says "never".
+TEST(ClusterSpec, AVeryLongTimeIsNoneThatIsOverAlready) {
+  for (const auto* seconds : {"99999999999", "9223372036854775807"}) {
+    const auto text = std::string{R"({"spec": {"failoverCoolDownSeconds": )"} + seconds +
+                      R"(, "drainTimeoutSeconds": )" + seconds + "}}";
+    const auto spec = read_cluster_spec(boost::json::parse(text).as_object());
+    EXPECT_GT(spec.cool_down, 24h * 365) << seconds;
+    EXPECT_GT(spec.drain_timeout, 24h * 365) << seconds;
+  }
+  const auto negative = R"({"spec": {"drainTimeoutSeconds": -1}})";
+  EXPECT_EQ(read_cluster_spec(boost::json::parse(negative).as_object()).drain_timeout, 0s);
+}
+
+/// What a server takes from its configuration: of several values of one section the last.
+std::map<std::string, std::string> settings_of(const ClusterSpec& spec) {
+  const auto config = wanted_config({"demo", "db"}, spec);
+  std::istringstream lines{std::string{kube::string_at(config, {"data", "hubferry.cnf"})}};
+  std::map<std::string, std::string> settings;
+  std::string section;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('[')) section = line;
+    const auto equals = line.find('=');
+    if (section == "[mariadbd]" && equals != std::string::npos)
+      settings[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  return settings;
+}
+
+// Otherwise an old primary that returns accepts writes beside the new one.
+TEST(ClusterSpec, ItsConfigurationCannotMakeAServerStartWritable) {
+  ClusterSpec spec;
+  spec.config = "max_connections=500\nread_only=OFF\nskip_slave_start=OFF\nlog_slave_updates=OFF\n[client]\nuser=me";
+  const auto settings = settings_of(spec);
+  EXPECT_EQ(settings.at("max_connections"), "500");
+  for (const auto* name : {"read_only", "skip_slave_start", "log_slave_updates", "gtid_strict_mode"})
+    EXPECT_EQ(settings.at(name), "ON") << name;
+}
+
 TEST(ClusterSpec, MalformedReferencesVersionsAndSizesAreNamed) {
   ClusterSpec spec;
   EXPECT_TRUE(problems_of(spec, "db").empty());
   for (const auto* reference : {"ref://", "ref://a/b/c", "ref://other/a", "ref://UPPER", "ref://db/"}) {
-    spec.root_password = reference;
+    spec.root_password = obs::Secret{reference};
     EXPECT_FALSE(problems_of(spec, "db").empty()) << reference;
   }
-  spec.root_password = "ref://db/mine";
+  spec.root_password = obs::Secret{"ref://db/mine"};
   EXPECT_TRUE(problems_of(spec, "db").empty());
   for (const auto* version : {"latest", "10", "10.", ".1", "10..1", "10.11-beta"}) {
     spec.version = version;
@@ -197,39 +259,52 @@ TEST(Cron, FindsTheLastTimeThatPassedHoweverManyThereWere) {
   EXPECT_EQ(last("0 3 * * *", "2030-01-01T03:00:00Z", "2030-01-02T03:00:00Z"), "2030-01-02T03:00:00Z");
 }
 
-// The part of the Job's script after the backup, with a directory of ours for /backup.
-TEST(Retention, KeepsTheLastOfTheScheduleAndNothingElseGoes) {
-  const hubferry::test::TemporaryDirectory directory;
-  BackupJob job;
-  job.cluster = "demo";
-  job.keep = 2;
-  const auto made = wanted_job(job);
-  std::string script{made.at("spec").at("template").at("spec").at("containers").at(0).at("command").at(2).as_string()};
-  const auto begin = script.find("[ \"$KEEP\" -gt 0 ]");
-  ASSERT_NE(begin, std::string::npos);
-  script = script.substr(begin);
-  const auto claim = directory.path().string();
-  const auto at = script.find("/backup/");
-  ASSERT_NE(at, std::string::npos);
-  script.replace(at, std::string{"/backup"}.size(), claim);
-  ASSERT_EQ(script.find("/backup"), std::string::npos);
-  for (const auto* name : {"demo-203001010300", "demo-203001020300", "demo-203001030300", "demo-by-hand",
-                           "demo-203001040300.part", "demo-2-203001010300", "other-203001010300"})
-    std::filesystem::create_directories(directory.path() / name / "data");
-  const auto keep = "export KEEP=" + std::to_string(job.keep) + " CLUSTER=" + job.cluster + "\n";
-  ASSERT_EQ(std::system(("set -eu\n" + keep + script).c_str()), 0);
-  std::vector<std::string> left;
-  for (const auto& entry : std::filesystem::directory_iterator{directory.path()})
-    left.push_back(entry.path().filename().string());
-  EXPECT_THAT(left,
-              testing::UnorderedElementsAre("demo-203001020300", "demo-203001030300", "demo-by-hand",
-                                            "demo-203001040300.part", "demo-2-203001010300", "other-203001010300"));
-}
-
 TEST(Passwords, AreSixteenHarmlessCharactersAndDiffer) {
   const auto one = generate_password(16);
   EXPECT_THAT(one.reveal(), testing::MatchesRegex("[A-Za-z0-9]{16}"));
   EXPECT_FALSE(one == generate_password(16));
+}
+
+std::string text_of_source(const std::filesystem::path& path) {
+  std::ifstream file{std::filesystem::path{HUBFERRY_SOURCE_ROOT} / path};
+  EXPECT_TRUE(file) << path;
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(Scenarios, EachIsInTheTableWithTestsThatExist) {
+  std::set<std::string, std::less<>> in_memory;
+  const auto& program = *testing::UnitTest::GetInstance();
+  for (int suite = 0; suite < program.total_test_suite_count(); ++suite)
+    for (int test = 0; test < program.GetTestSuite(suite)->total_test_count(); ++test) {
+      const std::string name = program.GetTestSuite(suite)->GetTestInfo(test)->name();
+      in_memory.insert(name.substr(0, name.find('/')));
+    }
+  std::string on_real_servers;
+  const std::filesystem::path real_mysql{"tests/real-mysql"};
+  for (const auto& entry :
+       std::filesystem::directory_iterator{std::filesystem::path{HUBFERRY_SOURCE_ROOT} / real_mysql})
+    if (entry.path().extension() == ".cpp") on_real_servers += text_of_source(real_mysql / entry.path().filename());
+  std::istringstream table{text_of_source("tests/mysql/README.md")};
+  int last = 0;
+  for (std::string line; std::getline(table, line);) {
+    if (!line.starts_with("| " + std::to_string(last + 1) + " |")) continue;
+    ++last;
+    std::vector<std::string> cells;
+    std::istringstream row{line};
+    for (std::string cell; std::getline(row, cell, '|');) cells.push_back(cell);
+    ASSERT_EQ(cells.size(), 6U) << line;
+    int counts[] = {0, 0};
+    std::istringstream memory{cells[4]};
+    for (std::string test; memory >> test; ++counts[0]) EXPECT_TRUE(in_memory.contains(test)) << last << ": " << test;
+    std::istringstream real{cells[5]};
+    for (std::string test; real >> test; ++counts[1])
+      EXPECT_THAT(on_real_servers, testing::HasSubstr(", " + test + ") {")) << last;
+    if (cells[2].find('A') != std::string::npos) EXPECT_GE(counts[0], 1) << last;
+    if (cells[2].find('M') != std::string::npos) EXPECT_GE(counts[1], 1) << last;
+  }
+  EXPECT_EQ(last, 54);
 }
 
 // After all others: this file is the last of the program.

@@ -27,9 +27,12 @@ struct ControllerOptions {
   async::Duration resync = std::chrono::seconds{30};
   /// A server that started this recently keeps its read-only state: it may still be recovering.
   async::Duration young = std::chrono::seconds{15};
+  /// How often servers are asked how much of their volumes is left: a little less than two passes.
+  async::Duration volume_interval = std::chrono::seconds{55};
   std::function<void(const phase::Transition&)> on_transition = {};  // for tests
   obs::CheckState* readiness = nullptr;
-  kube::Fence* fence = nullptr;  // see phase::ControllerOptions
+  /// When its term ends nothing is written any more, neither to the API server nor to a database.
+  kube::Fence* fence = nullptr;
 };
 
 /// The MySQL operator: reconciles MySQLClusters and MySQLBackups, probes their servers, and fails over.

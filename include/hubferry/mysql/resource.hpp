@@ -8,6 +8,7 @@
 #include "hubferry/async/clock.hpp"
 #include "hubferry/kube/object.hpp"
 #include "hubferry/kube/resource.hpp"
+#include "hubferry/obs/secret.hpp"
 
 /// The custom resources of the MySQL operator: their kinds and specs, and the names that users meet in them.
 namespace hubferry::mysql {
@@ -51,6 +52,8 @@ inline constexpr const char* spec_accepted = "SpecAccepted";
 /// Of a cluster with a backup schedule: False when two scheduled times have passed since the last backup that
 /// succeeded.
 inline constexpr const char* backups_on_time = "BackupsOnTime";
+/// False while the volume of a server is nearly full; its message names the server.
+inline constexpr const char* volumes_healthy = "VolumesHealthy";
 }  // namespace conditions
 
 namespace reasons {
@@ -76,6 +79,10 @@ inline constexpr const char* backup_overdue = "BackupOverdue";
 inline constexpr const char* schedule_invalid = "BackupScheduleInvalid";
 inline constexpr const char* spec_valid = "SpecValid";
 inline constexpr const char* spec_invalid = "SpecInvalid";
+inline constexpr const char* change_pending = "ChangePending";
+inline constexpr const char* restore_claim_missing = "RestoreClaimMissing";
+inline constexpr const char* space_left = "SpaceLeft";
+inline constexpr const char* volume_full = "VolumeFull";
 }  // namespace reasons
 
 namespace names {
@@ -90,6 +97,10 @@ inline constexpr const char* give_up_annotation = "mysql.hubferry.io/give-up";
 inline constexpr const char* version_annotation = "mysql.hubferry.io/version";
 inline constexpr const char* content_annotation = "mysql.hubferry.io/content-hash";
 inline constexpr const char* password_key = "password";
+/// Beside it while the root password is changed: the new one, or the new one that the spec does not want any more.
+inline constexpr const char* pending_password_key = "pendingPassword";
+inline constexpr const char* revoked_password_key = "revokedPassword";
+inline constexpr const char* change_position_key = "changePosition";
 inline constexpr const char* replication_user = "hubferry-replication";
 inline constexpr const char* exporter_user = "hubferry-exporter";
 }  // namespace names
@@ -115,7 +126,7 @@ struct ClusterSpec {
   std::string version = "10.11";
   std::string image;           // empty: mariadb:<version>
   std::string exporter_image;  // empty: the operator's default
-  std::string root_password;   // empty, plain text, or ref://secret
+  obs::Secret root_password;   // empty, plain text, or ref://secret
   std::string storage_class;   // empty: the cluster's default
   std::string storage_size = "10Gi";
   std::string service_type = "NodePort";
@@ -151,7 +162,8 @@ std::vector<SpecProblem> problems_of(const ClusterSpec& spec, std::string_view n
 
 /// "ref://name" or "ref://namespace/name" -> name. Absent for anything else, also for another namespace: the operator
 /// may read Secrets that the author of this cluster may not.
-std::optional<std::string> referenced_secret(std::string_view root_password, std::string_view ns);
+std::optional<std::string> referenced_secret(const obs::Secret& root_password, std::string_view ns);
+bool is_reference(const obs::Secret& root_password);
 
 /// "10Gi", "500M" -> bytes; nullopt for what is no quantity.
 std::optional<double> parse_quantity(std::string_view text);

@@ -73,7 +73,9 @@ class Connector {
                                                                  TimePoint deadline) = 0;
 };
 
-/// Through libmariadb's non-blocking API, on the loop of the caller: no thread per server.
+/// Through libmariadb's non-blocking API, on the loop of the caller: no thread per server. Sessions have the same
+/// sql_mode and character set on every server. A server is not trusted: the password is never sent as plain text, nor
+/// is a file, and a result has an end.
 std::unique_ptr<Connector> make_connector(async::Clock& clock);
 
 /// As a string literal of SQL: with quotes, special characters escaped.
