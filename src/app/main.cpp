@@ -38,9 +38,11 @@ int main(int argc, char** argv) {
   add_retry_command(line, std::cout);
   add_rollback_command(line, std::cout);
   add_hub_command(line, std::cout);
+  add_doctor_command(line, std::cout);
   add_demo_command(line, std::cout);
   add_sim_command(line, std::cout);
   add_completion_command(line, std::cout);
+  add_complete_command(line, std::cout);
   add_version_command(line, std::cout);
 
   const auto environment = [](const std::string& name) -> std::optional<std::string> {

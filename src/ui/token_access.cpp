@@ -58,6 +58,9 @@ async::Awaitable<Access> TokenAccess::check(std::string authorization) {
   if (!may_review()) co_return Access::too_many;
   const auto access = co_await review(std::move(token));
   if (access == Access::unavailable) co_return access;
+  // Those of made-up tokens expire soon: they do not displace the users that are known.
+  if (verdicts_.size() >= most_verdicts)
+    std::erase_if(verdicts_, [now = clock_.now()](const auto& known) { return now >= known.second.until; });
   if (verdicts_.size() >= most_verdicts) verdicts_.clear();
   const auto kept = access == Access::allowed ? async::Duration{allowed_for} : async::Duration{refused_for};
   verdicts_[hash] = {access, async::later(clock_.now(), kept)};

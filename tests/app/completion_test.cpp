@@ -30,7 +30,7 @@ class CompletionTest : public testing::Test {
     command.add_choice(side_, "side", "s", "SIDE", {"left", "right"}, "Where to land.");
     command.add_text(map_, "map", "FILE", "A map.");
     command.add_argument({.name = "RIVER", .help = "Which one.", .required = false, .apply = {}, .choices = {"elbe"}});
-    line_.add("swim", "do it alone");
+    line_.add("swim", "do it alone").add_text(harbour_, "harbour", "HUB", "Where to.");
   }
 
   /// What bash offers after `boat WORDS…`, of which the last one is being typed.
@@ -51,10 +51,59 @@ class CompletionTest : public testing::Test {
   }
   std::vector<std::string> offers(const std::string& words) { return offers(words, bash_completion(line_)); }
 
+  /// A boat that knows two harbours, for scripts that ask for names; the start of a command line that finds it.
+  std::string with_boat() {
+    const auto boat =
+        directory_.write("boat", "#!/bin/sh\n[ \"$1 $2\" = 'complete hubs' ] && printf 'hamburg\\nhanau\\n'\n");
+    std::filesystem::permissions(boat, std::filesystem::perms::owner_all);
+    return "cd " + directory_.path().string() + " && export HOME=$PWD PATH=\"$PWD:$PATH\" && ";
+  }
+  static bool is_installed(const std::string& shell) {
+    test::Process found{{"sh", "-c", "command -v " + shell}};
+    return found.wait() == 0;
+  }
+  /// What fish offers for this line.
+  std::vector<std::string> fish_offers(const std::string& line) {
+    directory_.write("boat.fish", fish_completion(line_));
+    test::Process fish{
+        {"sh", "-c", with_boat() + "exec fish --no-config -c 'source boat.fish; complete -C \"" + line + "\"'"}};
+    EXPECT_EQ(fish.wait(), 0) << fish.err();
+    EXPECT_THAT(fish.err(), IsEmpty());
+    std::istringstream lines{fish.out()};
+    std::vector<std::string> result;
+    for (std::string text; std::getline(lines, text);)
+      if (!text.empty()) result.push_back(text.substr(0, text.find('\t')));
+    return result;
+  }
+  /// What zsh has on the screen after the line and two tabs, at least until `awaited` is there.
+  std::string zsh_screen(const std::string& line, const std::string& awaited) {
+    directory_.write("_boat", zsh_completion(line_));
+    const auto script = directory_.write("drive", R"(zmodload zsh/zpty
+read_until() {
+  local out= chunk
+  for ((n = 0; n < 400; ++n)); do
+    if zpty -r -t z chunk; then out+=$chunk; else sleep 0.05; fi
+    [[ $out == *$1* ]] && break
+  done
+  print -r -- "$out"
+}
+zpty -b z zsh -f -i
+zpty -w z 'PROMPT=; fpath=($PWD $fpath); autoload -Uz compinit; compinit -u -d $PWD/dump; stty cols 200; echo rea""dy'
+read_until ready > /dev/null
+zpty -n -w z "$1"$'\t\t'
+read_until "$2"
+zpty -d z
+)");
+    test::Process zsh{{"sh", "-c", with_boat() + "exec zsh -f drive \"$0\" \"$1\"", line, awaited}};
+    EXPECT_EQ(zsh.wait(), 0) << zsh.err();
+    return zsh.out();
+  }
+
   test::TemporaryDirectory directory_;
   bool fast_ = false;
   std::string side_ = "left";
   std::string map_;
+  std::string harbour_;
   CommandLine line_{"boat", "crosses rivers"};
 };
 
@@ -109,6 +158,23 @@ TEST_F(CompletionTest, FishOffersCommandsFlagsAndValues) {
                             HasSubstr("-l side -s s -x -a 'left right' -d 'Where to land.'\n"),
                             HasSubstr("-l map -r -F -d 'A map.'\n"),
                             HasSubstr("'__fish_seen_subcommand_from ferry' -a 'elbe'\n")));
+}
+
+TEST_F(CompletionTest, FishItselfOffersThem) {
+  if (!is_installed("fish")) GTEST_SKIP() << "fish is not installed";
+  EXPECT_THAT(fish_offers("boat fe"), ElementsAre("ferry"));
+  EXPECT_THAT(fish_offers("boat ferry --fa"), ElementsAre("--fast"));
+  EXPECT_THAT(fish_offers("boat ferry --side "), UnorderedElementsAre("left", "right"));
+  EXPECT_THAT(fish_offers("boat ferry e"), ElementsAre("elbe"));
+  EXPECT_THAT(fish_offers("boat swim --harbour ha"), UnorderedElementsAre("hamburg", "hanau"));
+  EXPECT_THAT(fish_offers("boat swim --fa"), IsEmpty());
+}
+
+TEST_F(CompletionTest, ZshItselfOffersThem) {
+  if (!is_installed("zsh")) GTEST_SKIP() << "zsh is not installed";
+  EXPECT_THAT(zsh_screen("boat fe", "ferry"), HasSubstr("ferry"));
+  EXPECT_THAT(zsh_screen("boat ferry --side ", "right"), HasSubstr("right"));
+  EXPECT_THAT(zsh_screen("boat swim --harbour ha", "hanau"), HasSubstr("hanau"));
 }
 
 TEST_F(CompletionTest, TheCommandIncludesCommandsAddedAfterIt) {

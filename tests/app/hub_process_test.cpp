@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <regex>
 
 #include "app/cli/server_client.hpp"
-#include "app/hubs/hub_permissions.hpp"
+#include "app/doctor/diagnosis.hpp"
+#include "hubferry/hubagent/hub_permissions.hpp"
 #include "hubferry/hubs/hub_registration.hpp"
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/yaml.hpp"
@@ -72,7 +74,7 @@ class HubProcess : public testing::Test {
         {"ClusterRole", &kube::resources::cluster_roles},
         {"RoleBinding", &kube::resources::role_bindings},
         {"ClusterRoleBinding", &kube::resources::cluster_role_bindings}};
-    for (const auto& document : kube::parse_yaml_documents(hub_rbac_manifests(), "manifests")) {
+    for (const auto& document : kube::parse_yaml_documents(hubagent::hub_rbac_manifests(), "manifests")) {
       const auto& object = document.as_object();
       const auto kind = kube::string_at(object, {"kind"});
       const auto name = kube::string_at(object, {"metadata", "name"});
@@ -204,6 +206,153 @@ TEST_F(HubProcess, CheckSaysWhereItStops) {
   EXPECT_EQ(run({"hub", "check"}).code, 2);
   EXPECT_EQ(run({"hub", "list", "dead"}).code, 2);
   EXPECT_EQ(run({"hub", "chekc", "dead"}).code, 2);
+}
+
+TEST_F(HubProcess, AddRegistersAHubAndRepeatedItRenewsTheToken) {
+  const auto admin = directory_.write("hub1.admin", hub_.kubeconfig_for(sim::admin())).string();
+  const std::vector<std::string> add{"hub", "add", "hub1", "--hub-kubeconfig", admin};
+  EXPECT_THAT(run(add).err, HasSubstr("the global hub has no ManagedCluster hub1: import the hub there first"));
+  auto cluster = named("hub1");
+  loop_.run(client_.api().create(ocm::managed_clusters, cluster)).value();
+  if (namespaces_.insert("hub1").second) add_namespace(client_, "hub1");
+  EXPECT_THAT(run(add).err, HasSubstr("has no ServiceAccount hubferry-system/hubferry-hub for the manager: apply"));
+  add_namespace(hub_client_, "hubferry-system");
+  json::object manager{{"metadata", json::object{{"name", "hubferry-hub"}, {"namespace", "hubferry-system"}}}};
+  loop_.run(hub_client_.api().create(kube::resources::service_accounts, manager)).value();
+  auto dry = add;
+  dry.emplace_back("--dry-run");
+  EXPECT_THAT(run(dry).out, AllOf(HasSubstr("name: hubferry-kubeconfig"), Not(HasSubstr("TOKEN"))));
+  EXPECT_FALSE(loop_.run(client_.api().get(kube::resources::secrets, {"hub1", "hubferry-kubeconfig"})));
+
+  const auto added = run(add);
+  EXPECT_EQ(added.code, 0) << added.err;
+  EXPECT_THAT(added.out, AllOf(HasSubstr("Hub hub1 added: Secret hub1/hubferry-kubeconfig"), HasSubstr("expires at 20"),
+                               HasSubstr("Check it: hubferry hub check hub1 --kubeconfig ")));
+  const auto secret = loop_.run(client_.api().get(kube::resources::secrets, {"hub1", "hubferry-kubeconfig"})).value();
+  const auto config = hubs::read_hub_kubeconfig(secret);
+  EXPECT_THAT(added.out, Not(HasSubstr(config.token)));
+  EXPECT_FALSE(config.token.empty());
+  EXPECT_EQ(results(run({"hub", "check", "hub1", "-o", "json"}))["credential"], "ok");
+  const auto labelled = loop_.run(client_.api().get(ocm::managed_clusters, {"", "hub1"})).value();
+  EXPECT_EQ(labelled.label(ocm::names::deploy_mode_label), "default");
+
+  EXPECT_EQ(run(add).code, 0);
+  const auto renewed = loop_.run(client_.api().get(kube::resources::secrets, {"hub1", "hubferry-kubeconfig"})).value();
+  EXPECT_NE(hubs::read_hub_kubeconfig(renewed).token, config.token);
+  add_secret("hub1", nowhere, "another");
+  EXPECT_THAT(run(add).err, HasSubstr("Secret hub1/another has a kubeconfig of the hub already"));
+  EXPECT_EQ(run({"hub", "add", "hub1"}).code, 2);
+  EXPECT_EQ(run({"hub", "check", "hub1", "--dry-run"}).code, 2);
+  EXPECT_EQ(run({"hub", "list", "--token-duration", "720h"}).code, 2);
+}
+
+// The manager would not use it, and the token would be out.
+TEST_F(HubProcess, AddRefusesAServerWithoutHttpsBeforeItRequestsAToken) {
+  const auto admin = directory_.write("hub1.admin", hub_.kubeconfig_for(sim::admin())).string();
+  const auto refusal = [&](const std::string& url) {
+    return run({"hub", "add", "hub1", "--hub-kubeconfig", admin, "--server", url}).err;
+  };
+  EXPECT_THAT(refusal("http://hub1:6443"), HasSubstr("--server: the server is not https"));
+  EXPECT_THAT(refusal("hub1:6443"), HasSubstr("--server: a server URL begins with https://"));
+  const auto clear = directory_.write("clear.admin", std::regex_replace(nowhere, std::regex{"https"}, "http")).string();
+  EXPECT_THAT(run({"hub", "add", "hub1", "--hub-kubeconfig", clear}).err,
+              HasSubstr("the kubeconfig of hub hub1: the server is not https"));
+}
+
+TEST(Doctor, HidesWhatFlagsProbesAndVariablesMayHold) {
+  const auto container = json::parse(R"({"spec": {"containers": [{
+    "command": ["hubferry", "--api-token", "s3cret"],
+    "args": ["manager", "--log-format=json", "--Password=s3cret", "sh -c 'x --token s3cret'"],
+    "env": [{"name": "A", "value": "s3cret"}],
+    "livenessProbe": {"exec": {"command": ["s3cret"]}},
+    "readinessProbe": {"httpGet": {"path": "/readyz", "httpHeaders": [{"name": "A", "value": "s3cret"}]}}}]}})");
+  EXPECT_EQ(json::value(without_secrets(container.as_object())), json::parse(R"({"spec": {"containers": [{
+    "command": ["hubferry", "--api-token", "hidden"],
+    "args": ["manager", "--log-format=json", "--Password=hidden", "hidden"],
+    "env": [{"name": "A", "value": "hidden"}],
+    "livenessProbe": {"exec": {}},
+    "readinessProbe": {"httpGet": {"path": "/readyz"}}}]}})"));
+}
+
+TEST_F(HubProcess, DoctorNamesWhatLooksWrongAndItsBundleHasNoSecrets) {
+  add_namespace(client_, "hubferry-system");
+  add_hub("dead");
+  add_secret("dead", nowhere);
+  json::object spec{{"from", "dead"}, {"to", "other"}, {"includedManagedClusters", json::array{"c1"}}};
+  json::object annotations{{"kubectl.kubernetes.io/last-applied-configuration", "very-secret"}};
+  json::object metadata{{"name", "m"}, {"namespace", "hubferry-system"}, {"annotations", std::move(annotations)}};
+  json::object migration{{"metadata", std::move(metadata)}, {"spec", std::move(spec)}};
+  loop_.run(client_.api().create(migration::managed_cluster_migrations, migration)).value();
+  // None of them is ours: not the migration's ledger, not of leader election, not of the manager.
+  const auto in_namespace = [](const std::string& name) {
+    return json::object{{"metadata", json::object{{"name", name}, {"namespace", "hubferry-system"}}}};
+  };
+  auto foreign = in_namespace("m");
+  foreign["data"] = json::object{{"key", "very-secret"}};
+  loop_.run(client_.api().create(kube::resources::config_maps, foreign)).value();
+  auto lease = in_namespace("other");
+  lease["spec"] = json::object{{"holderIdentity", "very-secret"}};
+  loop_.run(client_.api().create(kube::resources::leases, lease)).value();
+  auto workload = in_namespace("very-secret");
+  workload["spec"] = json::object{{"replicas", 1}};
+  const kube::Resource deployments{"apps", "v1", "deployments", "Deployment", true};
+  loop_.run(client_.api().create(deployments, workload)).value();
+  const auto bundle = directory_.file("support.tar.gz");
+  const auto found = run({"doctor", "--bundle", bundle});
+  EXPECT_EQ(found.code, 1);
+  EXPECT_THAT(found.out, AllOf(HasSubstr("- migration hubferry-system/m has not been seen by a manager"),
+                               HasSubstr("- namespace hubferry-system has no Lease"),
+                               HasSubstr("- hub dead: reachable: "), HasSubstr("Written to " + bundle)));
+  Process listing{{"tar", "-xzOf", bundle}};
+  EXPECT_EQ(listing.wait(), 0) << listing.err();
+  EXPECT_THAT(listing.out(),
+              AllOf(HasSubstr("name: m"), HasSubstr("\"hub\": \"dead\""), Not(HasSubstr("very-secret"))));
+  Process names{{"tar", "-tzf", bundle}};
+  EXPECT_EQ(names.wait(), 0) << names.err();
+  EXPECT_THAT(names.out(), AllOf(HasSubstr("findings.txt"), HasSubstr("migrations.yaml"), HasSubstr("hubs.json")));
+  EXPECT_EQ(std::filesystem::status(bundle).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  EXPECT_THAT(run({"doctor", "--bundle", bundle}).err, HasSubstr("File exists"));
+  auto unreadable = in_namespace("hubferry-manager");
+  unreadable["spec"] = json::object{{"holderIdentity", "manager"}, {"renewTime", "soon"}};
+  loop_.run(client_.api().create(kube::resources::leases, unreadable)).value();
+  EXPECT_THAT(run({"doctor"}).out, HasSubstr("Lease hubferry-system/hubferry-manager has a renewTime that is no time"));
+  const kube::Key key{"hubferry-system", "hubferry-manager"};
+  json::object released{{"spec", json::object{{"holderIdentity", nullptr}}}};
+  loop_.run(client_.api().merge_patch(kube::resources::leases, key, released)).value();
+  EXPECT_THAT(run({"doctor"}).out, HasSubstr("Lease hubferry-system/hubferry-manager has no holder: no manager leads"));
+}
+
+TEST_F(HubProcess, ShellCompletionOffersTheNamesOnTheServers) {
+  add_namespace(client_, "hubferry-system");
+  add_hub("hub1");
+  add_secret("hub1", hub_.kubeconfig_for(sim::admin()));
+  loop_.run(hub_client_.api().create(ocm::managed_clusters, named("c1"))).value();
+  run({"migrate", "--from", "hub1", "--to", "hub2", "c1", "--name", "move-one"});
+  const auto printed = [](std::vector<std::string> words) {
+    words.insert(words.begin(), test::hubferry_binary());
+    Process process{words};
+    EXPECT_EQ(process.wait(), 0) << process.err();
+    return process.out();
+  };
+  const auto offers = [&](const std::string& words) {
+    const auto script = printed({"completion", "bash"});
+    Process bash{{"bash", "-c",
+                  "PATH=" + std::filesystem::path{test::hubferry_binary()}.parent_path().string() + ":$PATH; . " +
+                      directory_.write("completion", script).string() + " && COMP_WORDS=(" + words +
+                      ") && COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) && _hubferry && printf '%s ' \"${COMPREPLY[@]}\""}};
+    EXPECT_EQ(bash.wait(), 0) << bash.err();
+    return bash.out();
+  };
+  const auto server = " --kubeconfig " + config_;
+  EXPECT_EQ(offers("hubferry status" + server + " mo"), "move-one ");
+  EXPECT_EQ(offers("hubferry hub" + server + " check h"), "hub1 ");
+  EXPECT_EQ(offers("hubferry migrate" + server + " --from h"), "hub1 ");
+  EXPECT_EQ(offers("hubferry migrate" + server + " --from hub1 --to hub2 c"), "c1 ");
+  EXPECT_EQ(offers("hubferry status --kubeconfig /does/not/exist mo"), " ") << "and says nothing";
+  EXPECT_THAT(printed({"completion", "zsh"}), HasSubstr("{_hubferry_names migrations}"));
+  EXPECT_THAT(printed({"completion", "fish"}), HasSubstr("-a '(__hubferry_names hubs)'"));
+  EXPECT_THAT(printed({"--help"}), Not(HasSubstr("  complete ")));
 }
 
 TEST_F(HubProcess, ASecondSecretOfAHubIsNotIgnoredInSilence) {

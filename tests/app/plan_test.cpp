@@ -33,7 +33,9 @@ class PlanTest : public testing::Test {
   Plan plan(migration::MigrationSpec spec) {
     Plan made;
     auto work = [&]() -> async::Awaitable<> {
-      hubs::Connect connect = [this](const std::string&, const kube::ClientConfig& config) {
+      hubs::Connect connect = [this](const std::string& hub,
+                                     const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
+        if (hub == without_permissions_) return world_.server(hub).api_as({"stranger", {}, ""});
         return world_.network().connect(config);
       };
       hubs::HubDirectoryOptions options;
@@ -79,6 +81,7 @@ class PlanTest : public testing::Test {
   }
 
   sim::VirtualWorld world_;
+  std::string without_permissions_;  // a hub on which our account may do nothing
   std::shared_ptr<const hubagent::CarriedResources> carried_ =
       std::make_shared<const hubagent::CarriedResources>(hubagent::default_carried_resources());
 };
@@ -94,7 +97,18 @@ TEST_F(PlanTest, ListsWhatWouldBeCopiedAndChangesNothing) {
   EXPECT_THAT(made.kinds(), Contains(testing::Key("ManagedCluster (cluster.open-cluster-management.io/v1)")));
   for (const auto* server : {"global", "hub1", "hub2"})
     for (const auto& request : world_.server(server).requests())
-      EXPECT_THAT(request.verb, testing::AnyOf("get", "list", "watch")) << world_.timeline();
+      if (!request.resource.starts_with("selfsubject"))  // which is a question
+        EXPECT_THAT(request.verb, testing::AnyOf("get", "list", "watch")) << world_.timeline();
+}
+
+TEST_F(PlanTest, MissingPermissionsOnOneHubAreNamedBesideTheProblemsOfTheOther) {
+  without_permissions_ = "hub2";
+  const auto made = plan(of({"cluster-00001", "nobody"}));
+  EXPECT_FALSE(made.can_succeed());
+  EXPECT_THAT(reasons(made), AllOf(Contains(":PermissionMissing"), Contains("nobody:ClusterNotFound")));
+  const auto text = plan_text(made, false, Terminal{});
+  EXPECT_THAT(text, Contains(HasSubstr("our account on hub hub2 may not get managedclusters")));
+  EXPECT_THAT(text, Contains(HasSubstr("apply manifests/hub-rbac/approval")));
 }
 
 TEST_F(PlanTest, AllProblemsAreReportedAtOnce) {
@@ -118,6 +132,9 @@ TEST_F(PlanTest, AMissingTargetDoesNotHideProblemsOfTheSource) {
   EXPECT_GT(made.objects(), 0U);
   const auto source_gone = plan(spec("nowhere", "hub2", {{"cluster-00001"}}));
   EXPECT_THAT(reasons(source_gone), ElementsAre(":HubClusterInvalid"));
+  const auto text = plan_text(source_gone, false, Terminal{});
+  EXPECT_THAT(text, Contains(AllOf(HasSubstr("cluster-00001"), HasSubstr("not checked"))));
+  EXPECT_THAT(text, testing::Not(Contains(HasSubstr("can move"))));
 }
 
 TEST_F(PlanTest, ClustersAreInNaturalOrder) {

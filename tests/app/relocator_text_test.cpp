@@ -40,6 +40,29 @@ TEST(RelocationPlanText, SaysWhatWouldMoveAndWhatIsInTheWay) {
   EXPECT_THAT(lines, Contains("prod/c1: Secret pull"));
 }
 
+TEST(RelocationPlanText, SaysWhatTheDestinationHasOfIt) {
+  auto plan = sample_plan();
+  auto& moves = plan.deployments[0];
+  moves.objects = {"Secret pull", "Secret old", "MachinePool worker", "ConfigMap a", "ConfigMap b"};
+  moves.present = {"Secret pull"};
+  moves.outdated = {"Secret old"};
+  EXPECT_THAT(relocation_plan_text(plan, false, Terminal{}),
+              Contains(ContainsRegex("prod/c1 +5 +would move, 1 there already, 1 there to update")));
+  moves.obstacles = {{"ConfigMap a", "a differs"}, {"ConfigMap b", "b differs"}};
+  moves.reason = "MoveFailed";
+  moves.message = "a differs";
+  const auto lines = relocation_plan_text(plan, true, Terminal{});
+  EXPECT_THAT(lines, Contains("prod/c1: Secret pull (the destination has it)"));
+  EXPECT_THAT(lines, Contains("prod/c1: Secret old (the destination has an older copy: would be updated)"));
+  EXPECT_THAT(lines, Contains("prod/c1: MachinePool worker"));
+  EXPECT_THAT(lines, Contains("prod/c1: ConfigMap a (in the way: a differs)"));
+  EXPECT_THAT(lines, Contains("In the way of prod/c1: b differs"));
+  const auto json = relocation_plan_json(plan).at("clusterDeployments").at(0);
+  EXPECT_EQ(json.at("inTheWay").at(0).at("object"), "ConfigMap a");
+  EXPECT_EQ(json.at("present").at(0), "Secret pull");
+  EXPECT_EQ(json.at("outdated").at(0), "Secret old");
+}
+
 TEST(RelocationPlanText, AsJsonItIsPossibleOnlyIfAllCanMove) {
   auto plan = sample_plan();
   EXPECT_EQ(relocation_plan_json(plan).at("possible"), false);

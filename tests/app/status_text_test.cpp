@@ -96,7 +96,8 @@ TEST(StatusText, ATableOfAllMigrationsInOrder) {
       migration_table({view("z", registering_status), view("a", completed_status), view("n", "")}, {}, now, Terminal{});
   EXPECT_THAT(lines, ElementsAre("NAME   PHASE         FROM   TO     CLUSTERS   AGE   ETA    MESSAGE",
                                  "a      Completed     hub1   hub2   4/4        20s   -      all is done",
-                                 "n      New           hub1   hub2   0/4        20s   -      -",
+                                 "n      New           hub1   hub2   0/4        20s   -      waiting for a manager: "
+                                 "none has reconciled it yet",
                                  "z      Registering   hub1   hub2   1/4        20s   ~20s   waiting for 2 clusters"));
 }
 
@@ -228,7 +229,7 @@ TEST(StatusText, MarksAreColouredOnATerminal) {
 TEST(StatusText, OneLogLine) {
   EXPECT_EQ(migration_line(view("m", registering_status)),
             "default/m Registering 1/4, 1 failed: waiting for 2 clusters");
-  EXPECT_EQ(migration_line(view("m", "")), "default/m New 0/4");
+  EXPECT_EQ(migration_line(view("m", "")), "default/m New 0/4: waiting for a manager: none has reconciled it yet");
 }
 
 }  // namespace

@@ -26,19 +26,23 @@ class DeafApi final : public kube::Api {
   Awaitable<kube::Result<kube::Object>> call(kube::Request request) override { return inner_.call(std::move(request)); }
   Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions options,
                                                const kube::Decoder& decoder) override {
-    return inner_.list(std::move(resource), std::move(options), decoder);
+    if (is_dead) co_return error;
+    co_return co_await inner_.list(std::move(resource), std::move(options), decoder);
   }
   Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource resource, kube::WatchOptions options,
                                                                     const kube::Decoder& decoder) override {
-    return inner_.watch(std::move(resource), std::move(options), decoder);
+    if (is_dead) co_return error;
+    co_return co_await inner_.watch(std::move(resource), std::move(options), decoder);
   }
   Awaitable<kube::Result<kube::json::value>> get_path(std::string path) override {
-    if (is_deaf) co_return kube::Error{kube::ErrorKind::unreachable, 0, {}, "connection refused", std::nullopt};
+    if (is_deaf) co_return error;
     co_return co_await inner_.get_path(std::move(path));
   }
   [[nodiscard]] std::string_view name() const override { return inner_.name(); }
 
-  bool is_deaf = false;
+  bool is_deaf = false;  // to the question whether it answers
+  bool is_dead = false;  // to lists and watches
+  kube::Error error{kube::ErrorKind::unreachable, 0, {}, "connection refused", std::nullopt};
 
  private:
   kube::Api& inner_;
@@ -114,7 +118,7 @@ TEST_F(StatusWatchTest, WithoutATerminalEachChangeIsOneLine) {
   };
   EXPECT_EQ(watch({}, pipe_end, script), 0);
   EXPECT_EQ(out_.str(),
-            "2030-01-01T00:00:00Z default/m New 0/4\n"
+            "2030-01-01T00:00:00Z default/m New 0/4: waiting for a manager: none has reconciled it yet\n"
             "2030-01-01T00:00:05Z default/m Registering 1/4, 1 failed: waiting for 2 clusters\n"
             "2030-01-01T00:00:10Z default/m was deleted\n");
 }
@@ -131,9 +135,41 @@ TEST_F(StatusWatchTest, AServerThatDoesNotAnswerIsReportedAndSoIsItsReturn) {
   };
   EXPECT_EQ(watch({}, pipe_end, script, &deaf), 0);
   EXPECT_EQ(out_.str(),
-            "2030-01-01T00:00:00Z default/m New 0/4\n"
+            "2030-01-01T00:00:00Z default/m New 0/4: waiting for a manager: none has reconciled it yet\n"
             "2030-01-01T00:00:10Z the API server does not answer: connection refused\n"
             "2030-01-01T00:00:40Z the API server answers again\n");
+}
+
+// A script that waits for the end of a migration would wait for ever.
+TEST_F(StatusWatchTest, AServerThatStaysAwayEndsTheWatchWithTheErrorOfTheOtherCommands) {
+  DeafApi deaf{api_};
+  const auto script = [&]() -> Awaitable<> {
+    deaf.is_deaf = true;
+    co_await loop_.clock().sleep_for(1h);
+  };
+  const auto begun = loop_.clock().now();
+  try {
+    watch({}, pipe_end, script, &deaf);
+    ADD_FAILURE() << "it went on for " << async::format_duration(loop_.clock().now() - begun);
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(std::string{error.what()},
+              "cannot reach API server " + std::string{api_.name()} + ": connection refused");
+  }
+  EXPECT_EQ(loop_.clock().now() - begun, 5min + 5s);
+  EXPECT_THAT(out_.str(), EndsWith("00:00:05Z the API server does not answer: connection refused\n"));
+}
+
+TEST_F(StatusWatchTest, ARejectedCredentialEndsTheWatchSooner) {
+  DeafApi deaf{api_};
+  deaf.error.kind = kube::ErrorKind::unauthorized;
+  deaf.error.status = 401;
+  const auto script = [&]() -> Awaitable<> {
+    deaf.is_deaf = true;
+    co_await loop_.clock().sleep_for(1h);
+  };
+  const auto begun = loop_.clock().now();
+  EXPECT_THROW(watch({}, screen, script, &deaf), std::runtime_error);
+  EXPECT_EQ(loop_.clock().now() - begun, 35s);
 }
 
 TEST_F(StatusWatchTest, OnATerminalTheLastLineSaysSinceWhenTheServerDoesNotAnswer) {
@@ -144,6 +180,37 @@ TEST_F(StatusWatchTest, OnATerminalTheLastLineSaysSinceWhenTheServerDoesNotAnswe
   };
   EXPECT_EQ(watch({}, screen, script, &deaf), 0);
   EXPECT_THAT(out_.str(), HasSubstr("The API server does not answer since 20s: connection refused"));
+}
+
+/// What a reader of a pipe has got.
+class FlushedText : public std::stringbuf {
+ public:
+  std::string flushed;
+
+ private:
+  int sync() override {
+    flushed = str();
+    return 0;
+  }
+};
+
+TEST_F(StatusWatchTest, AServerThatNeverAnswersIsReportedBeforeTheFirstList) {
+  for (const auto& terminal : {pipe_end, screen}) {
+    DeafApi deaf{api_};
+    deaf.is_deaf = deaf.is_dead = true;
+    FlushedText text;
+    std::ostream& out = out_;
+    auto* const before = out.rdbuf(&text);
+    const auto script = [&]() -> Awaitable<> {
+      co_await loop_.clock().sleep_for(7s);
+      EXPECT_THAT(text.flushed, HasSubstr("he API server does not answer"));
+      EXPECT_THAT(text.flushed, HasSubstr("connection refused"));
+    };
+    EXPECT_EQ(watch({}, terminal, script, &deaf), 0);
+    EXPECT_THAT(text.str(), Not(HasSubstr("No migrations yet"))) << "nobody knows";
+    out.rdbuf(before);
+    stop_.reset();
+  }
 }
 
 TEST_F(StatusWatchTest, UnchangedOutputIsNotRepeated) {
@@ -212,6 +279,20 @@ TEST_F(StatusWatchTest, AFailedOrDeletedMigrationEndsTheWatchWith1) {
   EXPECT_EQ(
       watch({.ns = "", .only = kube::Key{"default", "gone"}, .output = "table", .namespaces = {}}, screen, remove), 1);
   EXPECT_THAT(out_.str(), EndsWith("Migration default/gone was deleted.\n"));
+}
+
+// With a short TTL the deletion may be seen before the end was drawn.
+TEST_F(StatusWatchTest, AMigrationDeletedAfterItsEndKeepsItsResult) {
+  const StatusWatchOptions one{.ns = "", .only = kube::Key{"default", "m"}, .output = "table", .namespaces = {}};
+  const auto script = [&]() -> Awaitable<> {
+    co_await loop_.clock().sleep_for(10ms);
+    co_await set_status("m", completed_status);
+    co_await loop_.clock().sleep_for(10ms);
+    co_await api_.remove(migration::managed_cluster_migrations, {"default", "m"});
+    co_await loop_.clock().sleep_for(1h);
+  };
+  EXPECT_EQ(watch(one, screen, script), 0);
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("[x] Completed"), Not(HasSubstr("was deleted"))));
 }
 
 // Between the creation of a migration and the watch somebody may delete it: no event would come.

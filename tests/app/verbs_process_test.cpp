@@ -61,6 +61,7 @@ class VerbsProcess : public testing::Test {
   sim::Served served_;
   test::TemporaryDirectory directory_;
   std::string config_ = directory_.write("kubeconfig", served_.kubeconfig_for(sim::admin())).string();
+  std::string flags_ = " --kubeconfig " + config_;  // of the commands that texts suggest
   ServerClient client_{kube::load_kubeconfig(config_)};
   kube::Api& api_ = client_.api();
   test::RealLoop loop_;
@@ -72,7 +73,8 @@ TEST_F(VerbsProcess, MigrateCreatesAMigrationOnceAndSaysSoWhenItIsRepeated) {
   EXPECT_EQ(first.code, 0) << first.err;
   EXPECT_EQ(first.out,
             "Migration hubferry-system/m created: 2 clusters from hub1 to hub2. Watch it: hubferry status m -n "
-            "hubferry-system --watch\n");
+            "hubferry-system --watch" +
+                flags_ + "\n");
   const auto created = get({"hubferry-system", "m"});
   EXPECT_EQ(created.find({"spec"})->as_object(),
             json::parse(R"({"from": "hub1", "to": "hub2", "includedManagedClusters": ["c2", "c1"]})").as_object());
@@ -157,7 +159,8 @@ TEST_F(VerbsProcess, CancelDeletesAMigrationThatRunsAndNoOther) {
   EXPECT_EQ(
       cancelled.out,
       "Migration default/runs cancelled: its clusters are rolled back to hub1, except for those that have arrived; "
-      "then it is deleted. Watch it: hubferry status runs -n default --watch\n");
+      "then it is deleted. Watch it: hubferry status runs -n default --watch" +
+          flags_ + "\n");
   add("fresh", "");
   EXPECT_EQ(run({"cancel", "fresh"}).out,
             "Migration default/fresh cancelled: nothing was changed yet; it is deleted\n");
@@ -169,6 +172,63 @@ TEST_F(VerbsProcess, CancelDeletesAMigrationThatRunsAndNoOther) {
   EXPECT_EQ(all().front().name(), "done");
   EXPECT_THAT(run({"cancel", "doen"}).err, HasSubstr("did you mean done?"));
   EXPECT_EQ(run({"cancel"}).code, 2);
+}
+
+// The write has happened, but nobody could say so: repeating it would find it done.
+TEST_F(VerbsProcess, AVerbWhoseAnswerWasLostSaysWhatItHasDone) {
+  const auto lose = [&](const char* verb) {
+    served_.on_loop([&] { served_.server().faults().on({verb, "managedclustermigrations"}).times(1).reset_after(); });
+  };
+  lose("create");
+  EXPECT_THAT(run({"migrate", "--from", "hub1", "--to", "hub2", "c1", "--name", "m"}).out,
+              HasSubstr("Migration hubferry-system/m created: 1 cluster"));
+  add("runs", registering_status);
+  lose("delete");
+  const auto cancelled = run({"cancel", "runs"});
+  EXPECT_EQ(cancelled.code, 0) << cancelled.err;
+  EXPECT_THAT(cancelled.out, HasSubstr("default/runs cancelled: its clusters are rolled back"));
+  add("failed",
+      R"({"phase": "Failed", "rollbackStage": "Registering", "clusters": {"total": 4, "failed": 4},
+          "conditions": [{"type": "ResourceRolledBack", "status": "False", "reason": "LeftBehind", "message": "hub2",
+                          "lastTransitionTime": "2030-01-01T00:00:15Z"}]})");
+  lose("patch");
+  EXPECT_THAT(run({"rollback", "failed"}).out, HasSubstr("default/failed: its rollback is retried"));
+}
+
+// An exported variable of yesterday must not give up a hub today.
+TEST_F(VerbsProcess, WhatAVerbDoesIsNotDecidedByTheEnvironment) {
+  for (const auto* verb : {"migrate", "cancel", "retry", "rollback", "hub", "doctor", "status"}) {
+    const auto help = run({verb, "--help"}).out;
+    EXPECT_THAT(help, HasSubstr("$HUBFERRY_KUBECONFIG"));
+    EXPECT_EQ(help.find("$HUBFERRY_"), help.rfind("$HUBFERRY_")) << help;
+  }
+}
+
+TEST_F(VerbsProcess, AVerbThatDoesNotKnowWhatItHasDoneSaysSo) {
+  add("runs", registering_status);
+  const auto lose = [&](const char* verb) {
+    served_.on_loop([&] {
+      auto& faults = served_.server().faults();
+      faults.on({verb, "managedclustermigrations"}).times(1).reset_after();
+      faults.on({"get", "managedclustermigrations"}).times(20).fail(403);
+    });
+  };
+  lose("delete");
+  const auto cancelled = run({"cancel", "runs", "-n", "default"});
+  EXPECT_EQ(cancelled.code, 1) << cancelled.out;
+  EXPECT_THAT(cancelled.err, HasSubstr("it is unknown whether the request to cancel migration default/runs arrived"));
+  served_.on_loop([&] { served_.server().faults().clear(); });
+  lose("create");
+  const auto created = run({"migrate", "--from", "hub1", "--to", "hub2", "c1", "--name", "m"});
+  EXPECT_EQ(created.code, 1) << created.out;
+  EXPECT_THAT(created.err, HasSubstr("it is unknown whether migration hubferry-system/m was created"));
+}
+
+TEST_F(VerbsProcess, SuggestedCommandsReachTheSameServer) {
+  add("runs", registering_status);
+  const auto context = kube::load_kubeconfig(config_).name;
+  EXPECT_THAT(run({"cancel", "runs", "--context", context}).out,
+              HasSubstr(" --watch" + flags_ + " --context " + context + "\n"));
 }
 
 // The manager's finalizer holds it until it has been rolled back.
@@ -192,14 +252,27 @@ TEST_F(VerbsProcess, RollbackRequestsWhatWasLeftBehindOnce) {
       {{leave_annotation, "hub2"}, {"other", "stays"}});
   const auto requested = run({"rollback", "m"});
   EXPECT_EQ(requested.code, 0) << requested.err;
-  EXPECT_EQ(requested.out,
-            "Migration default/m: its rollback is retried. Watch it: hubferry status m -n default --watch\n");
+  EXPECT_EQ(
+      requested.out,
+      "Migration default/m: its rollback is retried. Watch it: hubferry status m -n default --watch" + flags_ + "\n");
   const auto object = get({"default", "m"});
   EXPECT_EQ(object.annotation(request_annotation), rollback_request);
   EXPECT_EQ(object.annotation(leave_annotation), "");
   EXPECT_EQ(object.annotation("other"), "stays");
   EXPECT_THAT(run({"rollback", "m"}).out, HasSubstr("requested already"));
   EXPECT_EQ(get({"default", "m"}).resource_version(), object.resource_version());
+  // Somebody leaves it behind once more before the manager has seen the request.
+  json::object again{{"metadata", json::object{{"annotations", json::object{{leave_annotation, "hub2"}}}}}};
+  loop_.run(api_.merge_patch(kind, {"default", "m"}, again)).value();
+  EXPECT_THAT(run({"rollback", "m"}).out, HasSubstr("its rollback is retried"));
+  EXPECT_EQ(get({"default", "m"}).annotation(leave_annotation), "");
+  // Beside a request, hub2 would be called lost: only the flag says that.
+  add("lost", R"({"phase": "Cleaning"})", {{leave_annotation, "hub2 , hub1/a,hub2/b"}});
+  EXPECT_THAT(run({"rollback", "lost"}).out, HasSubstr("clusters that hub2 has lost return to hub1"));
+  EXPECT_EQ(get({"default", "lost"}).annotation(leave_annotation), "hub1/a");
+  EXPECT_EQ(run({"rollback", "lost", "--target-lost"}).code, 0);
+  EXPECT_EQ(get({"default", "lost"}).annotation(leave_annotation), "hub1/a,hub2");
+  EXPECT_THAT(run({"rollback", "lost", "--target-lost"}).out, HasSubstr("requested already"));
   add("done", completed_status);
   EXPECT_THAT(run({"rollback", "done"}).err, HasSubstr("it has completed: to move its clusters back"));
 }
@@ -218,7 +291,8 @@ TEST_F(VerbsProcess, RetryMigratesWhatFailedOnce) {
   EXPECT_EQ(retried.code, 0) << retried.err;
   EXPECT_EQ(retried.out,
             "Migration default/m-retry created: 2 clusters from hub1 to hub2. Watch it: hubferry status m-retry -n "
-            "default --watch\n");
+            "default --watch" +
+                flags_ + "\n");
   EXPECT_EQ(*get({"default", "m-retry"}).find({"spec", "includedManagedClusters"}), json::parse(R"(["c2","c4"])"));
   EXPECT_EQ(get({"default", "m"}).resource_version(), failed.resource_version());
   EXPECT_THAT(run({"retry", "m"}).out, HasSubstr("m-retry exists already with the same spec"));

@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "app/hubs/hub_permissions.hpp"
 #include "app/verbs/migration_draft.hpp"
+#include "hubferry/hubagent/hub_permissions.hpp"
 #include "hubferry/kube/yaml.hpp"
 #include "hubferry/migration/phases.hpp"
 #include "migration_samples.hpp"
@@ -116,7 +116,7 @@ TEST(Cancel, OfAMigrationThatIsBeingDeletedIsUnnecessary) {
   EXPECT_EQ(judge_cancel(view_of(deleted(migration_in("Registering")))).kind, Kind::unnecessary);
 }
 
-TEST(Rollback, IsPossibleOnlyForAFailedMigrationThatLeftSomethingBehind) {
+TEST(Rollback, IsPossibleOnlyWhereSomethingWasLeftBehindOrTheTargetMayHaveLostClusters) {
   const std::string stage = R"(, "rollbackStage": "Registering")";
   const auto condition = [&](const std::string& status) {
     return stage + R"(, "conditions": [{"type": "ResourceRolledBack", "status": ")" + status + R"("}])";
@@ -128,8 +128,14 @@ TEST(Rollback, IsPossibleOnlyForAFailedMigrationThatLeftSomethingBehind) {
   EXPECT_THAT(judge(migration_in("Failed")).message, HasSubstr("before anything was changed"));
   EXPECT_THAT(judge(migration_in("Completed")).message, HasSubstr("migrate them from hub2 to hub1"));
   EXPECT_THAT(judge(migration_in("Registering", stage)).message, HasSubstr("cancel it"));
+  const auto cleaned = [](const std::string& reason) {
+    return R"(, "conditions": [{"type": "ResourceCleaned", "status": "False", "reason": ")" + reason + R"("}])";
+  };
+  EXPECT_THAT(judge(migration_in("Cleaning")).message, HasSubstr("clusters that hub2 has lost return to hub1"));
+  EXPECT_EQ(judge(migration_in("Completed", cleaned("LeftBehind"))).kind, Kind::possible);
   for (const auto& object :
        {migration_in("Failed", condition("True")), migration_in("Failed"), migration_in("Completed"),
+        deleted(migration_in("Cleaning")), migration_in("Completed", cleaned("ResourceCleaned")),
         migration_in("Registering", stage), deleted(migration_in("Failed", condition("False")))})
     EXPECT_EQ(judge(object).kind, Kind::refused);
   const auto view = view_of(migration_in("Failed", condition("False")));
@@ -177,12 +183,12 @@ TEST(Retry, WithoutALedgerMigratesAllIfNothingWasChangedAndNothingOtherwise) {
 // A role that nobody checks would be missed only during a migration.
 TEST(HubPermissionsOfTheManifests, AreAllReviewed) {
   std::vector<std::string> reviewed;
-  for (const auto& permissions : hub_permissions()) {
+  for (const auto& permissions : hubagent::hub_permissions()) {
     EXPECT_FALSE(permissions.needed.empty()) << permissions.name;
     reviewed.insert(reviewed.end(), permissions.roles.begin(), permissions.roles.end());
   }
   std::size_t roles = 0;
-  for (const auto& document : kube::parse_yaml_documents(hub_rbac_manifests(), "manifests")) {
+  for (const auto& document : kube::parse_yaml_documents(hubagent::hub_rbac_manifests(), "manifests")) {
     const auto kind = kube::string_at(document.as_object(), {"kind"});
     if (kind != "Role" && kind != "ClusterRole") continue;
     ++roles;
@@ -193,7 +199,7 @@ TEST(HubPermissionsOfTheManifests, AreAllReviewed) {
 
 TEST(HubPermissionsOfTheManifests, AreNamedAsPeopleReadThem) {
   std::vector<std::string> texts;
-  for (const auto& permissions : hub_permissions())
+  for (const auto& permissions : hubagent::hub_permissions())
     for (const auto& needed : permissions.needed) texts.push_back(needed.text());
   EXPECT_THAT(texts,
               AllOf(Contains("create secrets in namespace multicluster-engine"),

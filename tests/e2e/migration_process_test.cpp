@@ -178,6 +178,25 @@ TEST(MigrationProcess, WithoutLeaderElectionASecondManagerWaitsAndSaysSo) {
   second.process().await_error_text("the manager leads");
 }
 
+// Each has a Lease of its own, as after a mistake in a manifest: both lead for as long as they run, and work on the
+// same migrations. It is not supported, and does no harm.
+TEST(MigrationProcess, TwoLeadersAtOnceDoNoHarm) {
+  TemporaryDirectory folder;
+  const auto slow = write_faults(folder, "- {server: hub2, verb: create, always: true, delay: 100ms}\n");
+  SimProcess sim{{"--clusters=12", "--hubs=hub1,hub2", slow}};
+  Onlooker onlooker{sim};
+  const auto before = snapshots(onlooker);
+  ManagerOfWorld first{sim, {"--leader-elect", "--namespace=default"}};
+  ManagerOfWorld second{sim, {"--leader-elect", "--namespace=kube-system"}};
+  for (auto* manager : {&first, &second}) manager->process().await_error_text("the manager leads");
+  sim.must("global", "apply -f " + sim.write("m.yaml", migration_manifest("m", 1, 6)));
+  ASSERT_TRUE(onlooker.eventually([&] { return onlooker.all_ended(); }));
+  EXPECT_EQ(onlooker.phases()["m"], "Completed") << sim.must("global", "describe mcm m");
+  EXPECT_TRUE(onlooker.eventually([&] { return onlooker.clusters("hub2", true).size() == 6; }));
+  EXPECT_TRUE(onlooker.eventually([&] { return onlooker.clusters("hub1", true).size() == 6; }));
+  expect_clean_world(onlooker, before, 6, {"m"});
+}
+
 TEST(MigrationProcess, DeletingAMigrationRollsItsClustersBack) {
   // hub2 accepts some of the writes and never the rest: Deploying cannot end before the deletion. With 429 it says that
   // nothing happened; after a bare 503 a rollback waits for what may still happen.

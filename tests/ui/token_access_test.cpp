@@ -68,6 +68,16 @@ TEST_F(TokenAccessTest, MadeUpTokensDoNotFloodTheServer) {
   EXPECT_EQ(check(viewer_), Access::allowed);
 }
 
+TEST_F(TokenAccessTest, MadeUpTokensDoNotDisplaceAUserWhoIsKnown) {
+  EXPECT_EQ(check(viewer_), Access::allowed);
+  for (int number = 0; number < 300; ++number) {
+    EXPECT_EQ(check("Bearer made-up-" + std::to_string(number)), Access::unauthenticated);
+    world_.run_for(150ms);
+  }
+  world_.global().faults().on({.verb = "create", .resource = "tokenreviews"}).times(20).fail(503);
+  EXPECT_EQ(check(viewer_), Access::allowed) << "45 s later, without another review";
+}
+
 TEST_F(TokenAccessTest, WithoutAnAnswerNobodyIsLetInAndNothingIsRemembered) {
   world_.global().faults().on({.verb = "create", .resource = "tokenreviews"}).times(20).fail(503);
   EXPECT_EQ(check(viewer_), Access::unavailable);

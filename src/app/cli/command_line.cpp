@@ -234,7 +234,8 @@ const Command* CommandLine::find(const std::string& name) const {
 void CommandLine::refuse_at_root(const std::string& text) const {
   if (!looks_like_flag(text)) {
     std::vector<std::string> names{"help"};
-    for (const auto& command : commands_) names.push_back(command.name());
+    for (const auto& command : commands_)
+      if (!command.is_hidden()) names.push_back(command.name());
     throw UsageError("unknown command '" + text + "'" + suggestion(text, names));
   }
   for (const auto& command : commands_)
@@ -256,8 +257,10 @@ std::string CommandLine::help_text(std::size_t width) const {
     for (const auto& line : lines) text += line + "\n";
   };
   std::size_t name_width = 0;
-  for (const auto& command : commands_) name_width = std::max(name_width, command.name().size());
+  for (const auto& command : commands_)
+    if (!command.is_hidden()) name_width = std::max(name_width, command.name().size());
   for (const auto& command : commands_) {
+    if (command.is_hidden()) continue;
     const std::string name = "  " + command.name() + std::string(name_width - command.name().size() + 3, ' ');
     add(wrapped(command.summary(), width, name, std::string(name.size(), ' ')));
   }

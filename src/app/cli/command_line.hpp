@@ -51,6 +51,8 @@ struct Argument {
   std::vector<std::string> choices = {};  // as in Flag
   /// apply() is called for each word from here on: CLUSTER... It must be the last argument.
   bool repeatable = false;
+  /// Names that shell completion asks `complete` for: "migrations", "hubs" or "clusters"; empty: none.
+  std::string completes = "";
 
   /// "CLUSTER...", "[NAME]".
   [[nodiscard]] std::string usage() const;
@@ -66,6 +68,10 @@ class Command {
   /// The text below the summary in `--help`.
   void describe(std::string text) { description_ = std::move(text); }
   void example(std::string line, std::string what) { examples_.push_back({std::move(line), std::move(what)}); }
+
+  /// Not in the list of commands, and not completed: for programs.
+  void hide() { hidden_ = true; }
+  [[nodiscard]] bool is_hidden() const { return hidden_; }
 
   /// Documents an exit code in `--help`.
   void exit_code(std::string code, std::string what) { exit_codes_.push_back({std::move(code), std::move(what)}); }
@@ -115,6 +121,7 @@ class Command {
   std::string name_;
   std::string summary_;
   std::string description_;
+  bool hidden_ = false;
   std::vector<Flag> flags_;
   std::vector<Argument> arguments_;
   std::vector<Example> examples_;
@@ -170,7 +177,8 @@ class CommandLine {
 };
 
 // Scripts for shell completion of the program's commands, flags and values, generated from its command line. Flags
-// whose placeholder is FILE or DIRECTORY complete paths.
+// whose placeholder is FILE or DIRECTORY complete paths, those of HUB, and arguments that say so, names that the
+// program reads from the global hub.
 std::string bash_completion(const CommandLine& line);
 std::string zsh_completion(const CommandLine& line);
 std::string fish_completion(const CommandLine& line);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <stdexcept>
 
 #include "app/cli/files.hpp"
 #include "app/cli/flag_values.hpp"
@@ -20,7 +21,11 @@ Flag address_flag(std::string& target, std::string name, std::string help) {
           .default_text = target,
           .apply =
               [&target](const std::string& text) {
-                obs::parse_bind_address(text);
+                try {
+                  obs::parse_bind_address(text);
+                } catch (const std::invalid_argument& error) {
+                  throw std::invalid_argument(std::string{error.what()} + ", or 0 to disable it");
+                }
                 target = text;
               },
           .short_name = ""};

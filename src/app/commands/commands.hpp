@@ -18,6 +18,9 @@ void add_rollback_command(CommandLine& line, std::ostream& out);
 void add_hub_command(CommandLine& line, std::ostream& out);
 void add_demo_command(CommandLine& line, std::ostream& out);
 void add_sim_command(CommandLine& line, std::ostream& out);
+void add_doctor_command(CommandLine& line, std::ostream& out);
+/// Hidden: shell completion calls it.
+void add_complete_command(CommandLine& line, std::ostream& out);
 /// Reads `line` when the command runs: commands that are added later are included.
 void add_completion_command(CommandLine& line, std::ostream& out);
 void add_version_command(CommandLine& line, std::ostream& out);

@@ -6,7 +6,6 @@
 #include "app/cli/flag_values.hpp"
 #include "app/commands/commands.hpp"
 #include "app/hubs/registered_hubs.hpp"
-#include "app/plan/plan_run.hpp"
 #include "app/verbs/submit.hpp"
 #include "hubferry/migration/validation.hpp"
 
@@ -68,15 +67,9 @@ int run_migrate(const MigrateOptions& options, const std::string& invocation, st
   ServerClient client{kube::find_config(options.kubeconfig, options.context)};
   const auto verb = [&]() -> async::Awaitable<VerbResult> {
     auto draft = co_await draft_for(client, options);
-    VerbResult result;
-    if (options.dry_run) {
-      const PlanOutput output;
-      result.code = co_await show_plan(client, draft.spec, nullptr, output, out);
-      co_return result;
-    }
-    co_await submit(client.api(), draft, invocation, out);
-    if (options.wait) result.follow = draft.key;
-    co_return result;
+    const SubmitOptions how{options.dry_run, options.wait};
+    const Invocation called{invocation, options.kubeconfig, options.context};
+    co_return co_await submit_or_plan(client, std::move(draft), how, called, out);
   };
   return run_verb(client, verb, out);
 }
@@ -106,8 +99,9 @@ void add_migrate_command(CommandLine& line, std::ostream& out) {
                .short_name = ""});
   command.add_text(options->from, "from", "HUB", "The source hub.");
   command.add_text(options->to, "to", "HUB", "The target hub.");
-  command.add_text(options->placement, "placement", "PLACEMENT",
-                   "A Placement on the source hub that selects the clusters, when the migration starts.");
+  command.add_text(
+      options->placement, "placement", "PLACEMENT",
+      "A Placement on the source hub, [NAMESPACE/]NAME, that selects the clusters when the migration starts.");
   command.add({.name = "selector",
                .placeholder = "LABELS",
                .help = "Migrate the clusters of the source hub with these labels: KEY=VALUE,... Their names are read "
@@ -136,7 +130,8 @@ void add_migrate_command(CommandLine& line, std::ostream& out) {
                                 options->clusters.push_back(std::move(cluster));
                             },
                         .choices = {},
-                        .repeatable = true});
+                        .repeatable = true,
+                        .completes = "clusters"});
   command.example("hubferry migrate --from hub1 --to hub2 cluster-00001 cluster-00002 --wait",
                   "two clusters, until they have arrived");
   command.example("hubferry migrate --from hub1 --to hub2 -l region=eu --dry-run", "what would be moved");

@@ -120,7 +120,8 @@ void add_plan_command(CommandLine& line, std::ostream& out) {
                .default_text = "",
                .apply = [options](const std::string& text) { options->clusters = parse_list(text); },
                .short_name = ""});
-  command.add_text(options->placement, "placement", "NAME", "A Placement on the source hub that selects the clusters.");
+  command.add_text(options->placement, "placement", "PLACEMENT",
+                   "A Placement on the source hub, [NAMESPACE/]NAME, that selects the clusters.");
   add_carried_resources_flag(command, options->carried_resources);
   command.add_switch(options->list_objects, "objects", "List every object that would be copied.");
   add_output_flag(command, options->output, {"table", "json"}, "Output format: table or json.");

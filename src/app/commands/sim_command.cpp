@@ -33,6 +33,8 @@ struct SimOptions {
   std::vector<std::string> hubs{"hub1", "hub2"};
   bool hubs_given = false;
   int clusters = 0;
+  std::string fleet = "mixed";
+  int secrets = 0;
   bool agents = true;
   bool managed_service_accounts = true;
   std::string acm = "2.17";
@@ -132,6 +134,11 @@ std::string hub_name_of(const std::string& file) {
 void SimOptions::add_to(Command& command) {
   command.add(hubs_flag(*this));
   command.add_integer(clusters, "clusters", 0, 100'000, "Number of managed clusters on the first hub.");
+  command.add_choice(
+      fleet, "fleet", "", "KIND", {"mixed", "small", "telco"},
+      "What a cluster consists of: small (nothing beside its ManagedCluster and add-ons), telco (installed "
+      "by Hive on three machines, 12 Secrets), or mixed, as years of use leave it.");
+  command.add_integer(secrets, "secrets", 0, 1'000, "Number of further Secrets of each cluster that move with it.");
   command.add_switch(agents, "agents",
                      "Run an agent for each cluster, which keeps it Available and follows migrations.");
   command.add_switch(managed_service_accounts, "managed-service-accounts",
@@ -183,10 +190,17 @@ sim::ImportController import_controller(const SimOptions& options) {
   return options.acm == "5.x" ? sim::ImportController::mce_5_x : sim::ImportController::mce_2_17;
 }
 
+sim::FleetKind fleet_kind(const SimOptions& options) {
+  if (options.fleet == "small") return sim::FleetKind::small;
+  return options.fleet == "telco" ? sim::FleetKind::telco : sim::FleetKind::mixed;
+}
+
 sim::WorldOptions world_options(const SimOptions& options) {
   sim::WorldOptions world;
   world.hubs = options.hubs;
   world.clusters = options.attached.empty() ? static_cast<std::size_t>(options.clusters) : 0;
+  world.fleet = fleet_kind(options);
+  world.secrets = static_cast<std::size_t>(options.secrets);
   world.seed = options.seed;
   world.agents = options.agents;
   world.managed_service_accounts = options.managed_service_accounts;
@@ -222,6 +236,8 @@ class Attached {
     }
     sim::HubSetOptions hubs;
     hubs.clusters = static_cast<std::size_t>(options.clusters);
+    hubs.fleet = fleet_kind(options);
+    hubs.secrets = static_cast<std::size_t>(options.secrets);
     hubs.seed = options.seed;
     hubs.managed_service_accounts = options.managed_service_accounts;
     hubs.import_controller = import_controller(options);

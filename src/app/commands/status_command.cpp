@@ -218,11 +218,13 @@ void add_status_command(CommandLine& line, std::ostream& out) {
   command.add_argument({.name = "NAME",
                         .help = "The migration to show in detail.",
                         .required = false,
-                        .apply = [options](const std::string& text) {
-                          // An empty variable in a script does not mean all migrations.
-                          if (text.empty()) throw std::invalid_argument("'' is not a migration's name");
-                          options->name = text;
-                        }});
+                        .apply =
+                            [options](const std::string& text) {
+                              // An empty variable in a script does not mean all migrations.
+                              if (text.empty()) throw std::invalid_argument("'' is not a migration's name");
+                              options->name = text;
+                            },
+                        .completes = "migrations"});
   command.not_from_environment({"namespace", "all-namespaces", "watch", "relocators", "mysql"});
   command.example("hubferry status", "all migrations");
   command.example("hubferry status move-three --watch", "one migration, until it ends");

@@ -1,13 +1,15 @@
+#include <algorithm>
 #include <memory>
 #include <ostream>
 
 #include "app/cli/common_flags.hpp"
 #include "app/cli/flag_values.hpp"
 #include "app/commands/commands.hpp"
-#include "app/plan/plan_run.hpp"
 #include "app/status/find_migration.hpp"
 #include "app/verbs/submit.hpp"
 #include "hubferry/kube/edit.hpp"
+#include "hubferry/migration/leave_behind.hpp"
+#include "hubferry/migration/phases.hpp"
 
 // Commands on a migration that exists: cancel, rollback and retry.
 namespace hubferry::app {
@@ -24,7 +26,26 @@ struct VerbOptions {
   std::string new_name;  // of a retry
   bool dry_run = false;
   bool wait = false;
+  bool target_lost = false;
+
+  [[nodiscard]] Invocation invocation(const CommandLine& line) const {
+    return {line.invocation(), kubeconfig, context};
+  }
 };
+
+/// The annotation hubferry.io/leave-behind after a request; null: it is removed. With a request it means that the hub
+/// is lost, so the target is in it only if the user says that now.
+json::value leave_behind_after(const kube::Object& migration, bool target_lost) {
+  const auto view = view_of(migration);
+  std::string after;
+  const auto add = [&](const std::string& name) { after += (after.empty() ? "" : ",") + name; };
+  // In a failed migration, what was left behind before is to be rolled back now.
+  if (view.phase != migration::phases::failed)
+    for (const auto& name : migration::read_leave_behind(migration.annotation(migration::names::leave_annotation)))
+      if (name != view.to && !name.starts_with(view.to + "/")) add(name);
+  if (target_lost) add(view.to);
+  return after.empty() ? json::value{} : json::value(after);
+}
 
 /// The flags and the argument that all of them have.
 std::shared_ptr<VerbOptions> add_verb_options(Command& command) {
@@ -35,16 +56,17 @@ std::shared_ptr<VerbOptions> add_verb_options(Command& command) {
   ns.short_name = "n";
   command.add(std::move(ns));
   command.not_from_environment({"namespace"});
-  command.add_argument(
-      {.name = "NAME", .help = "The migration.", .required = true, .apply = [options](const std::string& text) {
-         options->name = parse_object_name(text);
-       }});
+  command.add_argument({.name = "NAME",
+                        .help = "The migration.",
+                        .required = true,
+                        .apply = [options](const std::string& text) { options->name = parse_object_name(text); },
+                        .completes = "migrations"});
   command.exit_code("1", "error, or not possible in the migration's state: nothing was changed");
   command.exit_code("130", "interrupted by Ctrl-C");
   return options;
 }
 
-int run_cancel(const VerbOptions& options, const std::string& invocation, std::ostream& out) {
+int run_cancel(const VerbOptions& options, const Invocation& invocation, std::ostream& out) {
   ServerClient client{kube::find_config(options.kubeconfig, options.context)};
   auto& api = client.api();
   const auto verb = [&]() -> async::Awaitable<VerbResult> {
@@ -64,34 +86,40 @@ int run_cancel(const VerbOptions& options, const std::string& invocation, std::o
     const auto key = migration.key();
     out << "Migration " << kube::to_string(key) << (verdict.kind == Verdict::Kind::possible ? " cancelled: " : ": ")
         << verdict.message;
-    if (verdict.takes_time) out << ". Watch it: " << watch_command(invocation, key);
+    if (verdict.takes_time) out << ". Watch it: " << invocation.watch(key);
     out << "\n";
     co_return VerbResult{};
   };
   return run_verb(client, verb, out);
 }
 
-int run_rollback(const VerbOptions& options, const std::string& invocation, std::ostream& out) {
+int run_rollback(const VerbOptions& options, const Invocation& invocation, std::ostream& out) {
   ServerClient client{kube::find_config(options.kubeconfig, options.context)};
   auto& api = client.api();
   const auto verb = [&]() -> async::Awaitable<VerbResult> {
     const auto migration = co_await find_migration(api, options.ns, options.name);
-    Judge judge = [](const kube::Object& object) {
+    Judge judge = [&options](const kube::Object& object) {
       using namespace migration::names;
-      return judge_rollback_request(view_of(object), object.annotation(request_annotation) == rollback_request);
+      const auto view = view_of(object);
+      const auto left = migration::read_leave_behind(object.annotation(leave_annotation));
+      const bool is_given_up = std::ranges::count(left, view.to) > 0;
+      // One of a failed migration that would leave something behind once more is not what is asked for.
+      const bool leaves_more = view.phase == migration::phases::failed && !left.empty();
+      const bool is_requested = object.annotation(request_annotation) == rollback_request;
+      return judge_rollback_request(view, is_requested && (options.target_lost ? is_given_up : !leaves_more));
     };
-    ConditionalWrite write = [&api](kube::Object object) {
+    ConditionalWrite write = [&api, &options](kube::Object object) {
       using namespace migration::names;
-      // What was left behind before is to be rolled back now.
-      json::object annotations{{request_annotation, rollback_request}, {leave_annotation, nullptr}};
+      json::object annotations{{request_annotation, rollback_request},
+                               {leave_annotation, leave_behind_after(object, options.target_lost)}};
       json::object patch{{"metadata", json::object{{"resourceVersion", object.resource_version()},
                                                    {"annotations", std::move(annotations)}}}};
       return api.merge_patch(migration::managed_cluster_migrations, object.key(), std::move(patch));
     };
     const auto verdict = co_await judge_and_write(api, migration, "roll back", judge, write);
     const auto key = migration.key();
-    out << "Migration " << kube::to_string(key) << ": " << verdict.message
-        << ". Watch it: " << watch_command(invocation, key) << "\n";
+    out << "Migration " << kube::to_string(key) << ": " << verdict.message << ". Watch it: " << invocation.watch(key)
+        << "\n";
     co_return VerbResult{};
   };
   return run_verb(client, verb, out);
@@ -106,7 +134,7 @@ async::Awaitable<std::optional<kube::Object>> read_own_ledger(kube::Api& api, co
   co_return std::optional<kube::Object>{std::move(*ledger)};
 }
 
-int run_retry(const VerbOptions& options, const std::string& invocation, std::ostream& out) {
+int run_retry(const VerbOptions& options, const Invocation& invocation, std::ostream& out) {
   ServerClient client{kube::find_config(options.kubeconfig, options.context)};
   auto& api = client.api();
   const auto verb = [&]() -> async::Awaitable<VerbResult> {
@@ -118,15 +146,8 @@ int run_retry(const VerbOptions& options, const std::string& invocation, std::os
     const auto name = options.new_name.empty() ? retry_name(options.name) : options.new_name;
     const kube::Key key{std::string{migration.ns()}, name};
     const auto draft = draft_of(key, retry_spec(migration, ledger));
-    VerbResult result;
-    if (options.dry_run) {
-      const PlanOutput output;
-      result.code = co_await show_plan(client, draft.spec, nullptr, output, out);
-      co_return result;
-    }
-    co_await submit(api, draft, invocation, out);
-    if (options.wait) result.follow = draft.key;
-    co_return result;
+    const SubmitOptions how{options.dry_run, options.wait};
+    co_return co_await submit_or_plan(client, draft, how, invocation, out);
   };
   return run_verb(client, verb, out);
 }
@@ -142,15 +163,14 @@ void add_cancel_command(CommandLine& line, std::ostream& out) {
   command.exit_code("0", "the migration is being cancelled, by this or an earlier call");
   const auto options = add_verb_options(command);
   command.example("hubferry cancel move-three", "roll back what has not arrived");
-  command.on_run([options, &line, &out] { return run_cancel(*options, line.invocation(), out); });
+  command.on_run([options, &line, &out] { return run_cancel(*options, options->invocation(line), out); });
 }
 
 void add_retry_command(CommandLine& line, std::ostream& out) {
   auto& command = line.add("retry", "migrate the clusters that failed, with a new migration");
   command.describe(
-      "Creates a migration of the clusters of a failed one that did not arrive, as its ledger has them. The failed one "
-      "is "
-      "not changed. Repeating the same command changes nothing.");
+      "Creates a migration of the clusters of a failed one that did not arrive, as its ledger has them. "
+      "The failed one is not changed. Repeating the same command changes nothing.");
   command.exit_code("0", "the migration was created or existed already; with --wait: all clusters were migrated");
   const auto options = add_verb_options(command);
   command.add({.name = "name",
@@ -166,19 +186,25 @@ void add_retry_command(CommandLine& line, std::ostream& out) {
   command.on_check([options] {
     if (options->dry_run && options->wait) throw UsageError("--dry-run cannot be combined with --wait");
   });
-  command.on_run([options, &line, &out] { return run_retry(*options, line.invocation(), out); });
+  command.on_run([options, &line, &out] { return run_retry(*options, options->invocation(line), out); });
 }
 
 void add_rollback_command(CommandLine& line, std::ostream& out) {
-  auto& command = line.add("rollback", "retry the rollback of a failed migration that left something behind");
+  auto& command = line.add("rollback", "retry a rollback, or return clusters that the target has lost");
   command.describe(
       "Requests the rollback of a failed migration once more, after it was ended by the annotation "
-      "hubferry.io/leave-behind, and removes that annotation. Clusters of a migration that runs are rolled back by "
-      "cancel; those of a completed one are moved back by another migration.");
+      "hubferry.io/leave-behind, and removes that annotation. Of a migration in Cleaning, it returns the clusters to "
+      "the source that the target has lost, and that were not deleted from the source yet. Clusters of a migration "
+      "that runs are rolled back by cancel; those of a completed one are moved back by another migration.");
   command.exit_code("0", "the rollback was requested, by this or an earlier call");
   const auto options = add_verb_options(command);
+  command.add_switch(options->target_lost, "target-lost",
+                     "The target is lost for good: the source accepts the clusters although the target does not say "
+                     "that they are not there, and what is there is left behind.");
+  command.not_from_environment({"target-lost"});
   command.example("hubferry rollback move-three", "after the hub has been repaired");
-  command.on_run([options, &line, &out] { return run_rollback(*options, line.invocation(), out); });
+  command.example("hubferry rollback move-three --target-lost", "all had arrived, and then the hub burnt down");
+  command.on_run([options, &line, &out] { return run_rollback(*options, options->invocation(line), out); });
 }
 
 }  // namespace hubferry::app

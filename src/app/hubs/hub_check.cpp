@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "app/cli/output.hpp"
-#include "app/hubs/hub_permissions.hpp"
 #include "hubferry/async/task_scope.hpp"
+#include "hubferry/hubagent/hub_permissions.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -34,15 +34,6 @@ async::Awaitable<kube::Result<std::string>> read_version(kube::Api& api) {
   const auto answer = co_await api.get_path("/version");
   if (!answer) co_return answer.error();
   co_return answer->is_object() ? std::string{kube::string_at(answer->get_object(), {"gitVersion"})} : std::string{};
-}
-
-/// "may not create secrets, get leases and 3 more".
-std::string missing_text(const std::vector<std::string>& missing) {
-  constexpr std::size_t most = 4;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(most, missing.size()); ++i) text += (i == 0 ? "" : ", ") + missing[i];
-  if (missing.size() > most) text += " and " + std::to_string(missing.size() - most) + " more";
-  return "may not " + text;
 }
 
 class Checker {
@@ -114,27 +105,33 @@ class Checker {
     co_return false;
   }
 
-  async::Awaitable<bool> serves(const kube::Resource& resource) {
-    const auto served = co_await api_->serves(resource);
-    co_return served && *served;
+  /// Which of them the hub serves. A discovery that failed says nothing about any of them.
+  async::Awaitable<kube::Result<std::vector<bool>>> serves(std::vector<kube::Resource> kinds) {
+    std::vector<bool> all;
+    for (const auto& kind : kinds) {
+      const auto served = co_await api_->serves(kind);
+      if (!served) co_return served.error();
+      all.push_back(*served);
+    }
+    co_return all;
   }
 
   async::Awaitable<> check_kinds() {
-    const auto clusters = co_await api_->serves(ocm::managed_clusters);
-    if (!clusters) {
-      add("kinds", Result::failed, clusters.error().describe());
+    const auto served =
+        co_await serves({ocm::managed_clusters, multicluster_hubs, multicluster_engines, ocm::klusterlet_configs});
+    if (!served) {
+      add("kinds", Result::failed, "unknown, since they cannot be read: " + served.error().describe());
       co_return;
     }
-    if (!*clusters) {
+    const auto& [clusters, hubs, engines, has_configs] =
+        std::tuple{(*served)[0], (*served)[1], (*served)[2], (*served)[3]};
+    if (!clusters) {
       add("kinds", Result::failed, "it does not serve ManagedClusters: Open Cluster Management is not installed");
       co_return;
     }
-    std::string flavour = "Open Cluster Management";
-    if (co_await serves(multicluster_hubs))
-      flavour = "Advanced Cluster Management";
-    else if (co_await serves(multicluster_engines))
-      flavour = "multicluster engine";
-    const bool has_configs = co_await serves(ocm::klusterlet_configs);
+    std::string flavour = hubs      ? "Advanced Cluster Management"
+                          : engines ? "multicluster engine"
+                                    : "Open Cluster Management";
     flavour += has_configs ? ", with KlusterletConfigs" : ", without KlusterletConfigs";
     if (!has_configs && use_.source)
       add("kinds", Result::failed,
@@ -149,14 +146,14 @@ class Checker {
           "not checked: on the global hub the manager uses its own account, and this command yours");
       co_return;
     }
-    for (const auto& permissions : hub_permissions()) {
+    for (const auto& permissions : hubagent::hub_permissions()) {
       if (!(permissions.for_source && use_.source) && !(permissions.for_target && use_.target)) continue;
       co_await review(permissions);
     }
   }
 
   /// Reviews the permissions one by one, some at the same time.
-  async::Awaitable<> review(const HubPermissions& permissions) {
+  async::Awaitable<> review(const hubagent::HubPermissions& permissions) {
     constexpr std::size_t reviewers = 8;
     std::vector<std::string> missing(permissions.needed.size());
     std::string failure;
@@ -185,7 +182,7 @@ class Checker {
       add(name, Result::ok, "all " + std::to_string(permissions.needed.size()));
     else
       add(name, permissions.optional ? Result::warning : Result::failed,
-          missing_text(missing) + ": " + permissions.advice);
+          "may not " + hubagent::joined_permissions(missing) + ": " + permissions.advice);
   }
 
   ServerClient& client_;

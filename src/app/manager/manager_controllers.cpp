@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "app/manager/global_hub_manager.hpp"
 #include "app/service/service.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/hubs/hub_directory.hpp"
 #include "hubferry/kube/http_api.hpp"
 #include "hubferry/migration/controller.hpp"
 #include "hubferry/mysql/controller.hpp"
+#include "hubferry/mysql/operator_lease.hpp"
 #include "hubferry/obs/build_info.hpp"
 #include "hubferry/phase/render.hpp"
 #include "hubferry/relocator/controller.hpp"
@@ -55,8 +57,14 @@ async::Awaitable<> run_migrations(const ControllerSurroundings& around, hubs::Hu
   options.readiness = &readiness;
   options.fence = around.fence;
   options.on_arrival = around.on_arrival;
-  migration::Controller controller{around.global, hubs, std::move(options), around.env};
-  co_await controller.run();
+  auto work = [&]() -> async::Awaitable<> {
+    migration::Controller controller{around.global, hubs, options, around.env};
+    co_await controller.run();
+  };
+  if (around.options.beside_global_hub)
+    co_await work();
+  else
+    co_await while_no_global_hub_manager(around.global, around.env, readiness, work);
 }
 
 async::Awaitable<> run_relocations(const ControllerSurroundings& around, hubs::Hubs&, obs::CheckState& readiness) {
@@ -71,16 +79,45 @@ async::Awaitable<> run_relocations(const ControllerSurroundings& around, hubs::H
   co_await controller.run();
 }
 
-async::Awaitable<> run_mysql(const ControllerSurroundings& around, hubs::Hubs&, obs::CheckState& readiness) {
+/// The operator, with the fence of the Lease that keeps others from the same databases.
+async::Awaitable<> operate_mysql(const ControllerSurroundings& around, std::string ns, obs::CheckState& readiness,
+                                 kube::Fence* fence) {
   const auto connector = sql::make_connector(around.env.clock);
   const auto exporter = mysql::make_http_exporter(around.env.clock);
   mysql::ControllerOptions options;
-  options.watch_namespace = around.options.watch_namespace;
+  options.watch_namespace = std::move(ns);
   options.instance = host_name();
   options.readiness = &readiness;
-  options.fence = around.fence;
+  options.fence = fence;
   mysql::Controller controller{around.global, *connector, *exporter, std::move(options), around.env};
   co_await controller.run();
+}
+
+async::Awaitable<> run_mysql(const ControllerSurroundings& around, hubs::Hubs&, obs::CheckState& readiness) {
+  const auto& given = around.options;
+  const auto ns = given.mysql_namespace.empty() ? given.watch_namespace : given.mysql_namespace;
+  kube::LeaderElectionOptions election;
+  election.ns = ns;
+  election.identity =
+      around.fence != nullptr ? around.fence->epoch().identity : host_name() + "_" + around.env.random.uuid();
+  election.lease_duration = given.lease_duration;
+  election.renew_deadline = given.renew_deadline;
+  election.retry_period = given.retry_period;
+  const auto own = given.lease_namespace.empty() ? given.effective_namespace() : given.lease_namespace;
+  const bool leads_by_it = around.fence != nullptr && own == ns && given.lease_name == mysql::operator_lease;
+  // In all namespaces there is no place for a Lease that others would look for.
+  if (ns.empty() || leads_by_it) {
+    co_await operate_mysql(around, ns, readiness, around.fence);
+    co_return;
+  }
+  auto client = client_options(given, "global");
+  client.qps = 0;  // renewals wait behind nothing
+  client.max_connections = 2;
+  const auto lease_api = kube::make_http_api(around.global_config, client, around.loops.next(), around.env);
+  auto work = [&](kube::Fence* fence) {
+    return operate_mysql(around, ns, readiness, fence != nullptr ? fence : around.fence);
+  };
+  co_await mysql::run_as_only_operator(*lease_api, std::move(election), &readiness, around.env, work);
 }
 
 }  // namespace

@@ -63,6 +63,8 @@ void ManagerOptions::add_to(Command& command) {
   command.add(namespace_flag(own_namespace, "namespace", "the pod's namespace, or hubferry-system",
                              "Namespace of the Lease and the manager's own objects."));
   command.add(namespace_flag(watch_namespace, "watch-namespace", "all", "Reconcile only resources in this namespace."));
+  command.add(namespace_flag(mysql_namespace, "mysql-namespace", "that of --watch-namespace",
+                             "Reconcile MySQL clusters and backups only in this namespace."));
   command.add(controllers_flag(controllers));
   command.add(print_phases_flag(print_phases));
   command.add_integer(max_concurrent_migrations, "max-concurrent-migrations", 1, 100'000,
@@ -72,6 +74,8 @@ void ManagerOptions::add_to(Command& command) {
   command.add_integer(clusters_in_flight_per_hub, "clusters-in-flight-per-hub", 1, 100'000,
                       "Maximum number of clusters of one hub that are processed at once, across all migrations.");
   add_carried_resources_flag(command, carried_resources);
+  command.add_switch(beside_global_hub, "beside-global-hub",
+                     "Reconcile migrations although multicluster-global-hub is installed, whose manager does so, too.");
   command.add_switch(leader_elect, "leader-elect", "Use leader election; required with more than one replica.");
   command.add_duration(lease_duration, "leader-elect-lease-duration",
                        "How long standbys wait after the last observed renewal before they acquire the Lease.");

@@ -19,6 +19,8 @@ struct ManagerOptions {
   std::string kubeconfig;
   std::string own_namespace;    // empty: see effective_namespace()
   std::string watch_namespace;  // empty: all
+  std::string mysql_namespace;  // empty: watch_namespace
+  bool beside_global_hub = false;
   bool leader_elect = false;
   async::Duration lease_duration = std::chrono::seconds(15);
   async::Duration renew_deadline = std::chrono::seconds(10);

@@ -62,6 +62,7 @@ async::Awaitable<Plan> plan_on(ServerClient& client, migration::MigrationSpec sp
   options.hub.unreachable_timeout = std::chrono::seconds{5};
   options.hub.busy_timeout = std::chrono::seconds{15};
   options.hub.carried = carried;
+  options.is_manager = false;
   const auto& kinds = carried != nullptr ? *carried : hubagent::default_carried_resources();
   hubs::HubDirectory directory{client.api(), connections.opener(), options, client.env()};
   Plan plan;

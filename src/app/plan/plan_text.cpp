@@ -1,5 +1,6 @@
 #include "app/plan/plan.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>
@@ -49,18 +50,23 @@ std::string seconds_text(async::Duration duration) {
 
 void add_clusters(std::vector<std::string>& lines, const Plan& plan, const Terminal& terminal) {
   TextTable table{{"CLUSTER", "OBJECTS", "SIZE", "VERDICT"}};
+  // Of a hub that cannot be used nothing is known about any cluster.
+  const bool is_checked = std::ranges::none_of(
+      plan.problems, [](const auto& problem) { return problem.cluster.empty() && !problem.hub.empty(); });
   for (const auto& cluster : plan.clusters) {
     std::size_t bytes = 0;
     for (const auto& object : cluster.objects) bytes += object.bytes;
     const auto problems = plan.problems_of(cluster.name);
     const bool is_fine = problems.empty();
-    std::string verdict = "can move";
+    std::string verdict = is_checked ? "can move" : "not checked";
     if (!is_fine) verdict = problems.front()->reason;
     for (std::size_t index = 1; index < problems.size(); ++index) verdict += ", " + problems[index]->reason;
     table.add({cluster.name,
                cluster.objects.empty() ? "" : std::to_string(cluster.objects.size()),
                cluster.objects.empty() ? "" : size_text(bytes),
-               {verdict, is_fine ? Colour::green : Colour::red}});
+               {verdict, !is_fine     ? Colour::red
+                         : is_checked ? Colour::green
+                                      : Colour::yellow}});
   }
   lines.emplace_back();
   for (auto& line : table.lines(terminal)) lines.push_back(std::move(line));

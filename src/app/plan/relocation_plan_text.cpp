@@ -1,5 +1,7 @@
 #include "app/plan/relocation_plan_text.hpp"
 
+#include <algorithm>
+
 namespace hubferry::app {
 
 namespace {
@@ -8,16 +10,35 @@ namespace json = kube::json;
 
 std::string verdict(const relocator::PlannedRelocation& planned) {
   if (!planned.reason.empty()) return planned.reason + ": " + planned.message;
-  return planned.on_destination ? "the destination has it: would only be deleted here" : "would move";
+  if (planned.on_destination) return "the destination has it: would only be deleted here";
+  std::string text = "would move";
+  if (!planned.present.empty()) text += ", " + std::to_string(planned.present.size()) + " there already";
+  if (!planned.outdated.empty()) text += ", " + std::to_string(planned.outdated.size()) + " there to update";
+  return text;
 }
 
 json::array strings(const std::vector<std::string>& all) {
   return json::array(all.begin(), all.end());
 }
 
+json::array obstacles_json(const std::vector<relocator::Obstacle>& all) {
+  json::array found;
+  for (const auto& one : all) found.emplace_back(json::object{{"object", one.object}, {"message", one.message}});
+  return found;
+}
+
 json::value problem_json(const std::string& reason, const std::string& message) {
   if (reason.empty()) return nullptr;
   return json::object{{"reason", reason}, {"message", message}};
+}
+
+/// What becomes of one of its objects, as far as the destination was looked at.
+std::string fate(const relocator::PlannedRelocation& planned, const std::string& object) {
+  const auto is_in = [&](const std::vector<std::string>& all) { return std::ranges::find(all, object) != all.end(); };
+  if (is_in(planned.present)) return " (the destination has it)";
+  if (is_in(planned.outdated)) return " (the destination has an older copy: would be updated)";
+  const auto blocked = std::ranges::find(planned.obstacles, object, &relocator::Obstacle::object);
+  return blocked != planned.obstacles.end() ? " (in the way: " + blocked->message + ")" : "";
 }
 
 }  // namespace
@@ -41,10 +62,15 @@ std::vector<std::string> relocation_plan_text(const relocator::RelocationPlan& p
     for (const auto& name : planned.missing_sync_sets)
       lines.push_back("Warning: SelectorSyncSet " + name + " matches " + kube::to_string(planned.deployment) +
                       " here and is missing on the destination.");
+  // The first one is in the table.
+  for (const auto& planned : plan.deployments)
+    for (std::size_t i = 1; i < planned.obstacles.size(); ++i)
+      lines.push_back("In the way of " + kube::to_string(planned.deployment) + ": " +
+                      fitted(planned.obstacles[i].message, 0));
   if (list_objects)
     for (const auto& planned : plan.deployments)
       for (const auto& object : planned.objects)
-        lines.push_back(kube::to_string(planned.deployment) + ": " + fitted(object, 0));
+        lines.push_back(kube::to_string(planned.deployment) + ": " + fitted(object + fate(planned, object), 0));
   return lines;
 }
 
@@ -56,6 +82,9 @@ json::object relocation_plan_json(const relocator::RelocationPlan& plan) {
                                           {"objects", strings(planned.objects)},
                                           {"problem", problem_json(planned.reason, planned.message)},
                                           {"onDestination", planned.on_destination},
+                                          {"present", strings(planned.present)},
+                                          {"outdated", strings(planned.outdated)},
+                                          {"inTheWay", obstacles_json(planned.obstacles)},
                                           {"missingSelectorSyncSets", strings(planned.missing_sync_sets)}});
   return json::object{{"possible", plan.can_succeed()},
                       {"relocator", plan.name},

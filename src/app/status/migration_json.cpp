@@ -91,7 +91,6 @@ json::object migration_json(const kube::Object& migration, async::WallTime now) 
   const auto view = view_of(migration);
   const auto left = view.time_left(now);
   const auto* cause = view.cause();
-  const auto* latest = view.latest_condition();
   json::array problems;
   for (const auto& problem : view.problems)
     problems.push_back(json::value(problem.activity + ", " + problem.step + ": " + problem.message));
@@ -113,7 +112,7 @@ json::object migration_json(const kube::Object& migration, async::WallTime now) 
                             : json::value(nullptr)},
           {"clusters", counts_json(view.clusters)},
           {"cause", cause == nullptr ? "" : cause->reason + ": " + cause->message},
-          {"message", latest == nullptr ? "" : latest->message},
+          {"message", view.message()},
           {"timeline", timeline_json(view)},
           {"steps", steps_json(view)},
           {"conditions", conditions_json(view)},

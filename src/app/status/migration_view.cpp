@@ -88,6 +88,12 @@ std::optional<async::Duration> MigrationView::time_left(async::WallTime now) con
   return elapsed * (clusters.total - settled) / clusters.migrated;
 }
 
+std::string MigrationView::message() const {
+  if (const auto* latest = latest_condition(); latest != nullptr) return latest->message;
+  // Only the manager writes conditions. Without one, a user would wait here without a word.
+  return phase.empty() ? "waiting for a manager: none has reconciled it yet" : "";
+}
+
 MigrationView view_of(const kube::Object& migration) {
   MigrationView view;
   static_cast<migration::MigrationStatus&>(view) = migration::read_status(migration);

@@ -30,6 +30,8 @@ struct MigrationView : migration::MigrationStatus {
   [[nodiscard]] std::vector<Span> timeline() const;
   /// Estimated time until the remaining clusters have arrived, at the rate of this phase so far. Absent if unknown.
   [[nodiscard]] std::optional<async::Duration> time_left(async::WallTime now) const;
+  /// What it does or waits for now, or how it ended.
+  [[nodiscard]] std::string message() const;
 };
 
 MigrationView view_of(const kube::Object& migration);

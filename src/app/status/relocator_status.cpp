@@ -51,7 +51,7 @@ std::vector<std::string> relocator_details(const kube::Object& relocator, const 
                                            const Terminal& terminal) {
   auto lines = relocator_table({relocator}, terminal);
   lines.emplace_back();
-  for (const char* type : {"Valid", "Relocating"}) {
+  for (const char* type : {"Valid", "Relocating", "Released"}) {
     const auto* condition = kube::find_condition(relocator, type);
     if (condition == nullptr) continue;
     lines.push_back(std::string{type} + " since " + std::string{kube::string_at(*condition, {"lastTransitionTime"})} +

@@ -31,11 +31,6 @@ std::string expected_end(const MigrationView& migration, async::WallTime now) {
   return left ? "~" + short_duration(*left) : "";
 }
 
-std::string latest_message(const MigrationView& migration) {
-  const auto* latest = migration.latest_condition();
-  return latest == nullptr ? "" : latest->message;
-}
-
 /// The cause of its failure: "Timeout: none arrived".
 std::string cause_text(const MigrationView& migration) {
   const auto* cause = migration.cause();
@@ -45,7 +40,7 @@ std::string cause_text(const MigrationView& migration) {
 /// The cause of its failure, or the latest message.
 std::string message(const MigrationView& migration) {
   const auto cause = cause_text(migration);
-  return cause.empty() ? latest_message(migration) : cause;
+  return cause.empty() ? migration.message() : cause;
 }
 
 std::string reason(const MigrationView& migration) {
@@ -56,7 +51,7 @@ std::string reason(const MigrationView& migration) {
 /// The message for a table with a reason column.
 std::string message_without_reason(const MigrationView& migration) {
   const auto* cause = migration.cause();
-  return cause != nullptr ? cause->message : latest_message(migration);
+  return cause != nullptr ? cause->message : migration.message();
 }
 
 /// From the start to the end, or to now.
@@ -242,7 +237,7 @@ std::vector<std::string> migration_details(const MigrationView& migration, const
   for (const auto& line :
        wrapped(fitted(cause_text(migration), longest), terminal.width, "Failure:    ", "            "))
     lines.push_back(painted(line, Colour::red, terminal.colour));
-  const auto latest = latest_message(migration);
+  const auto latest = migration.message();
   if (!latest.empty() && (migration.cause() == nullptr || migration.cause() != migration.latest_condition()))
     add("Message", latest);
   for (const auto& problem : migration.problems)

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "app/cli/output.hpp"
+#include "app/cli/server_client.hpp"
 #include "app/status/migration_view.hpp"
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/migration/resource.hpp"
@@ -26,6 +27,11 @@ constexpr int exit_code_when_stopped = 130;
 /// How often it is asked whether the server answers, and how long an answer may take.
 constexpr auto probe_interval = 5s;
 
+/// A restart of the API server, or an upgrade of its node, takes less. Then somebody has to know: a script would wait
+/// for ever. A credential that the server rejects does not get better by itself, but a login in another window helps.
+constexpr auto longest_silence = 5min;
+constexpr auto longest_rejection = 30s;
+
 /// A burst of events is drawn once.
 constexpr auto min_draw_interval = 50ms;
 
@@ -46,13 +52,14 @@ async::Awaitable<int> StatusWatch::run(async::Event& stop) {
   auto body = [this, &stop](async::TaskScope& scope) -> async::Awaitable<> {
     scope.spawn(migrations_.run());
     scope.spawn(follow(scope));
-    scope.spawn(probe());
+    scope.spawn(probe(scope));
     if (in_place_) scope.spawn(tick());
     co_await stop.wait();
     scope.stop();
   };
   co_await async::with_scope(body);
   if (is_drawn_) print_final();
+  if (gave_up_ && !over_) throw_for(*server_error_, api_);
   // Stopped before the one migration has ended: its result is unknown.
   if (options_.only && !over_) co_return exit_code_when_stopped;
   co_return code_;
@@ -90,37 +97,57 @@ async::Awaitable<> StatusWatch::tick() {
   }
 }
 
-async::Awaitable<> StatusWatch::probe() {
-  for (;;) {
+async::Awaitable<> StatusWatch::probe(async::TaskScope& scope) {
+  while (!gave_up_) {
     co_await env_.clock.sleep_for(probe_interval);
     const auto deadline = async::later(env_.clock.now(), probe_interval);
     const auto answer = co_await async::before_deadline(env_.clock, deadline, api_.get_path("/version"));
     if (!answer)
-      set_server_problem("no answer within " + async::format_duration(probe_interval));
+      set_server_error(kube::Error{kube::ErrorKind::unreachable,
+                                   0,
+                                   {},
+                                   "no answer within " + async::format_duration(probe_interval),
+                                   std::nullopt});
     else if (!*answer && answer->error().kind != kube::ErrorKind::forbidden)
-      set_server_problem(answer->error().message);
+      set_server_error(answer->error());
     else
-      set_server_problem("");
+      set_server_error(std::nullopt);
   }
+  scope.stop();
 }
 
-void StatusWatch::set_server_problem(const std::string& problem) {
-  if (problem.empty() == server_problem_.empty()) return;
-  server_problem_ = problem;
-  silent_since_ = problem.empty() ? std::nullopt : std::optional{env_.clock.now()};
+void StatusWatch::set_server_error(std::optional<kube::Error> error) {
+  const bool is_news = error.has_value() != server_error_.has_value();
+  server_error_ = std::move(error);
+  if (!is_news) {
+    if (!server_error_) return;
+    const bool rejected = server_error_->kind == kube::ErrorKind::unauthorized;
+    const auto longest = rejected ? async::Duration{longest_rejection} : longest_silence;
+    gave_up_ = env_.clock.now() - *silent_since_ >= longest;
+    return;
+  }
+  silent_since_ = server_error_ ? std::optional{env_.clock.now()} : std::nullopt;
   // json and yaml are for programs: they get objects only.
   if (!in_place_ && (options_.output == "table" || options_.output == "wide"))
     out_ << async::format_time(env_.clock.wall_now()) << " "
-         << (problem.empty() ? "the API server answers again" : "the API server does not answer: " + fitted(problem, 0))
+         << (server_error_ ? "the API server does not answer: " + fitted(server_error_->message, 0)
+                           : "the API server answers again")
          << "\n";
+  // Until the first list nobody else prints: a server that is dead from the beginning would be waited for in silence.
+  if (!migrations_.synced() && in_place_) draw();
+  out_.flush();
   changed_.notify();
 }
 
 void StatusWatch::on_change(const kube::Key& key, const std::shared_ptr<const kube::Object>& now) {
+  const bool is_the_one = options_.only && key == *options_.only;
+  // It has ended, and was deleted before that was drawn, as by a short TTL: its result stays.
+  if (is_the_one && now == nullptr && ended_ != nullptr) return;
   if (!in_place_) print_change(key, now.get());
-  if (options_.only && key == *options_.only) {
+  if (is_the_one) {
     const auto view = now != nullptr ? view_of(*now) : MigrationView{};
     over_ = now == nullptr || view.has_ended();
+    ended_ = over_ ? now : nullptr;
     code_ = over_ && !view.has_succeeded() ? 1 : 0;
   }
   changed_.notify();
@@ -145,9 +172,14 @@ std::string StatusWatch::change_text(const kube::Key& key, const kube::Object* n
   return options_.output == "json" ? kube::json::serialize(object) + "\n" : "---\n" + to_yaml(object);
 }
 
+std::shared_ptr<const kube::Object> StatusWatch::the_one() const {
+  const auto migration = migrations_.get(*options_.only);
+  return migration != nullptr ? migration : ended_;
+}
+
 async::Awaitable<> StatusWatch::read_ledger() {
   if (!options_.only) co_return;
-  const auto migration = migrations_.get(*options_.only);
+  const auto migration = the_one();
   if (migration == nullptr) co_return;
   const auto failed = view_of(*migration).clusters.failed + view_of(*migration).clusters.rolled_back;
   if (failed == failed_known_ || failed == 0) co_return;
@@ -164,7 +196,8 @@ void StatusWatch::draw() {
   // Last, where it is seen also if the lines above do not fit.
   if (silent_since_) {
     const auto silence = short_duration(env_.clock.now() - *silent_since_);
-    const auto text = fitted("The API server does not answer since " + silence + ": " + server_problem_, screen.width);
+    const auto text =
+        fitted("The API server does not answer since " + silence + ": " + server_error_->message, screen.width);
     lines.push_back(painted(text, Colour::red, screen.colour));
   }
   area_.draw(lines, silent_since_ ? 1 : 0);
@@ -173,8 +206,10 @@ void StatusWatch::draw() {
 
 std::vector<std::string> StatusWatch::render(const Terminal& screen, bool is_final) const {
   const auto now = env_.clock.wall_now();
+  if (!migrations_.synced())
+    return is_final ? std::vector<std::string>{} : std::vector<std::string>{"No migrations read yet."};
   if (options_.only) {
-    const auto migration = migrations_.get(*options_.only);
+    const auto migration = the_one();
     if (migration == nullptr) return {"Migration " + kube::to_string(*options_.only) + " was deleted."};
     auto view = view_of(*migration);
     add_failures(view, ledger_);

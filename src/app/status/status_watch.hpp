@@ -3,6 +3,7 @@
 #include <functional>
 #include <iosfwd>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -32,7 +33,8 @@ class StatusWatch {
               std::ostream& out);
 
   /// Runs until `stop` is set, or until the one migration has ended. Returns the exit code: 0; for one migration 1 if
-  /// it failed or was deleted, 130 if stopped before its end.
+  /// it failed or was deleted before its end, 130 if stopped before its end. Throws std::runtime_error if the server
+  /// did not answer for five minutes, or rejected the credential for half a minute.
   async::Awaitable<int> run(async::Event& stop);
 
  private:
@@ -41,12 +43,15 @@ class StatusWatch {
   [[nodiscard]] std::string change_text(const kube::Key& key, const kube::Object* now) const;
   async::Awaitable<> follow(async::TaskScope& scope);
   async::Awaitable<> tick();
-  async::Awaitable<> probe();
-  void set_server_problem(const std::string& problem);
+  async::Awaitable<> probe(async::TaskScope& scope);
+  /// Absent: the server answers.
+  void set_server_error(std::optional<kube::Error> error);
   void draw();
   /// `is_final`: nothing is omitted.
   [[nodiscard]] std::vector<std::string> render(const Terminal& screen, bool is_final) const;
   void print_final();
+  /// The one migration; after its deletion as it ended. Null: there is none, or it was deleted before its end.
+  [[nodiscard]] std::shared_ptr<const kube::Object> the_one() const;
   async::Awaitable<> read_ledger();
 
   kube::Api& api_;
@@ -61,9 +66,11 @@ class StatusWatch {
   std::map<kube::Key, std::string> printed_;  // the last output for each
   kube::Object ledger_;                       // the ConfigMap of the one migration
   std::int64_t failed_known_ = -1;            // the number of failed clusters when it was read
-  std::string server_problem_;                // why the server does not answer; empty: it does
+  std::optional<kube::Error> server_error_;   // why the server does not answer
   std::optional<async::TimePoint> silent_since_;
+  bool gave_up_ = false;
   bool is_drawn_ = false;
+  std::shared_ptr<const kube::Object> ended_;  // the one migration, once it has ended
   bool over_ = false;
   int code_ = 0;
 };

@@ -43,6 +43,8 @@ json::object spec_json(const migration::MigrationSpec& spec) {
   if (spec.placement) result["includedManagedClustersPlacementRef"] = *spec.placement;
   if (spec.stage_timeout)
     result["supportedConfigs"] = json::object{{"stageTimeout", async::format_duration(*spec.stage_timeout)}};
+  if (spec.time_to_live)
+    result["ttlSecondsAfterFinished"] = std::chrono::duration_cast<std::chrono::seconds>(*spec.time_to_live).count();
   return result;
 }
 

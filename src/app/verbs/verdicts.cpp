@@ -27,6 +27,13 @@ bool is_rolled_back(const MigrationView& migration) {
   });
 }
 
+/// Its cleanup has left something behind.
+bool ended_with_leftovers(const MigrationView& migration) {
+  return std::ranges::any_of(migration.conditions, [](const auto& condition) {
+    return condition.type == migration::conditions::cleaned && condition.reason == migration::reasons::left_behind;
+  });
+}
+
 }  // namespace
 
 Verdict judge_cancel(const MigrationView& migration) {
@@ -44,13 +51,19 @@ Verdict judge_cancel(const MigrationView& migration) {
   if (phase->survives_deletion)
     return refused("its clusters have arrived on " + migration.to + " (" + migration.phase +
                    "): they stay there. To move them back, migrate them from " + migration.to + " to " +
-                   migration.from);
+                   migration.from + "; if " + migration.to + " has lost them, use rollback");
   return {Kind::possible, "its clusters are rolled back to " + migration.from +
                               ", except for those that have arrived; then it is deleted"};
 }
 
 Verdict judge_rollback_request(const MigrationView& migration, bool is_requested) {
   if (migration.being_deleted) return refused("it is being deleted, which rolls it back as far as necessary");
+  const bool cleans = migration.phase == migration::phases::cleaning;
+  if (cleans || (migration.has_ended() && ended_with_leftovers(migration))) {
+    if (is_requested) return {Kind::unnecessary, "its rollback has been requested already"};
+    return {Kind::possible, "clusters that " + migration.to + " has lost return to " + migration.from +
+                                ", if that still has them; those that are on " + migration.to + " stay there"};
+  }
   if (!migration.has_ended())
     return refused("it has not ended (" + state_of(migration) + "): cancel it to have its clusters rolled back");
   if (migration.has_succeeded())

@@ -26,8 +26,8 @@ struct Verdict {
 /// Cancelling is deleting: the manager rolls back first.
 Verdict judge_cancel(const MigrationView& migration);
 
-/// The manager retries the rollback of a failed migration that left something behind. `is_requested`: the annotation is
-/// set.
+/// The manager retries the rollback of a failed migration that left something behind, and returns clusters that the
+/// target lost before they were deleted from the source. `is_requested`: the annotation is set.
 Verdict judge_rollback_request(const MigrationView& migration, bool is_requested);
 
 /// A retry is a new migration of the clusters that did not arrive.

@@ -167,6 +167,9 @@ function signIn(problem) {
 }
 $("login").addEventListener("cancel", (event) => event.preventDefault());
 
+/** The manager answered, but not with a stream: what it says is shown. */
+class Refusal extends Error {}
+
 /** Reads one stream to its end. EventSource would do, but it cannot send a token. */
 async function follow() {
   const abort = new AbortController();
@@ -177,7 +180,7 @@ async function follow() {
     await signIn(problem);
     return;
   }
-  if (!answer.ok) throw new Error((await answer.text()).trim() || String(answer.status));
+  if (!answer.ok) throw new Refusal((await answer.text()).trim() || String(answer.status));
   // The manager sends a comment at least every 15 s: silence means that the connection is dead.
   let alarm = 0;
   const listen = () => {
@@ -208,13 +211,14 @@ async function connect() {
   let pause = 250;
   for (;;) {
     const begun = Date.now();
+    let why = "";
     try {
       await follow();
     } catch (error) {
-      /* shown as the connection's state */
+      if (error instanceof Refusal) why = ": " + error.message;
     }
     if (Date.now() - begun > 5000) pause = 250;
-    if ($("connection").dataset.state !== "connecting") setConnection("lost", "Reconnecting");
+    if (why || $("connection").dataset.state !== "connecting") setConnection("lost", "Reconnecting" + why);
     await sleep(pause);
     pause = Math.min(5000, pause * 2);
   }
@@ -577,8 +581,8 @@ function drawTimeline(migration) {
   });
 }
 
+const marks = { done: "✓", running: "▸", failed: "✕", pending: "·" };
 function drawSteps(migration) {
-  const marks = { done: "✓", running: "▸", failed: "✕", pending: "·" };
   $("steps").replaceChildren(
     ...migration.steps.map((step) =>
       element("li", { "data-state": step.state, "data-depth": Math.min(3, step.depth) }, element("b", { "aria-label": step.state }, marks[step.state]), element("span", {}, step.text)),
@@ -596,11 +600,12 @@ function table(headings, rows) {
 }
 
 function drawConditions(migration) {
+  const state = (c) => (c.status === "True" ? "done" : c.reason === "Waiting" ? "running" : c.status === "False" ? "failed" : "pending");
   const item = (c) =>
     element(
       "li",
-      { "data-status": c.status },
-      element("b", { "aria-hidden": "true" }, c.status === "True" ? "✓" : c.reason === "Waiting" ? "▸" : c.status === "False" ? "✕" : "·"),
+      { "data-state": state(c) },
+      element("b", { "aria-hidden": "true" }, marks[state(c)]),
       element("div", {}, element("div", { class: "row" }, element("strong", {}, c.type), element("span", { class: "quiet" }, c.status + " · " + c.reason + (c.changed ? " · " + clock(c.changed) : ""))), element("p", {}, c.message)),
     );
   $("conditions").replaceChildren(...migration.conditions.map(item));

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
@@ -35,7 +36,14 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command, const Option
   std::vector<std::string> all{"setpriv", "--pdeathsig", "KILL", "--"};
   all.insert(all.end(), command.begin(), command.end());
   auto environment = options.environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) environment.emplace_back(*variable);
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    // Of two values a shell takes one, and the C library the other.
+    const std::string_view inherited{*variable};
+    const auto name = inherited.substr(0, inherited.find('=') + 1);
+    const bool is_given =
+        std::ranges::any_of(options.environment, [&](const auto& own) { return own.starts_with(name); });
+    if (!is_given) environment.emplace_back(inherited);
+  }
   auto arguments = pointers_to(all);
   auto variables = pointers_to(environment);
   const char* log = options.log.empty() ? "/dev/null" : options.log.c_str();

@@ -49,6 +49,8 @@ class PodRunner {
   [[nodiscard]] std::string address_of(const std::string& pod) const;
   /// The last lines of a server's log, for failed tests.
   [[nodiscard]] std::string log_of(const std::string& pod) const;
+  /// The directory that stands for a pod's own volume.
+  [[nodiscard]] std::string volume_directory(const std::string& pod) const { return path_of(pod); }
   /// The directory that stands for a PersistentVolumeClaim that is no pod's own.
   [[nodiscard]] std::string claim_directory(const std::string& claim) const { return path_of("claim-" + claim); }
 

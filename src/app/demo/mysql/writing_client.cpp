@@ -39,6 +39,7 @@ async::Awaitable<> WritingClient::run() {
     if (is_acknowledged != was_acknowledged_ && on_change) on_change(is_acknowledged);
     was_acknowledged_ = is_acknowledged;
     if (!is_acknowledged) co_await clock_.sleep_for(50ms);
+    if (is_acknowledged && pause > 0s) co_await clock_.sleep_for(pause);
   }
 }
 

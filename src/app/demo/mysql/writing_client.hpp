@@ -25,6 +25,8 @@ class WritingClient {
   /// The longest time without an acknowledged write since the last call.
   async::Duration take_longest_pause() { return std::exchange(longest_pause_, async::Duration::zero()); }
 
+  /// After each acknowledged write.
+  async::Duration pause = async::Duration::zero();
   /// Called when writes are refused after they were acknowledged, and the other way round.
   std::function<void(bool is_acknowledged)> on_change = {};
 
