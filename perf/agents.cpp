@@ -95,6 +95,18 @@ class Fleet {
     co_await async::with_scope(all);
   }
 
+  /// Those that are not available at this hub, if any: a few of them.
+  void print_missing(const std::string& url) const {
+    int printed = 0;
+    for (const auto& member : members_) {
+      const auto view = member->agent.view();
+      if ((view.available && view.hub == url) || ++printed > 5) continue;
+      std::printf("  %s: %s %s %s%s\n", view.phase.c_str(), view.hub.c_str(),
+                  view.available ? "available" : "not available", view.problem.c_str(),
+                  view.connection_problem.c_str());
+    }
+  }
+
   std::size_t available_at(const std::string& url) const {
     std::size_t count = 0;
     for (const auto& member : members_) {
@@ -139,7 +151,10 @@ Awaitable<double> measure(Settings settings, perf::HubProcess& hub1, perf::HubPr
   auto& clock = env.clock;
   const auto count = static_cast<std::size_t>(settings.agents);
   perf::Stopwatch start_watch;
-  while (fleet.available_at(hub1.url()) < count && start_watch.seconds() < 600) co_await clock.sleep_for(500ms);
+  const double longest_start = std::chrono::duration<double>(settings.start).count() + 120;
+  while (fleet.available_at(hub1.url()) < count && start_watch.seconds() < longest_start)
+    co_await clock.sleep_for(500ms);
+  fleet.print_missing(hub1.url());
   report.line("agents available on hub1", static_cast<double>(fleet.available_at(hub1.url())), "", "all");
   report.line("CPU to start and join, per agent", start_watch.cpu() / settings.agents * 1e3, "ms");
 
@@ -174,6 +189,7 @@ Awaitable<double> measure(Settings settings, perf::HubProcess& hub1, perf::HubPr
     // The hub is well again after two minutes of them.
     if (switch_watch.seconds() > std::chrono::duration<double>(settings.timeout).count() + 120) hub2.page().faults = 0;
   }
+  fleet.print_missing(hub2.url());
   const double all = switch_watch.seconds();
   const auto end = hub2.page().second.load();
   std::uint32_t peak = 0;
@@ -195,6 +211,7 @@ Awaitable<double> measure(Settings settings, perf::HubProcess& hub1, perf::HubPr
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a run takes minutes: show each line as it is known
   raise_file_limit();
   const auto settings = settings_from(argc, argv);
   // Processes of their own, started before anything here has threads.

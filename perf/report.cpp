@@ -37,7 +37,9 @@ Report::Report(std::string title, int argc, char** argv) : title_(std::move(titl
 Report::~Report() {
   if (json_file_.empty()) return;
   std::ofstream out{json_file_};
-  out << boost::json::object{{"title", title_}, {"lines", lines_}} << "\n";
+  more_["title"] = title_;
+  more_["lines"] = std::move(lines_);
+  out << more_ << "\n";
 }
 
 void Report::line(std::string_view what, double value, std::string_view unit, std::string_view goal) {

@@ -40,11 +40,14 @@ class Report {
 
   /// `goal` is a sentence such as "under 1 KiB"; empty without one.
   void line(std::string_view what, double value, std::string_view unit, std::string_view goal = {});
+  /// Something more for the JSON file.
+  void add(std::string_view name, boost::json::value value) { more_[name] = std::move(value); }
 
  private:
   std::string title_;
   std::string json_file_;
   boost::json::array lines_;
+  boost::json::object more_;
 };
 
 }  // namespace hubferry::perf
