@@ -58,7 +58,7 @@ kubectl -n hub2 delete secret hub-kubeconfig
 const std::vector<Journey>& journeys() {
   static const std::vector<Journey> all{
       {{"docs/first-migration.md"}, checkout},
-      {{"docs/install.md", "docs/upgrade.md", "docs/uninstall.md"},
+      {{"docs/install.md", "docs/ui.md", "docs/upgrade.md", "docs/uninstall.md"},
        std::string{checkout} + hubs + without_registration},
       {{"README.md", "CONTRIBUTING.md", "docs/runbook.md", "docs/klusterlet.md"}, std::string{checkout} + hubs},
   };
@@ -136,7 +136,7 @@ TEST(CommandsOfPages, AreRunExceptForThese) {
   EXPECT_THAT(not_run, testing::UnorderedElementsAre(
                            "docs/install.md: needs docker and a registry", "docs/install.md: needs a release",
                            "docs/install.md: needs helm and a release", "docs/install.md: needs OpenShift",
-                           "docs/install.md: needs pods", "docs/klusterlet.md: runs until it is stopped",
+                           "docs/ui.md: needs pods", "docs/klusterlet.md: runs until it is stopped",
                            "docs/runbook.md: needs pods", "docs/upgrade.md: needs helm and a release"));
 }
 

@@ -189,6 +189,7 @@ TEST_F(Package, TheProgramRunsWithTheLibrariesBesideIt) {
 TEST_F(Package, HasCompletionAndAManPageWithEveryFlagOfEachCommand) {
   EXPECT_THAT(text_of(release() / "share/bash-completion/completions/hubferry"), HasSubstr("complete"));
   EXPECT_THAT(text_of(release() / "share/zsh/site-functions/_hubferry"), HasSubstr("#compdef hubferry"));
+  EXPECT_THAT(text_of(release() / "share/fish/vendor_completions.d/hubferry.fish"), HasSubstr("complete -c hubferry"));
   const std::regex flag{R"(\n  (?:-[a-z], )?(--[a-z-]+))"};
   for (const auto* command : {"manager", "plan", "status", "sim", "demo", "klusterlet"}) {
     const auto page = text_of(release() / "share/man/man1" / (std::string{"hubferry-"} + command + ".1"));

@@ -73,6 +73,11 @@ TEST(Pages, EveryBlockNamesItsLanguage) {
       EXPECT_THAT(block.language, AnyOf("sh", "yaml", "text", "mermaid", "cpp")) << page.name << ":" << block.line;
     EXPECT_THAT(page.text, testing::Not(testing::ContainsRegex("\n    (\\$ )?(kubectl|hubferry|\\./dev|helm) ")))
         << page.name << " has commands in a block that names no language";
+    // Else they would be run by no test.
+    for (const auto& block : page.blocks)
+      if (block.language == "text")
+        EXPECT_THAT("\n" + block.text, testing::Not(testing::ContainsRegex("\n(kubectl|hubferry|\\./dev|helm) ")))
+            << page.name << ":" << block.line;
   }
 }
 

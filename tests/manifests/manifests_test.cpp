@@ -312,6 +312,10 @@ TEST_P(PortsOf, ADeploymentItsProbesAndItsServiceAgree) {
 
 INSTANTIATE_TEST_SUITE_P(Managers, PortsOf, testing::Values("hubferry-manager", "hubferry-mysql"));
 
+TEST(Image, HasThePluginOfKubectl) {
+  EXPECT_THAT(text_of(source_root() / "Dockerfile"), HasSubstr("RUN ln -s hubferry /usr/bin/kubectl-hubferry\n"));
+}
+
 TEST(Image, HasEveryLibraryThatTheBinaryLinks) {
   // What Debian's base image and the C++ runtime bring; the latter comes with any of the other packages.
   std::set<std::string> packages{"libc6", "libstdc++6", "libgcc-s1"};

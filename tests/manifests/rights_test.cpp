@@ -212,6 +212,55 @@ TEST_F(RightsWithoutManagedServiceAccounts, AreSufficientForAMigrationAndARollba
   migrate_and_roll_back();
 }
 
+/// `kubectl auth can-i --list` of an account in a namespace: "get,list  secrets", sorted.
+std::set<std::string> rules_in(const kube::Object& review) {
+  const auto joined = [](const json::value* list) {
+    std::set<std::string> sorted;
+    if (list != nullptr)
+      for (const auto& entry : list->as_array()) sorted.emplace(entry.as_string());
+    std::string text;
+    for (const auto& entry : sorted) text += (text.empty() ? "" : ",") + entry;
+    return text;
+  };
+  std::set<std::string> lines;
+  for (const auto& entry : review.find({"status", "resourceRules"})->as_array()) {
+    const auto& rule = entry.as_object();
+    const auto names = joined(rule.if_contains("resourceNames"));
+    for (const auto& group : rule.at("apiGroups").as_array())
+      for (const auto& resource : rule.at("resources").as_array())
+        lines.insert("  " + std::string{resource.as_string()} +
+                     (group.as_string().empty() ? "" : "." + std::string{group.as_string()}) +
+                     (names.empty() ? "" : " [" + names + "]") + ": " + joined(rule.if_contains("verbs")));
+  }
+  return lines;
+}
+
+// A change of the manifests that widens a right shows here, account by account: tests/manifests/can-i.txt.
+TEST_F(RightsTest, TheAccountsMayDoWhatTheListSaysAndNoMore) {
+  const kube::Resource reviews{"authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview",
+                               false};
+  struct Account {
+    std::string server;
+    sim::User user;
+    std::vector<std::string> namespaces;
+  };
+  std::string text;
+  for (const auto& [server, user, namespaces] :
+       {Account{"global", manager, {"hubferry-system", "default", "hub1", "kube-system"}},
+        Account{"hub1", on_hub, {"hubferry-system", "multicluster-engine", "cluster-00001", "kube-system"}},
+        Account{"hub2", on_hub, {"hubferry-bootstrap", "cluster-00001", "kube-system"}}})
+    for (const auto& ns : namespaces) {
+      json::object review{{"spec", json::object{{"namespace", ns}}}};
+      auto answer = world_.run(world_.server(server).api_as(user)->create(reviews, review));
+      ASSERT_TRUE(answer) << answer.error();
+      text += user.name + " on " + server + " in namespace " + ns + "\n";
+      for (const auto& line : rules_in(*answer)) text += line + "\n";
+    }
+  EXPECT_EQ(text, text_of(source_root() / "tests" / "manifests" / "can-i.txt"))
+      << "if the change is wanted, this is the new list:\n"
+      << text;
+}
+
 TEST_F(RightsTest, AreSufficientForAMigrationAndARollback) {
   migrate_and_roll_back();
 
@@ -230,16 +279,32 @@ TEST_F(RightsTest, AreSufficientForAMigrationAndARollback) {
 }
 
 // The other direction: without one right the migration must not succeed, so the test above would notice its absence.
-TEST_F(RightsTest, AMissingPermissionIsDetected) {
+TEST_F(RightsTest, WhateverIsMissingIsNamedAtOnceAndBeforeAnythingIsTouched) {
   auto role = find_manifest("ClusterRole", "hubferry-source").content;
   auto& rules = role.at("rules").as_array();
   for (auto& rule : rules)
     if (rule.at("resources").at(0) == "klusterletconfigs") rule.at("verbs") = json::array{"get"};
   auto changed = world_.run(world_.api("hub1").update(kube::resources::cluster_roles, role));
   ASSERT_TRUE(changed) << changed.error();
+  must(world_.api("hub2").remove(kube::resources::cluster_role_bindings, {"", "hubferry-target-approval"}));
+  must(world_.api("hub2").remove(kube::resources::role_bindings, {"cluster-00002", "hubferry-target-cluster"}));
+  for (const auto* server : {"hub1", "hub2"}) world_.server(server).forget_requests();
   migrate("there", {{"includedManagedClusters", clusters(1, 3)}});
-  run_manager_until("there", "Rollbacking");
-  EXPECT_THAT(refused(), testing::Contains("hub1: create klusterletconfigs.config.open-cluster-management.io"));
+  run_manager_until("there", "Failed");
+
+  const auto object = world_.global().object(migration::managed_cluster_migrations, {"default", "there"});
+  const auto text = json::serialize(object->json());
+  EXPECT_THAT(text, testing::HasSubstr("PermissionMissing"));
+  EXPECT_THAT(text, testing::HasSubstr("hub hub1 may not list klusterletconfigs.config.open-cluster-management.io"));
+  EXPECT_THAT(text, testing::HasSubstr("apply manifests/hub-rbac/approval"));
+  EXPECT_THAT(text, testing::HasSubstr("in namespace cluster-00002: grant role hubferry-target-cluster"));
+  EXPECT_THAT(refused(), IsEmpty()) << "it was tried";
+  for (const auto* server : {"hub1", "hub2"})
+    for (const auto& request : world_.server(server).requests())
+      if (request.user == on_hub.name)
+        EXPECT_TRUE(request.verb == "get" || request.verb == "list" || request.verb == "watch" ||
+                    request.resource.ends_with(".authorization.k8s.io"))
+            << server << ": " << request.verb << " " << request.resource;
 }
 
 // Its agent would register on the target for ever, out of reach of the source.

@@ -12,6 +12,7 @@ namespace hubferry::worlds {
 struct Report {
   std::string text;
   std::string crash;  // why it ended without a report; empty: it did not
+  double cpu_seconds = 0;
 };
 
 /// Runs `body` in a clone of this process. `seconds`: one that takes longer (of CPU time) hangs;

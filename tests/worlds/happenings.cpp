@@ -76,9 +76,16 @@ void SeededWorld::apply_faults(std::size_t hub) {
   }
   for (const auto& step : active_) {
     if (step.hub != hub) continue;
-    if (step.act == Act::refusals)
-      for (const auto* verb : {"create", "update", "patch"})
-        server.faults().on({.verb = verb, .resource = refused_kind(step.detail)}).always().fail(403);
+    if (step.act == Act::refusals) {
+      const std::string kind = refused_kind(step.detail);
+      const auto slash = std::min(kind.find('/'), kind.size());
+      sim::FaultTarget target{.resource = kind.substr(0, slash)};
+      if (slash < kind.size()) target.subresource = kind.substr(slash + 1);
+      for (const auto* verb : {"create", "update", "patch"}) {
+        target.verb = verb;
+        server.faults().on(target).always().fail(403);
+      }
+    }
     if (step.act == Act::stale_lists) add_rules(server.faults(), step);
     if (step.act > Act::repeated_events) continue;
     // The controllers of a hub are next to its API server: only an outage of everybody is one of theirs.
@@ -108,6 +115,14 @@ void SeededWorld::set_fault(const Step& step, bool begins) {
         if (step.side == side || step.side == Side::everybody) ++wire_of(side, step.hub).generation;
   }
   apply_faults(step.hub);
+}
+
+/// The outage that Act::severance is.
+Step SeededWorld::severed(Step step) const {
+  step.act = Act::outage;
+  step.side = Side::agents;
+  step.hub = plan_.migrations[step.migration].to;
+  return step;
 }
 
 void SeededWorld::switch_agent(std::size_t cluster, bool on) {
@@ -157,67 +172,6 @@ void SeededWorld::pause(std::size_t index, bool begins) {
 void SeededWorld::deceive(std::size_t index, bool begins) {
   auto& manager = *managers_[index];
   if (manager.process) manager.process->deceive(begins);
-}
-
-Awaitable<> SeededWorld::change_lease(bool steal) {
-  const kube::Key key{"default", "hubferry-manager"};
-  auto& api = person(sim::global_hub);
-  if (!steal) {
-    (void)co_await api.remove(kube::resources::leases, key);
-    co_return;
-  }
-  json::object patch{{"spec", json::object{{"holderIdentity", "somebody-else"}}}};
-  (void)co_await api.merge_patch(kube::resources::leases, key, std::move(patch));
-}
-
-Awaitable<> SeededWorld::annotate_migration(std::size_t migration) {
-  json::object annotations{{migration::names::request_annotation, migration::names::rollback_request}};
-  json::object patch{{"metadata", json::object{{"annotations", std::move(annotations)}}}};
-  (void)co_await person(sim::global_hub)
-      .merge_patch(managed_cluster_migrations, {"default", "m" + std::to_string(migration)}, std::move(patch));
-}
-
-Awaitable<> SeededWorld::label_cluster(Step step) {
-  // On both hubs: where it is not, nothing happens.
-  const auto& migration = plan_.migrations[step.migration];
-  for (const auto hub : {migration.from, migration.to}) {
-    json::object patch{{"metadata", json::object{{"labels", json::object{{"owner", "a-person"}}}}}};
-    (void)co_await person(hub_name(hub)).merge_patch(ocm::managed_clusters, {"", clusters_[step.cluster]}, patch);
-  }
-}
-
-Awaitable<> SeededWorld::deny(Step step, bool begins) {
-  const auto& name = clusters_[step.cluster];
-  const auto accepts = [&](std::size_t hub) {
-    const auto object = world_.server(hub_name(hub)).object(ocm::managed_clusters, {"", name});
-    const auto* value = object ? object->find({"spec", "hubAcceptsClient"}) : nullptr;
-    return value != nullptr && *value == true;
-  };
-  json::object patch{{"spec", json::object{{"hubAcceptsClient", !begins}}}};
-  if (begins) {
-    invariants_->excuse(name);
-    for (std::size_t hub = 1; hub <= plan_.hubs; ++hub)
-      if (accepts(hub) && denied_on_.try_emplace(step.cluster, hub_name(hub)).second)
-        (void)co_await person(hub_name(hub)).merge_patch(ocm::managed_clusters, {"", name}, patch);
-    co_return;
-  }
-  const auto found = denied_on_.find(step.cluster);
-  if (found == denied_on_.end()) co_return;
-  const auto hub = found->second;
-  denied_on_.erase(found);
-  for (std::size_t other = 1; other <= plan_.hubs; ++other)
-    if (accepts(other)) co_return;
-  (void)co_await person(hub).merge_patch(ocm::managed_clusters, {"", name}, patch);
-}
-
-Awaitable<> SeededWorld::delete_copy(Step step) {
-  const auto& migration = plan_.migrations[step.migration];
-  const auto phase = invariants_->phase_of("m" + std::to_string(step.migration));
-  if (phase != migration::phases::deploying && phase != migration::phases::registering) co_return;
-  const auto& name = clusters_[step.cluster];
-  if (!world_.server(hub_name(migration.from)).object(ocm::managed_clusters, {"", name})) co_return;
-  invariants_->excuse(name);
-  (void)co_await person(hub_name(migration.to)).remove(ocm::managed_clusters, {"", name});
 }
 
 /// What a manager with a bug would do.
@@ -272,6 +226,10 @@ Awaitable<> SeededWorld::happen(Step step) {
       case Act::slow_clock:
         deceive(step.manager, begins);
         break;
+      case Act::severance:
+        if (begins) co_await reaches(step, migration::phases::registering);
+        set_fault(severed(step), begins);
+        break;
       case Act::agent_off:
         switch_agent(step.cluster, !begins);
         break;
@@ -304,6 +262,30 @@ Awaitable<> SeededWorld::happen(Step step) {
         break;
       case Act::copy_deletion:
         if (begins) co_await delete_copy(step);
+        break;
+      case Act::late_copy_deletion:
+        if (begins) co_await delete_late_copy(step);
+        break;
+      case Act::object_deletion:
+        if (begins) co_await delete_copied_object(step);
+        break;
+      case Act::namespace_deletion:
+        if (begins) co_await delete_namespace(step);
+        break;
+      case Act::ledger_edit:
+        if (begins) co_await edit_ledger(step);
+        break;
+      case Act::spec_edit:
+        if (begins) co_await edit_spec(step);
+        break;
+      case Act::acceptance:
+        co_await accept_again(step, begins);
+        break;
+      case Act::kubeconfig_edit:
+        co_await edit_kubeconfig(step, begins);
+        break;
+      case Act::clock_jump:
+        if (auto& process = managers_[step.manager]->process; begins && process) process->jump(jump_of(step.detail));
         break;
       case Act::sabotage:
         if (begins) co_await sabotage(step);

@@ -7,6 +7,7 @@
 #include "hubferry/async/clock.hpp"
 #include "hubferry/hubagent/migration_ref.hpp"
 #include "hubferry/kube/base64.hpp"
+#include "hubferry/kube/conditions.hpp"
 #include "hubferry/migration/phases.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -100,6 +101,7 @@ void Invariants::see(const std::string& server, const sim::ObservedWrite& write)
   if (server == sim::global_hub && kind == "managedclustermigrations") see_migration(write);
   if (server == sim::global_hub && kind == "configmaps") see_ledger(write);
   if (server != sim::global_hub && kind == "managedclusters") see_cluster(server, write);
+  if (server != sim::global_hub && kind == "leases") see_lease(server, write);
   if (!is_by_manager(write)) return;
   check_ownership(server, write);
   check_secrecy(server, write);
@@ -114,6 +116,10 @@ void Invariants::see_cluster(const std::string& hub, const sim::ObservedWrite& w
   auto& hubs = accepting_[name];
   const bool before = hubs.contains(hub);
   const bool now = write.after != nullptr && accepts(*write.after);
+  if (const auto found = detached_.find({hub, name}); found != detached_.end() && !before && now)
+    found->second = {true, false};
+  if (before && !now && write.after != nullptr && is_by_manager(write)) check_detaching(hub, *write.after);
+  check_return(hub, write);
   if (before == now) return;
   if (now)
     hubs.insert(hub);
@@ -121,6 +127,33 @@ void Invariants::see_cluster(const std::string& hub, const sim::ObservedWrite& w
     hubs.erase(hub);
   if (write.user == person_user) excuse(name);
   check_cluster(name);
+}
+
+void Invariants::see_lease(const std::string& hub, const sim::ObservedWrite& write) {
+  if (write.after == nullptr || !write.user.starts_with("system:open-cluster-management:")) return;
+  const auto found = detached_.find({hub, std::string{write.after->ns()}});
+  if (found != detached_.end() && found->second.accepted_again) found->second.renewed = true;
+}
+
+void Invariants::check_detaching(const std::string& hub, const kube::Object& cluster) {
+  // Several migrations may list it: the one that claims it detaches it.
+  const auto found = migrations_.find(std::string{cluster.annotation(ocm::names::migrating_annotation)});
+  if (found == migrations_.end() || found->second.from != hub) return;
+  const std::string name{cluster.name()};
+  const auto& target = found->second.to;
+  detached_[{hub, name}] = {};
+  const auto copy = world_.server(target).object(ocm::managed_clusters, {"", name});
+  if (excused_.contains(name) || (copy && kube::is_condition_true(*copy, ocm::names::accepted))) return;
+  violation("unready", name + " is detached from " + hub + ", but " + target + " has not accepted it yet");
+}
+
+void Invariants::check_return(const std::string& hub, const sim::ObservedWrite& write) {
+  if (write.before == nullptr || write.before->annotation(ocm::names::migrating_annotation).empty()) return;
+  if (write.after != nullptr && !write.after->annotation(ocm::names::migrating_annotation).empty()) return;
+  const std::string name{write.before->name()};
+  const auto entry = detached_.extract({hub, name});
+  if (entry.empty() || write.after == nullptr || excused_.contains(name) || entry.mapped().renewed) return;
+  violation("back", hub + " drops the claim on " + name + " before its agent is back");
 }
 
 void Invariants::check_cluster(const std::string& cluster) {

@@ -25,6 +25,9 @@ inline constexpr const char* person_user = "person";
 /// - `foreign`: a manager creates nothing without the migration's label, and changes or deletes nothing without it, but
 ///   for what it must touch on the source: the clusters of its migrations and what pauses there; and on the target it
 ///   may label a ManagedCluster of its migration that the cluster's agent, and nobody else, created.
+/// - `unready`: a manager detaches a cluster only when the target has accepted it in its status too.
+/// - `back`: the source drops the claim on a cluster that it had detached only when the cluster's agent has renewed its
+///   lease there since it is accepted again.
 /// - `secret`: no manager writes a token or a kubeconfig into anything but a Secret.
 ///
 /// And at the end, when all faults are over (check_end()):
@@ -74,6 +77,9 @@ class Invariants {
 
   void see(const std::string& server, const sim::ObservedWrite& write);
   void see_cluster(const std::string& hub, const sim::ObservedWrite& write);
+  void see_lease(const std::string& hub, const sim::ObservedWrite& write);
+  void check_detaching(const std::string& hub, const kube::Object& cluster);
+  void check_return(const std::string& hub, const sim::ObservedWrite& write);
   void see_migration(const sim::ObservedWrite& write);
   void see_ledger(const sim::ObservedWrite& write);
   void see_secret(const kube::Object& secret);
@@ -101,8 +107,14 @@ class Invariants {
   std::map<std::string, std::string> first_place_;
   std::set<std::string> moved_;  // by a migration, at least once; it may be back where it was
   std::map<std::string, std::set<std::string>> accepting_;  // by cluster: hubs
-  std::map<std::string, Migration> migrations_;             // by uid
-  std::map<std::string, std::set<std::string>> arrived_;    // by migration's name: `success` of its ledger
+  /// A cluster that a manager detached from its source, by both names.
+  struct Detached {
+    bool accepted_again = false;
+    bool renewed = false;  // its lease, since then
+  };
+  std::map<std::pair<std::string, std::string>, Detached> detached_;  // by hub and cluster
+  std::map<std::string, Migration> migrations_;                       // by uid
+  std::map<std::string, std::set<std::string>> arrived_;              // by migration's name: `success` of its ledger
   std::set<std::string> secrets_;
   std::set<std::string> excused_;
   std::set<std::string> self_registered_;  // uids of ManagedClusters that an agent created

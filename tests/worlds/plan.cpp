@@ -40,6 +40,8 @@ constexpr std::array kinds{Kind{Act::outage, "outage", 10, true},
                            Kind{Act::pause, "pause manager", 8, true},
                            Kind{Act::lease_deletion, "delete Lease", 2, false},
                            Kind{Act::lease_theft, "steal Lease", 2, false},
+                           Kind{Act::clock_jump, "jump of the clock of manager", 2, false},
+                           Kind{Act::severance, "agents cut off from the target", 6, true},
                            Kind{Act::agent_off, "agent off", 6, true},
                            Kind{Act::agent_restart, "agent restart", 4, false},
                            Kind{Act::migration_deletion, "delete migration", 5, false},
@@ -47,12 +49,19 @@ constexpr std::array kinds{Kind{Act::outage, "outage", 10, true},
                            Kind{Act::cluster_edit, "edit ManagedCluster", 3, false},
                            Kind{Act::denial, "deny cluster", 2, true},
                            Kind{Act::copy_deletion, "delete copy", 2, false},
+                           Kind{Act::late_copy_deletion, "delete copy in Cleaning", 2, false},
+                           Kind{Act::object_deletion, "delete copied object", 3, false},
+                           Kind{Act::acceptance, "accept on the source again", 4, true},
+                           Kind{Act::namespace_deletion, "delete namespace on the target", 1, false},
+                           Kind{Act::kubeconfig_edit, "edit kubeconfig", 2, true},
+                           Kind{Act::ledger_edit, "edit ledger", 3, false},
+                           Kind{Act::spec_edit, "edit spec", 3, false},
                            Kind{Act::slow_clock, "slow clock of manager", 0, false},
                            Kind{Act::sabotage, "sabotage", 0, false}};
 
 constexpr std::array<const char*, refused_kinds> refused{
-    "managedclusters", "klusterletaddonconfigs", "klusterletconfigs",       "secrets", "namespaces",
-    "configmaps",      "clusterrolebindings",    "managedclustermigrations"};
+    "managedclusters",     "klusterletaddonconfigs",   "klusterletconfigs",     "secrets", "namespaces", "configmaps",
+    "clusterrolebindings", "managedclustermigrations", "managedclusters/status"};
 
 const Kind& draw_kind(async::Random& random) {
   int all = 0;
@@ -103,6 +112,12 @@ void draw_migration(async::Random& random, Plan& plan) {
   plan.migrations.push_back(std::move(migration));
 }
 
+/// These begin when their migration has come to a phase.
+bool waits_for_phase(Act act) {
+  return act == Act::severance || act == Act::late_copy_deletion || act == Act::object_deletion ||
+         act == Act::acceptance;
+}
+
 Step draw_step(async::Random& random, const Plan& plan) {
   const auto& kind = draw_kind(random);
   Step step;
@@ -114,6 +129,10 @@ Step draw_step(async::Random& random, const Plan& plan) {
   const auto window = dice < 5 ? 6s : dice < 8 ? std::chrono::seconds{90} : std::chrono::seconds{25min};
   step.at = migration.at + random.between(0s, window);
   if (kind.lasts) step.lasts = draw_span(random, 50ms, 20min);
+  if (waits_for_phase(step.act)) {
+    step.at = migration.at + random.between(0s, 1s);
+    if (kind.lasts) step.lasts = draw_span(random, 30s, 20min);
+  }
   step.side = static_cast<Side>(random.below(3));
   const auto hub = random.below(5);
   step.hub = hub < 2 ? migration.from : hub < 4 ? migration.to : 0;
@@ -180,6 +199,11 @@ Duration end_of(const Plan& plan) {
   return end;
 }
 
+Duration jump_of(std::size_t detail) {
+  static constexpr std::array<Duration, 4> jumps{-1h, -40s, 40s, 1h};
+  return jumps.at(detail % jumps.size());
+}
+
 const char* refused_kind(std::size_t detail) {
   return refused.at(detail);
 }
@@ -196,7 +220,12 @@ std::string to_string(const Step& step) {
             (step.act == Act::refusals ? std::string{" of "} + refused_kind(step.detail) : "");
   else if (step.act == Act::kill || step.act == Act::pause || step.act == Act::slow_clock)
     text += " " + std::to_string(step.manager);
-  else if (step.act == Act::migration_deletion || step.act == Act::rollback_request)
+  else if (step.act == Act::clock_jump)
+    text += " " + std::to_string(step.manager) + " by " + clock_text(jump_of(step.detail));
+  else if (step.act == Act::kubeconfig_edit)
+    text += " of " + hub_text(step.hub);
+  else if (step.act == Act::migration_deletion || step.act == Act::rollback_request || step.act == Act::ledger_edit ||
+           step.act == Act::spec_edit || step.act == Act::severance)
     text += " m" + std::to_string(step.migration);
   else if (step.act >= Act::agent_off)
     text += " cluster " + std::to_string(step.cluster) + " (m" + std::to_string(step.migration) + ")";

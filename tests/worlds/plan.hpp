@@ -38,15 +38,24 @@ enum class Act {
   pause,           // it wakes up at the end and believes that it leads
   lease_deletion,  // once
   lease_theft,     // once: the Lease names somebody else
+  clock_jump,      // once: of the wall clock of a manager
   // To agents.
+  severance,      // they do not reach the target any more, as soon as the migration is in Registering
   agent_off,      // and on again at the end
   agent_restart,  // once
   // People.
   migration_deletion,
   rollback_request,
-  cluster_edit,   // a label of theirs on a ManagedCluster, which must stay
-  denial,         // hubAcceptsClient: false where the cluster is, and true again at the end
-  copy_deletion,  // the ManagedCluster on the target, while the source has it
+  cluster_edit,        // a label of theirs on a ManagedCluster, which must stay
+  denial,              // hubAcceptsClient: false where the cluster is, and true again at the end
+  copy_deletion,       // the ManagedCluster on the target, while the source has it
+  late_copy_deletion,  // the same as soon as the migration is in Cleaning
+  object_deletion,     // something that was copied, from the target, as soon as the migration is in Registering
+  acceptance,          // on the source again, when the manager is about to delete it there; denied again at the end
+  namespace_deletion,  // of the cluster on the target, while it moves
+  kubeconfig_edit,     // of a hub, on the global hub: it says the same; as before at the end
+  ledger_edit,         // deleted, emptied, or made unreadable
+  spec_edit,           // of a migration that has begun: what it says now must not matter
   // Never drawn.
   slow_clock,  // of a manager that does not reach its Lease any more: it leads beside its successor
   sabotage,    // bugs of a manager, for the tests of the invariants themselves
@@ -97,8 +106,11 @@ std::string to_string(const Plan& plan);
 /// When the last step is over.
 Duration end_of(const Plan& plan);
 
+/// By how much Act::clock_jump sets a clock.
+Duration jump_of(std::size_t detail);
+
 /// Which kind of object Act::refusals refuses.
-inline constexpr std::size_t refused_kinds = 8;
+inline constexpr std::size_t refused_kinds = 9;
 const char* refused_kind(std::size_t detail);
 
 }  // namespace hubferry::worlds

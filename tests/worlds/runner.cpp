@@ -47,9 +47,10 @@ Result Runner::run(const Plan& plan, bool recorded) {
     auto result = world.run();
     return result.summary + separator + result.violations + separator + result.timeline;
   });
-  if (!report.crash.empty()) return {"crash: " + report.crash + "\n", "crashed", {}};
-  if (report.text.find(separator) == std::string::npos) return {report.text + "\n", "failed", {}};
+  if (!report.crash.empty()) return {"crash: " + report.crash + "\n", "crashed", {}, report.cpu_seconds};
+  if (report.text.find(separator) == std::string::npos) return {report.text + "\n", "failed", {}, report.cpu_seconds};
   Result result;
+  result.cpu_seconds = report.cpu_seconds;
   result.summary = take_part(report.text);
   result.violations = take_part(report.text);
   result.timeline = take_part(report.text);

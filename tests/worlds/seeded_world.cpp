@@ -197,7 +197,7 @@ Result SeededWorld::run() {
   }
   world_.run_for(rest);
   invariants_->check_end();
-  Result result{invariants_->violations(), summary(), {}};
+  Result result{invariants_->violations(), summary(), {}, 0};
   if (world_.world().options().server.record_requests) result.timeline = world_.timeline();
   return result;
 }

@@ -21,6 +21,7 @@ struct Result {
   std::string violations;  // empty: none
   std::string summary;     // "hash 0123456789abcdef, 812 writes, m0 Completed": the same for the same plan
   std::string timeline;    // of a recorded world: the writes of managers and people, and their answers
+  double cpu_seconds = 0;  // what the run cost
 };
 
 /// Hubs without clusters, for many worlds of one kind: built once, and cloned by fork().
@@ -52,6 +53,7 @@ class SeededWorld {
   Awaitable<> migrate(std::size_t index);
   Awaitable<> happen(Step step);
   void set_fault(const Step& step, bool begins);
+  [[nodiscard]] Step severed(Step step) const;
   void apply_faults(std::size_t hub);
   void add_rules(sim::Faults& faults, const Step& step);
   void switch_agent(std::size_t cluster, bool on);
@@ -64,6 +66,20 @@ class SeededWorld {
   Awaitable<> label_cluster(Step step);
   Awaitable<> deny(Step step, bool begins);
   Awaitable<> delete_copy(Step step);
+  /// Until it is done, or there is no such object.
+  Awaitable<> insist(std::string server, kube::Resource resource, kube::Key key, boost::json::object patch);
+  /// Until the step's migration is in that phase; false if that does not come soon.
+  Awaitable<bool> reaches(Step step, std::string phase);
+  Awaitable<> delete_late_copy(Step step);
+  Awaitable<> delete_copied_object(Step step);
+  Awaitable<> delete_namespace(Step step);
+  Awaitable<> edit_ledger(Step step);
+  Awaitable<> edit_spec(Step step);
+  Awaitable<> edit_kubeconfig(Step step, bool begins);
+  /// Armed from the begin to the end of the step: see interfere().
+  Awaitable<> accept_again(Step step, bool begins);
+  /// Before a manager's request reaches that hub.
+  Awaitable<> interfere(std::size_t hub, kube::Verb verb, std::string plural, std::string name);
   Awaitable<> sabotage(Step step);
   [[nodiscard]] std::string hub_name(std::size_t hub) const;
   kube::Api& person(const std::string& server);
@@ -83,7 +99,10 @@ class SeededWorld {
   std::map<std::size_t, sim::FleetMember> off_;
   std::map<std::size_t, int> switched_off_;
   std::map<std::size_t, std::string> denied_on_;
-  Duration two_leaders_{0};  // so long two managers believed to lead
+  std::vector<Step> armed_;                         // of Act::acceptance
+  std::map<std::size_t, std::size_t> accepted_on_;  // by cluster: the source on which a person accepted it again
+  std::map<std::size_t, std::string> kubeconfigs_;  // by hub: before it was edited
+  Duration two_leaders_{0};                         // so long two managers believed to lead
   int busy_ = 0;
 };
 

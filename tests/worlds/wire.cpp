@@ -93,6 +93,7 @@ class FaultyApi final : public kube::Api {
     }
     if (decision.latency > async::Duration{0}) co_await clock_.sleep_until(arrival);
     if (decision.status != 0) co_return status_error(decision, writes);
+    if (wire_.before_arrival) co_await wire_.before_arrival(request);
     auto answer = co_await inner_->call(std::move(request));
     if (decision.reset_after) co_return no_answer(name(), writes);
     co_return answer;

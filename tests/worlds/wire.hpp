@@ -17,6 +17,8 @@ struct Wire {
   bool stalled = false;  // no event arrives; the watches break when it is over
   bool repeats = false;  // events arrive twice
   int generation = 0;    // of breaks: watches of an older one are broken
+  /// Somebody acts just before a request arrives. Empty: nobody.
+  std::function<async::Awaitable<>(const kube::Request&)> before_arrival = {};
 };
 
 /// A connection with the faults of `wire`. `spawn` runs what is still on its way to the server when its sender has

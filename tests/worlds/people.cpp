@@ -1,0 +1,240 @@
+#include <algorithm>
+
+#include "hubferry/hubagent/migration_ref.hpp"
+#include "hubferry/kube/base64.hpp"
+#include "hubferry/migration/phases.hpp"
+#include "hubferry/migration/resource.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "seeded_world.hpp"
+
+/// What people do in a world.
+namespace hubferry::worlds {
+
+namespace json = boost::json;
+using namespace std::chrono_literals;
+using migration::managed_cluster_migrations;
+
+namespace {
+
+bool is_accepted(const std::optional<kube::Object>& cluster) {
+  const auto* value = cluster ? cluster->find({"spec", "hubAcceptsClient"}) : nullptr;
+  return value != nullptr && *value == true && !cluster->is_being_deleted();
+}
+
+json::object acceptance(bool accepted) {
+  return {{"spec", json::object{{"hubAcceptsClient", accepted}}}};
+}
+
+}  // namespace
+
+Awaitable<> SeededWorld::change_lease(bool steal) {
+  const kube::Key key{"default", "hubferry-manager"};
+  auto& api = person(sim::global_hub);
+  if (!steal) {
+    (void)co_await api.remove(kube::resources::leases, key);
+    co_return;
+  }
+  json::object patch{{"spec", json::object{{"holderIdentity", "somebody-else"}}}};
+  (void)co_await api.merge_patch(kube::resources::leases, key, std::move(patch));
+}
+
+Awaitable<> SeededWorld::annotate_migration(std::size_t migration) {
+  json::object annotations{{migration::names::request_annotation, migration::names::rollback_request}};
+  json::object patch{{"metadata", json::object{{"annotations", std::move(annotations)}}}};
+  (void)co_await person(sim::global_hub)
+      .merge_patch(managed_cluster_migrations, {"default", "m" + std::to_string(migration)}, std::move(patch));
+}
+
+Awaitable<> SeededWorld::label_cluster(Step step) {
+  // On both hubs: where it is not, nothing happens.
+  const auto& migration = plan_.migrations[step.migration];
+  for (const auto hub : {migration.from, migration.to}) {
+    json::object patch{{"metadata", json::object{{"labels", json::object{{"owner", "a-person"}}}}}};
+    (void)co_await person(hub_name(hub)).merge_patch(ocm::managed_clusters, {"", clusters_[step.cluster]}, patch);
+  }
+}
+
+Awaitable<> SeededWorld::deny(Step step, bool begins) {
+  const auto& name = clusters_[step.cluster];
+  const auto accepts = [&](std::size_t hub) {
+    const auto object = world_.server(hub_name(hub)).object(ocm::managed_clusters, {"", name});
+    const auto* value = object ? object->find({"spec", "hubAcceptsClient"}) : nullptr;
+    return value != nullptr && *value == true;
+  };
+  json::object patch{{"spec", json::object{{"hubAcceptsClient", !begins}}}};
+  if (begins) {
+    invariants_->excuse(name);
+    for (std::size_t hub = 1; hub <= plan_.hubs; ++hub)
+      if (accepts(hub) && denied_on_.try_emplace(step.cluster, hub_name(hub)).second)
+        (void)co_await person(hub_name(hub)).merge_patch(ocm::managed_clusters, {"", name}, patch);
+    co_return;
+  }
+  const auto found = denied_on_.find(step.cluster);
+  if (found == denied_on_.end()) co_return;
+  const auto hub = found->second;
+  denied_on_.erase(found);
+  for (std::size_t other = 1; other <= plan_.hubs; ++other)
+    if (accepts(other)) co_return;
+  (void)co_await person(hub).merge_patch(ocm::managed_clusters, {"", name}, patch);
+}
+
+Awaitable<> SeededWorld::delete_copy(Step step) {
+  const auto& migration = plan_.migrations[step.migration];
+  const auto phase = invariants_->phase_of("m" + std::to_string(step.migration));
+  if (phase != migration::phases::deploying && phase != migration::phases::registering) co_return;
+  const auto& name = clusters_[step.cluster];
+  if (!world_.server(hub_name(migration.from)).object(ocm::managed_clusters, {"", name})) co_return;
+  invariants_->excuse(name);
+  (void)co_await person(hub_name(migration.to)).remove(ocm::managed_clusters, {"", name});
+}
+
+Awaitable<> SeededWorld::insist(std::string server, kube::Resource resource, kube::Key key, json::object patch) {
+  for (;;) {
+    const auto patched = co_await person(server).merge_patch(resource, key, patch);
+    if (patched || patched.error().kind == kube::ErrorKind::not_found) co_return;
+    co_await world_.clock().sleep_for(5s);
+  }
+}
+
+Awaitable<bool> SeededWorld::reaches(Step step, std::string phase) {
+  constexpr auto soon = 5min;
+  const auto end = world_.clock().now() + soon;
+  while (world_.clock().now() < end) {
+    if (invariants_->phase_of("m" + std::to_string(step.migration)) == phase) co_return true;
+    co_await world_.clock().sleep_for(20ms);
+  }
+  co_return false;
+}
+
+/// At once: the manager has yet to look at the target before it deletes the cluster from the source.
+Awaitable<> SeededWorld::delete_late_copy(Step step) {
+  const bool in_time = co_await reaches(step, migration::phases::cleaning);
+  const auto& migration = plan_.migrations[step.migration];
+  const auto& name = clusters_[step.cluster];
+  if (!in_time || !world_.server(hub_name(migration.from)).object(ocm::managed_clusters, {"", name})) co_return;
+  invariants_->excuse(name);
+  (void)co_await person(hub_name(migration.to)).remove(ocm::managed_clusters, {"", name});
+}
+
+Awaitable<> SeededWorld::delete_copied_object(Step step) {
+  const bool in_time = co_await reaches(step, migration::phases::registering);
+  if (!in_time) co_return;
+  const auto hub = hub_name(plan_.migrations[step.migration].to);
+  std::vector<std::pair<kube::Resource, kube::Key>> copied;
+  for (const auto& kind : {kube::resources::config_maps, kube::resources::secrets, ocm::klusterlet_addon_configs})
+    for (const auto& object : world_.server(hub).objects(kind))
+      if (object.ns() == clusters_[step.cluster] && !object.label(hubagent::migration_label).empty())
+        copied.emplace_back(kind, object.key());
+  if (copied.empty()) co_return;
+  const auto [kind, key] = copied[step.detail % copied.size()];
+  (void)co_await person(hub).remove(kind, key);
+}
+
+Awaitable<> SeededWorld::delete_namespace(Step step) {
+  const auto phase = invariants_->phase_of("m" + std::to_string(step.migration));
+  if (phase != migration::phases::deploying && phase != migration::phases::registering) co_return;
+  const auto& name = clusters_[step.cluster];
+  invariants_->excuse(name);
+  (void)co_await person(hub_name(plan_.migrations[step.migration].to)).remove(kube::resources::namespaces, {"", name});
+}
+
+Awaitable<> SeededWorld::edit_ledger(Step step) {
+  const kube::Key key{"default", "m" + std::to_string(step.migration)};
+  auto& api = person(sim::global_hub);
+  if (step.detail % 3 == 0) {
+    (void)co_await api.remove(kube::resources::config_maps, key);
+    co_return;
+  }
+  json::object data;
+  for (const char* list : {"all-clusters", "success", "failed", "rolled-back", "cleaned"})
+    data[list] = step.detail % 3 == 1 ? json::value(nullptr) : json::value(R"(["c1-0)");
+  json::object patch{{"data", std::move(data)}};
+  (void)co_await api.merge_patch(kube::resources::config_maps, key, std::move(patch));
+}
+
+Awaitable<> SeededWorld::edit_spec(Step step) {
+  const auto name = "m" + std::to_string(step.migration);
+  // Before, the edited one is the one that counts.
+  const auto phase = invariants_->phase_of(name);
+  if (phase.empty() || phase == "none" || phase == "gone" || phase == migration::phases::pending ||
+      phase == migration::phases::validating)
+    co_return;
+  json::object spec;
+  switch (step.detail % 4) {
+    case 0:
+      spec["to"] = hub_name(plan_.migrations[step.migration].from);
+      break;
+    case 1:
+      spec["includedManagedClusters"] = json::array{"none-of-these"};
+      break;
+    case 2:
+      spec["supportedConfigs"] = json::object{{"stageTimeout", "1s"}};
+      break;
+    default:
+      spec["from"] = "hub" + std::to_string(plan_.hubs + 1);
+  }
+  json::object patch{{"spec", std::move(spec)}};
+  (void)co_await person(sim::global_hub).merge_patch(managed_cluster_migrations, {"default", name}, std::move(patch));
+}
+
+Awaitable<> SeededWorld::edit_kubeconfig(Step step, bool begins) {
+  if (step.hub == 0) co_return;
+  const kube::Key key{hub_name(step.hub), "hub-kubeconfig"};
+  const auto secret = world_.global().object(kube::resources::secrets, key);
+  if (!secret) co_return;
+  const std::string present{secret->string_at({"data", "kubeconfig"})};
+  if (begins && !kubeconfigs_.try_emplace(step.hub, present).second) co_return;
+  const auto before = kubeconfigs_.find(step.hub);
+  if (before == kubeconfigs_.end()) co_return;
+  std::string next = before->second;
+  if (begins)
+    next = kube::encode_base64(std::string{*kube::decode_base64(present)} + "\n# a remark\n");
+  else
+    kubeconfigs_.erase(before);
+  json::object patch{{"data", json::object{{"kubeconfig", next}}}};
+  co_await insist(sim::global_hub, kube::resources::secrets, key, std::move(patch));
+}
+
+Awaitable<> SeededWorld::accept_again(Step step, bool begins) {
+  const auto hub = plan_.migrations[step.migration].from;
+  const auto same = [&](const Step& other) { return other.at == step.at && other.cluster == step.cluster; };
+  if (begins)
+    armed_.push_back(step);
+  else
+    std::erase_if(armed_, same);
+  auto& wire = wire_of(Side::manager, hub);
+  const auto here = [&](const Step& other) { return plan_.migrations[other.migration].from == hub; };
+  wire.before_arrival = {};
+  if (std::ranges::any_of(armed_, here))
+    wire.before_arrival = [this, hub](const kube::Request& request) {
+      return interfere(hub, request.verb, request.resource.plural, request.key.name);
+    };
+  if (begins || !accepted_on_.contains(step.cluster)) co_return;
+  const auto source = accepted_on_.extract(step.cluster).mapped();
+  const kube::Key key{"", clusters_[step.cluster]};
+  for (std::size_t other = 1; other <= plan_.hubs; ++other)
+    if (other != source && is_accepted(world_.server(hub_name(other)).object(ocm::managed_clusters, key))) {
+      co_await insist(hub_name(source), ocm::managed_clusters, key, acceptance(false));
+      co_return;
+    }
+}
+
+Awaitable<> SeededWorld::interfere(std::size_t hub, kube::Verb verb, std::string plural, std::string name) {
+  if (plural != ocm::managed_clusters.plural) co_return;
+  const auto is_meant = [&](const Step& step) {
+    const auto wanted = step.detail % 2 == 0 ? kube::Verb::get : kube::Verb::remove;
+    return verb == wanted && plan_.migrations[step.migration].from == hub && clusters_[step.cluster] == name &&
+           invariants_->phase_of("m" + std::to_string(step.migration)) == migration::phases::cleaning &&
+           !accepted_on_.contains(step.cluster);
+  };
+  const auto found = std::ranges::find_if(armed_, is_meant);
+  if (found == armed_.end()) co_return;
+  const kube::Key key{"", name};
+  const auto present = world_.server(hub_name(hub)).object(ocm::managed_clusters, key);
+  if (!present || present->is_being_deleted() || is_accepted(present)) co_return;
+  accepted_on_.emplace(found->cluster, hub);
+  invariants_->excuse(name);
+  (void)co_await person(hub_name(hub)).merge_patch(ocm::managed_clusters, key, acceptance(true));
+}
+
+}  // namespace hubferry::worlds
