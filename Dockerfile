@@ -19,6 +19,8 @@ RUN apt-get update \
       libmariadb3 \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=build /image/usr/bin/hubferry /usr/bin/hubferry
+# As a plugin of kubectl: for images that copy it from here, and where kubectl is in the image.
+RUN ln -s hubferry /usr/bin/kubectl-hubferry
 USER 65532:65532
 ENTRYPOINT ["/usr/bin/hubferry"]
 CMD ["manager", "--leader-elect"]
