@@ -8,8 +8,10 @@ namespace {
 
 namespace json = kube::json;
 
-std::string verdict(const relocator::PlannedRelocation& planned) {
+/// `looked`: at the destination.
+std::string verdict(const relocator::PlannedRelocation& planned, bool looked) {
   if (!planned.reason.empty()) return planned.reason + ": " + planned.message;
+  if (!looked) return "nothing is in the way on this hub";
   if (planned.on_destination) return "the destination has it: would only be deleted here";
   std::string text = "would move";
   if (!planned.present.empty()) text += ", " + std::to_string(planned.present.size()) + " there already";
@@ -50,11 +52,14 @@ std::vector<std::string> relocation_plan_text(const relocator::RelocationPlan& p
                   ".");
   if (!plan.reason.empty()) lines.push_back("It cannot move any: " + plan.reason + ": " + fitted(plan.message, 0));
   if (!plan.deployments.empty()) {
+    const bool looked = plan.reason.empty();
     TextTable table{{"CLUSTERDEPLOYMENT", "OBJECTS", "RESULT"}};
     for (const auto& planned : plan.deployments)
       table.add({kube::to_string(planned.deployment),
                  std::to_string(planned.objects.size()),
-                 {verdict(planned), planned.reason.empty() ? Colour::green : Colour::red}});
+                 {verdict(planned, looked), !planned.reason.empty() ? Colour::red
+                                            : looked                ? Colour::green
+                                                                    : Colour::plain}});
     lines.emplace_back();
     for (auto& line : table.lines(terminal)) lines.push_back(std::move(line));
   }
