@@ -76,7 +76,8 @@ TEST_F(StateTest, AClusterOfThatNameWithAnotherInfraIdIsRefusedToo) {
   given_move();
   live_for(1min);
   EXPECT_TRUE(is_on_source());
-  EXPECT_THAT(condition(), HasSubstr("True ClusterDeploymentMismatch"));
+  EXPECT_EQ(annotation(on_source(ocm::cluster_deployments, "c1"), names::relocating), "-");
+  EXPECT_THAT(condition(), HasSubstr("True ClusterDeploymentMismatch: the destination has another cluster"));
 }
 
 TEST_F(StateTest, ABareNamesakeOnTheDestinationDoesNotCostTheCluster) {
@@ -185,6 +186,72 @@ TEST_F(StateTest, OneWhoseAnnotationIsRemovedJustBeforeItsDeletionIsNotDeprovisi
   });
   live_for(1min);
   expect_moved();
+}
+
+// It is certainly not ours: the destination does not have ours.
+TEST_F(StateTest, AnotherClusterOfThatNameOnTheDestinationDoesNotBlockAnAbort) {
+  given_namesake_on_destination("example.com", R"(, "clusterMetadata": {"infraID": "c1-y2", "clusterID": "id-y2"})");
+  given_secret();
+  given_relocator("r1", "other");
+  given_moving("r1");
+  live_for(5min);
+  EXPECT_EQ(annotation(on_source(ocm::cluster_deployments, "c1"), names::relocating), "-");
+  EXPECT_EQ(annotation(on_source(ocm::cluster_deployments, "c1"), ocm::names::hive_relocate_annotation), "-");
+  EXPECT_THAT(condition(), HasSubstr("False NoMatchingRelocators"));
+  EXPECT_EQ(aborts("r1", "no_match"), 1);
+  EXPECT_EQ(on_destination(ocm::cluster_deployments, "c1")->string_at({"spec", "clusterMetadata", "infraID"}), "c1-y2");
+  expect_no_deprovision();
+}
+
+/// A destination that executes the first creation of a ClusterDeployment only when told to, long after its answer was
+/// lost.
+class LateTest : public StateTest {
+ protected:
+  hubs::Connect connect() override {
+    return [this](const std::string&, const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
+      return std::make_shared<InterceptingApi>(network.connect(config), [this](kube::Api& real, kube::Request request) {
+        return delay(real, std::move(request));
+      });
+    };
+  }
+  Awaitable<kube::Result<Object>> delay(kube::Api& real, kube::Request request) {
+    const bool first = !late && request.verb == kube::Verb::create && request.resource == ocm::cluster_deployments;
+    if (!first) co_return co_await real.call(std::move(request));
+    late = std::move(request);
+    co_await sleep(answers_after);
+    co_return kube::Error{kube::ErrorKind::ambiguous, 0, {}, "the connection was lost", {}};
+  }
+  /// The user deletes it as soon as its copy is on its way, which arrives half a minute later.
+  void delete_while_the_copy_is_on_its_way() {
+    given_secret();
+    given_deployment();
+    live([&]() -> Awaitable<> {
+      co_await sleep(5min);  // what a predecessor may have sent is over
+      const auto relocator = json::parse(R"({"metadata": {"name": "r1"}, "spec": {"kubeconfigSecretRef": {"namespace":
+          "hive", "name": "to-destination"}, "clusterDeploymentSelector": {"matchLabels": {"hive-instance": "hive2"}}}})");
+      co_await source.server.api().create(cluster_relocators, relocator.as_object());
+      co_await holds([&] { return late.has_value(); });
+      const Key key{"prod", "c1"};
+      co_await source.server.api().remove(ocm::cluster_deployments, key);
+      co_await sleep(30s);
+      co_await destination.server.api().call(*late);
+      co_await holds([&] { return !is_on_source(); });
+    });
+    expect_moved();
+  }
+
+  std::optional<kube::Request> late;
+  async::Duration answers_after{0};
+};
+
+// An API server may execute a request for a minute: until then its absence proves nothing.
+TEST_F(LateTest, OneThatIsDeletedAfterItsCopyWasSentAndTheAnswerLostIsNotDeprovisioned) {
+  delete_while_the_copy_is_on_its_way();
+}
+
+TEST_F(LateTest, OneThatIsDeletedWhileTheAnswerToItsCopyIsWaitedForIsNotDeprovisioned) {
+  answers_after = 45s;
+  delete_while_the_copy_is_on_its_way();
 }
 
 /// A destination that says that it has created a ClusterDeployment, and has not.
