@@ -240,7 +240,10 @@ ReconcileState Pass::next_phase() {
     if (set_replicas_ != spec_.replicas) return phase::done();
     return phase::not_done(resync);
   }
-  const bool is_settled = set_replicas_ == spec_.replicas && all_ready() && (spec_.replicas == 0 || all_replicating());
+  // A primary that is to be scaled away hands over in the phase for it.
+  const bool has_replicas =
+      set_replicas_ == spec_.replicas || (phase_ == phases::creating && set_replicas_ > spec_.replicas);
+  const bool is_settled = has_replicas && all_ready() && (set_replicas_ == 0 || all_replicating());
   if (!is_settled) return phase::not_done(resync);
   if (phase_ == phases::upgrading) {
     if (!is_set_current()) return phase::not_done(phase::least_requeue_delay);
