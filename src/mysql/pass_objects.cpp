@@ -65,6 +65,11 @@ Awaitable<> Pass::ensure_stateful_set() {
   auto present = co_await services_.api.get(kinds::stateful_sets, key);
   if (!present && present.error().kind != kube::ErrorKind::not_found) take(present, "StatefulSet " + key.name);
   auto effective = spec_;
+  if (present && kube::is_owned_by(*present, cluster_.object.uid())) {
+    // What there is, also if the changes below are refused.
+    set_ = *present;
+    set_replicas_ = replicas_of(*present);
+  }
   if (present) {
     // One thing at a time, each in its phase.
     const auto last = ordinal_of(owner_.name, cluster_.primary()).value_or(0);
