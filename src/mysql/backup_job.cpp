@@ -11,16 +11,24 @@ constexpr const char* backup_script =
     "set -eu\n"
     "umask 077\n"
     "part=\"/backup/$BACKUP.part\"\n"
+    // What only an earlier attempt can have left is replaced; a backup whose MySQLBackup was deleted is somebody's.
+    "uid=\"/backup/$BACKUP.uid\"\n"
+    "if [ -e \"/backup/$BACKUP\" ] && [ \"$(cat \"$uid\" 2>&1)\" != \"$BACKUP_UID\" ]; then\n"
+    "  echo \"the claim has a backup named $BACKUP of another MySQLBackup: delete it, or use another name\" >&2\n"
+    "  exit 1\n"
+    "fi\n"
     "rm -rf \"$part\"\n"
     "mariadb-backup --backup --user=root --host=\"$SOURCE\" --port=3306 --protocol=tcp "
     "--datadir=/var/lib/mysql --target-dir=\"$part\"\n"
     "mariadb-backup --prepare --target-dir=\"$part\"\n"
     "rm -rf \"/backup/$BACKUP\"\n"
+    "echo \"$BACKUP_UID\" >\"$uid\"\n"
     "mv \"$part\" \"/backup/$BACKUP\"\n"
     // Those of the schedule have twelve digits at the end of their names, which sort by time.
     "[ \"$KEEP\" -gt 0 ] || exit 0\n"
     "digits=[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]\n"
-    "ls -d /backup/\"$CLUSTER\"-$digits | sort | head -n \"-$KEEP\" | while read -r old; do rm -rf \"$old\"; done\n";
+    "ls -d /backup/\"$CLUSTER\"-$digits | sort | head -n \"-$KEEP\" | while read -r old; do rm -rf \"$old\" "
+    "\"$old.uid\"; done\n";
 
 json::object variable(const char* name, const std::string& value) {
   return {{"name", name}, {"value", value}};
@@ -44,7 +52,8 @@ json::object wanted_job(const BackupJob& job) {
       {"image", job.image},
       {"command", json::array{"sh", "-c", backup_script}},
       {"env", json::array{std::move(password), variable("SOURCE", job.source_address), variable("BACKUP", job.backup),
-                          variable("CLUSTER", job.cluster), variable("KEEP", std::to_string(job.keep))}},
+                          variable("BACKUP_UID", job.uid), variable("CLUSTER", job.cluster),
+                          variable("KEEP", std::to_string(job.keep))}},
       // What mariadb-backup said last is in the pod's status then, and from there in ours.
       {"terminationMessagePolicy", "FallbackToLogsOnError"},
       {"volumeMounts", json::array{json::object{{"name", "data"}, {"mountPath", "/var/lib/mysql"}, {"readOnly", true}},

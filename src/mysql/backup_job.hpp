@@ -12,6 +12,7 @@ struct BackupJob {
   std::string name;
   std::string ns;
   std::string backup;  // also the directory in the claim
+  std::string uid;     // of the MySQLBackup
   std::string cluster;
   std::string image;
   std::string root_secret;

@@ -3,6 +3,7 @@
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "mysql/backup_job.hpp"
+#include "mysql/children.hpp"
 #include "mysql/cluster_phases.hpp"
 
 namespace hubferry::mysql {
@@ -14,6 +15,8 @@ using BackupHandler = phase::Handler<Services, Backup>;
 // After the first, second and third failed attempt; the fourth is the last.
 constexpr Duration pauses[] = {std::chrono::minutes{1}, std::chrono::minutes{2}, std::chrono::minutes{4}};
 constexpr Duration backup_resync = std::chrono::seconds{30};
+constexpr Duration longest_pause = pauses[std::size(pauses) - 1];  // whatever the status says
+constexpr std::string_view waiting_prefix = "waiting for pod ";
 
 ReconcileState refuse(Backup& backup, const std::string& why) {
   backup.status["message"] = why;
@@ -74,20 +77,41 @@ Awaitable<ReconcileState> check_backup(phase::Context<Services>& context, Backup
   co_return phase::done();
 }
 
-/// What the attempt's pod said last.
-Awaitable<std::string> failure_of(kube::Api& api, std::string ns, std::string job) {
+Awaitable<std::vector<kube::Object>> pods_of(kube::Api& api, std::string ns, std::string job) {
   kube::ListOptions options;
   options.ns = ns;
   options.label_selector = "job-name=" + job;
   auto pods = co_await api.list_all(kinds::pods, options);
-  if (!pods) co_return "";
-  for (const auto& pod : *pods) {
-    const auto* list = pod.find({"status", "containerStatuses"});
-    if (list == nullptr || !list->is_array()) continue;
-    for (const auto& container : list->get_array())
-      if (const auto* text = kube::find(container, {"state", "terminated", "message"});
-          text != nullptr && text->is_string())
-        co_return phase::shortened(std::string_view{text->get_string()}, 500);
+  co_return pods ? std::move(*pods) : std::vector<kube::Object>{};
+}
+
+/// A text of the first container that has one there.
+std::string of_container(const kube::Object& pod, std::initializer_list<std::string_view> path) {
+  const auto* list = pod.find({"status", "containerStatuses"});
+  if (list == nullptr || !list->is_array()) return {};
+  for (const auto& container : list->get_array())
+    if (const auto* text = kube::find(container, path); text != nullptr && text->is_string())
+      return phase::shortened(std::string_view{text->get_string()}, 500);
+  return {};
+}
+
+/// What the attempt's pod said last.
+Awaitable<std::string> failure_of(kube::Api& api, std::string ns, std::string job) {
+  for (const auto& pod : co_await pods_of(api, std::move(ns), std::move(job)))
+    if (auto text = of_container(pod, {"state", "terminated", "message"}); !text.empty()) co_return text;
+  co_return "";
+}
+
+/// Why the attempt's pod does not start; empty: it does.
+Awaitable<std::string> delay_of(kube::Api& api, std::string ns, std::string job) {
+  for (const auto& pod : co_await pods_of(api, std::move(ns), std::move(job))) {
+    auto why = of_container(pod, {"state", "waiting", "reason"});
+    if (const auto* scheduled = kube::find_condition(pod, "PodScheduled");
+        scheduled != nullptr && kube::string_at(*scheduled, {"status"}) == "False")
+      why = phase::shortened(std::string{kube::string_at(*scheduled, {"reason"})} + ": " +
+                                 std::string{kube::string_at(*scheduled, {"message"})},
+                             500);
+    if (!why.empty()) co_return std::string{waiting_prefix} + std::string{pod.name()} + ": " + why;
   }
   co_return "";
 }
@@ -103,6 +127,8 @@ ReconcileState try_again(phase::Context<Services>& context, Backup& backup, cons
   backup.status["attempt"] = attempt + 1;
   backup.status["nextAttemptTime"] = async::format_micro_time(context.clock().wall_now() + pause);
   backup.status.erase("job");
+  // Chosen anew: this one may be the reason.
+  if (read_backup_spec(backup.object.json()).source.empty()) backup.status.erase("source");
   return phase::not_done(pause);
 }
 
@@ -112,15 +138,22 @@ Awaitable<kube::Result<kube::Object>> create_job(phase::Context<Services>& conte
   job.name = std::move(name);
   job.ns = backup.object.ns();
   job.backup = backup.object.name();
+  job.uid = backup.object.uid();
   job.cluster = spec.cluster;
   job.claim = spec.claim;
   job.keep = spec.keep;
   job.source = status_text(backup, "source");
   auto cluster = co_await context->api.get(mysql_clusters, {job.ns, spec.cluster});
   if (!cluster) co_return cluster.error();
-  const auto wanted = read_cluster_spec(cluster->json());
-  job.image = wanted.image.empty() ? "mariadb:" + wanted.version : wanted.image;
-  job.root_secret = referenced_secret(wanted.root_password, job.ns).value_or(root_secret_name(spec.cluster));
+  if (job.source.empty()) {
+    job.source = choose_source(context.services(), *cluster);
+    backup.status["source"] = job.source;
+  }
+  // What the servers have: the spec may ask for what they do not have yet, or never get.
+  auto set = co_await context->api.get(kinds::stateful_sets, {job.ns, spec.cluster});
+  if (!set) co_return set.error();
+  job.image = image_of(set->find({"spec", "template", "spec", "containers"}));
+  job.root_secret = root_secret_of(*set);
   auto pod = co_await context->api.get(kinds::pods, {job.ns, job.source});
   if (!pod) co_return pod.error();
   job.source_address = pod->string_at({"status", "podIP"});
@@ -132,8 +165,8 @@ Awaitable<kube::Result<kube::Object>> create_job(phase::Context<Services>& conte
 
 Awaitable<ReconcileState> run_backup(phase::Context<Services>& context, Backup& backup, const phase::State&) {
   const auto now = context.clock().wall_now();
-  if (const auto next = status_text(backup, "nextAttemptTime"); !next.empty() && async::parse_time(next) > now)
-    co_return phase::not_done(async::parse_time(next) - now);
+  if (const auto next = time_of(status_text(backup, "nextAttemptTime"), now); next > now)
+    co_return phase::not_done(std::min<Duration>(next - now, longest_pause));
   const auto name = std::string{backup.object.name()} + "-" + std::to_string(attempt_of(backup));
   const kube::Key key{std::string{backup.object.ns()}, name};
   auto job = co_await context->api.get(kinds::jobs, key);
@@ -149,8 +182,12 @@ Awaitable<ReconcileState> run_backup(phase::Context<Services>& context, Backup& 
   }
   backup.status["job"] = name;
   switch (outcome_of(*job)) {
-    case JobOutcome::running:
+    case JobOutcome::running: {
+      const auto why = co_await delay_of(context->api, key.ns, name);
+      if (!why.empty()) backup.status["message"] = why;
+      if (why.empty() && status_text(backup, "message").starts_with(waiting_prefix)) backup.status.erase("message");
       co_return phase::not_done(backup_resync);
+    }
     case JobOutcome::failed: {
       const auto why = co_await failure_of(context->api, key.ns, name);
       co_return try_again(context, backup, why);

@@ -79,11 +79,13 @@ Awaitable<ReconcileState> Pass::steps() {
   given_up_ = cluster_.given_up();
   co_await check_spec();
   co_await ensure_secrets();
-  co_await check_restore_claim();
+  std::optional<PassError> problem;
+  co_await attempt(check_restore_claim(), problem);
   report_spec();
-  co_await ensure_services();
+  co_await attempt(ensure_services(), problem);
   if (lacks_restore_claim_ && cluster_.primary().empty()) co_return phase::not_done(services_.options.resync);
-  co_await ensure_stateful_set();
+  co_await attempt(ensure_stateful_set(), problem);
+  if (!set_) throw *problem;
   observe();
   if (auto result = co_await replication()) {
     report();
@@ -93,6 +95,10 @@ Awaitable<ReconcileState> Pass::steps() {
   if (!given_up_.empty() && healthy != nullptr && kube::string_at(*healthy, {"status"}) == "True")
     co_await forget_given_up();
   co_await ensure_all_endpoints();
+  if (problem) {
+    report();
+    throw *problem;
+  }
   if (phase_ == phases::scaling) {
     if (auto result = co_await prepare_scale_down()) {
       report();
@@ -108,6 +114,17 @@ Awaitable<ReconcileState> Pass::steps() {
   co_await check_volumes();
   report();
   co_return next_phase();
+}
+
+/// An object that the API server refuses must not keep a cluster that runs from its failover: it is reported after
+/// that.
+Awaitable<> Pass::attempt(Awaitable<> step, std::optional<PassError>& problem) {
+  try {
+    co_await std::move(step);
+  } catch (const PassError& error) {
+    if (error.is_fatal() || cluster_.primary().empty()) throw;
+    if (!problem) problem = error;
+  }
 }
 
 Awaitable<> Pass::remove_annotation(const char* annotation) {
@@ -240,7 +257,10 @@ ReconcileState Pass::next_phase() {
     if (set_replicas_ != spec_.replicas) return phase::done();
     return phase::not_done(resync);
   }
-  const bool is_settled = set_replicas_ == spec_.replicas && all_ready() && (spec_.replicas == 0 || all_replicating());
+  // A primary that is to be scaled away hands over in the phase for it.
+  const bool has_replicas =
+      set_replicas_ == spec_.replicas || (phase_ == phases::creating && set_replicas_ > spec_.replicas);
+  const bool is_settled = has_replicas && all_ready() && (set_replicas_ == 0 || all_replicating());
   if (!is_settled) return phase::not_done(resync);
   if (phase_ == phases::upgrading) {
     if (!is_set_current()) return phase::not_done(phase::least_requeue_delay);

@@ -68,6 +68,7 @@ class Pass {
  private:
   // pass.cpp: the order of the steps, and the status.
   Awaitable<ReconcileState> steps();
+  Awaitable<> attempt(Awaitable<> step, std::optional<PassError>& problem);
   Awaitable<> remove_annotation(const char* annotation);
   void observe();
   void report();

@@ -179,7 +179,11 @@ Awaitable<bool> Pass::fence(const FailoverRecord& record, Fenced& fenced) {
     auto fresh = co_await reach(*server);
     if (!fresh) break;
     auto killed = co_await fresh->session->kill_clients();
-    if (!killed || !fresh->facts.read_only) continue;
+    if (!killed) continue;
+    // After that: privileged users may write to a read-only server, and until now some were connected.
+    auto last = co_await fresh->session->facts();
+    if (!last || !last->read_only) continue;
+    fresh->facts = std::move(*last);
     fenced.position = fresh->facts.binlog_text;
     fenced.has_run = has_run_since_writable(*fresh);
     co_return true;

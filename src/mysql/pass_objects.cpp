@@ -65,12 +65,17 @@ Awaitable<> Pass::ensure_stateful_set() {
   auto present = co_await services_.api.get(kinds::stateful_sets, key);
   if (!present && present.error().kind != kube::ErrorKind::not_found) take(present, "StatefulSet " + key.name);
   auto effective = spec_;
+  if (present && kube::is_owned_by(*present, cluster_.object.uid())) {
+    // What there is, also if the changes below are refused.
+    set_ = *present;
+    set_replicas_ = replicas_of(*present);
+  }
   if (present) {
     // One thing at a time, each in its phase.
-    if (phase_ != phases::creating) effective.replicas = replicas_of(*present);
+    const auto last = ordinal_of(owner_.name, cluster_.primary()).value_or(0);
+    const bool primary_stays = last < std::max<std::size_t>(1, spec_.replicas);
+    if (phase_ != phases::creating || !primary_stays) effective.replicas = replicas_of(*present);
     if (phase_ == phases::scaling) {
-      const auto last = ordinal_of(owner_.name, cluster_.primary()).value_or(0);
-      const bool primary_stays = last < std::max<std::size_t>(1, spec_.replicas);
       const bool may_shrink = spec_.replicas >= effective.replicas || (primary_stays && may_scale_down());
       if (may_shrink) effective.replicas = spec_.replicas;
     }

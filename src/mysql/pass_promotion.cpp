@@ -76,7 +76,8 @@ Awaitable<ReconcileState> Pass::promote(FailoverRecord record) {
     auto left = co_await reached->session->leave_replication();
     take(std::move(left), "promoting " + record.to);
   }
-  if (reached->facts.read_only) {
+  // Opened later, if the spec allows it: as any primary that is read-only.
+  if (reached->facts.read_only && !spec_.read_only) {
     auto promoted = co_await reached->session->make_writable(semi_sync());
     take(std::move(promoted), "promoting " + record.to);
   }

@@ -36,8 +36,11 @@ bool Pass::may_switch_over() const {
 /// A server that is scaled away may alone have what the others lack: so not while a failover compares them, and only if
 /// those that stay have everything. Before observe().
 bool Pass::may_scale_down() const {
+  const auto failover = cluster_.failover();
+  // The chosen replica may accept writes already, and nothing else says that it is the primary.
+  if (failover && !failover->to.empty()) return false;
   if (spec_.replicas == 0 && spec_.when_scaled == VolumePolicy::keep) return true;  // nothing is lost
-  if (cluster_.failover()) return false;
+  if (failover) return false;
   for (std::size_t ordinal = 0; ordinal < std::max<std::size_t>(1, spec_.replicas); ++ordinal) {
     ServerView server;
     server.name = pod_name(owner_.name, ordinal);

@@ -55,6 +55,11 @@ Awaitable<> Pass::ensure_root_secret() {
   }
   if (!found) {
     const bool generated = spec_.root_password.empty();
+    // Another password would only look like theirs.
+    if (generated && co_await has_claims())
+      throw PassError(PassError::Kind::retry, "Secret " + key.name +
+                                                  " does not exist, and there are volumes with its password: create it "
+                                                  "with root's, or delete the volumes");
     const auto password = generated ? generate_password(password_length) : spec_.root_password;
     auto wanted = wanted_secret(owner_, key.name, {{names::password_key, password}});
     // With the cluster's volumes its password is kept too: the data is worth nothing without it.

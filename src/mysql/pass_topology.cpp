@@ -64,6 +64,9 @@ Awaitable<sql::Result<Reached>> Pass::reach(const ServerView& server) {
   reached.session.emplace(std::move(*session));
   auto facts = co_await reached.session->facts();
   if (!facts) co_return facts.error();
+  // An address may belong to another pod by now, and that one's server have the same password.
+  if (!facts->pod.empty() && facts->pod != server.name)
+    co_return sql::Error{sql::ErrorKind::unreachable, 0, "another server answers at its address"};
   reached.facts = std::move(*facts);
   services_.prober.set_answered(cluster_.object.key(), server.name);
   co_return reached;

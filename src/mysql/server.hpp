@@ -36,6 +36,7 @@ struct Replication {
 struct Facts {
   bool read_only = true;
   std::uint32_t server_id = 0;
+  std::string pod;  // whose server it is; empty: it does not say
   double uptime = 0;
   std::string started;  // when, in seconds, by its own clock: the same as long as it runs, also if that clock is set
   std::string version;

@@ -75,7 +75,86 @@ TEST_F(BackupTest, FailedAttemptsAreRepeatedAfterOneTwoAndFourMinutesAlsoByASucc
       << "only attempts that succeed are measured";
 }
 
+TEST_F(BackupTest, AnotherAttemptIsMadeFromAReplicaThatKeepsUpByThen) {
+  given_running();
+  given_claim();
+  given_backup();
+  run_for(2s);
+  ASSERT_EQ(backup().string_at({"status", "source"}), "demo-1");
+  mysql.at("demo-1").replica->sql_error = 1062;
+  mysql.at("demo-1").replica->sql = false;
+  end_job("full-1", "Failed");
+  run_for(70s);
+  ASSERT_THAT(jobs(), ElementsAre("full-1", "full-2"));
+  EXPECT_EQ(backup().string_at({"status", "source"}), "demo-2");
+  EXPECT_THAT(json::serialize(server.object(kinds::jobs, {"db", "full-2"})->json()), HasSubstr("data-demo-2"));
+}
+
+TEST_F(BackupTest, AnotherAttemptKeepsTheSourceThatWasAskedFor) {
+  given_running();
+  given_claim();
+  given_backup(R"({"cluster": "demo", "source": "demo-0", "storage": {"claimName": "backups"}})");
+  run_for(2s);
+  end_job("full-1", "Failed");
+  run_for(70s);
+  ASSERT_THAT(jobs(), ElementsAre("full-1", "full-2"));
+  EXPECT_EQ(backup().string_at({"status", "source"}), "demo-0");
+}
+
+// What the servers have, not what the spec asks for and they do not have yet.
+TEST_F(BackupTest, ABackupUsesTheImageAndTheSecretThatAreInForce) {
+  given_running();
+  given_claim();
+  stop_operator();
+  patch(R"({"spec": {"image": "mariadb:12.3", "rootPassword": "ref://nowhere"}})");
+  given_backup();
+  server.faults().on({"patch", "statefulsets"}).fail(500);
+  start_operator();
+  run_for(2s);
+  ASSERT_THAT(jobs(), ElementsAre("full-1")) << json::serialize(backup().json());
+  const auto job = json::serialize(server.object(kinds::jobs, {"db", "full-1"})->json());
+  EXPECT_THAT(job, HasSubstr("mariadb:10.11"));
+  EXPECT_THAT(job, HasSubstr("demo-root"));
+  EXPECT_THAT(job, testing::Not(HasSubstr("nowhere")));
+}
+
+TEST_F(BackupTest, ABackupWhosePodDoesNotStartSaysWhy) {
+  given_running();
+  given_claim();
+  given_backup();
+  run_for(2s);
+  create(kinds::pods, R"({"metadata": {"name": "full-1-x", "namespace": "db", "labels": {"job-name": "full-1"}},
+                          "spec": {"containers": [{"name": "backup", "image": "i"}]}})");
+  patch(R"({"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+             "message": "0/3 nodes are available"}]}})",
+        kinds::pods, "full-1-x", "status");
+  run_for(40s);
+  EXPECT_EQ(backup().string_at({"status", "message"}),
+            "waiting for pod full-1-x: Unschedulable: 0/3 nodes are available");
+  patch(R"({"status": {"conditions": [], "containerStatuses": [{"name": "backup",
+             "state": {"waiting": {"reason": "ErrImagePull"}}}]}})",
+        kinds::pods, "full-1-x", "status");
+  run_for(40s);
+  EXPECT_EQ(backup().string_at({"status", "message"}), "waiting for pod full-1-x: ErrImagePull");
+  patch(R"({"status": {"containerStatuses": [{"name": "backup", "state": {"running": {}}}]}})", kinds::pods, "full-1-x",
+        "status");
+  run_for(40s);
+  EXPECT_EQ(backup().string_at({"status", "message"}), "");
+  EXPECT_EQ(backup_phase(), "Running");
+}
+
 // A person has edited the status.
+TEST_F(BackupTest, ATimeThatIsNoneIsNotWaitedFor) {
+  given_running();
+  given_claim();
+  given_backup();
+  run_for(2s);
+  end_job("full-1", "Failed");
+  patch(R"({"status": {"nextAttemptTime": "soon"}})", mysql_backups, "full", "status");
+  run_for(2min);
+  EXPECT_THAT(jobs(), ElementsAre("full-1", "full-2")) << json::serialize(backup().json());
+}
+
 TEST_F(BackupTest, AnAttemptThatIsNoneCountsAsTheFirst) {
   given_running();
   given_claim();

@@ -58,6 +58,7 @@ std::string FakeMysql::start_pod(const kube::Object& pod) {
                    std::to_string(number & 255);
   if (is_v6) server.address = "fd00::" + std::to_string(number);
   by_address_[server.address] = name;
+  server.report_host = name;
   const auto cluster = name.substr(0, name.rfind('-'));
   server.id = 100 + static_cast<std::uint32_t>(std::stoul(name.substr(name.rfind('-') + 1)));
   const std::string version{pod.annotation(names::version_annotation)};
@@ -190,6 +191,7 @@ Awaitable<sql::Result<sql::Rows>> FakeMysql::execute(std::string address, std::s
     const auto now = seconds(clock_.now());
     rows.push_back({{"read_only", server->read_only ? "1" : "0"},
                     {"server_id", std::to_string(server->id)},
+                    {"report_host", server->report_host},
                     {"binlog_pos", server->position()},
                     {"slave_pos", server->position()},
                     {"version", server->version},

@@ -36,8 +36,9 @@ struct FakeReplication {
 /// A MariaDB server in memory, as far as the operator's statements can see it. Its data survives its pod.
 struct FakeServer {
   std::uint32_t id = 0;
-  std::string address;  // of the pod that runs it
-  bool runs = true;     // false: killed, while its pod and exporter live
+  std::string address;      // of the pod that runs it
+  std::string report_host;  // the name of that pod
+  bool runs = true;         // false: killed, while its pod and exporter live
   bool hangs = false;
   bool away = false;  // its node is lost: a new pod does not help
   bool exporter_runs = true;

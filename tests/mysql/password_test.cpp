@@ -93,6 +93,24 @@ TEST_F(PasswordTest, WhenTheSecretInUseIsDeletedTheClusterContinuesAsSoonAsItIsB
   EXPECT_EQ(primary(), "demo-1") << status_text();
 }
 
+// Nobody knows the password of the data any more: another one would only look like it.
+TEST_F(PasswordTest, AGeneratedSecretThatWasDeletedIsNotReplacedByOneWithAnotherPassword) {
+  given_running();
+  const auto old = json::serialize(server.object(kube::resources::secrets, {"db", "demo-root"})->json().at("data"));
+  loop.run(server.api().remove(kube::resources::secrets, {"db", "demo-root"}));
+  run_for(2min);
+  EXPECT_FALSE(exists(kube::resources::secrets, "demo-root"));
+  EXPECT_THAT(std::string{cluster().string_at({"status", "message"})}, HasSubstr("Secret demo-root does not exist"));
+  EXPECT_EQ(events("SecretGenerated"), 1U);
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0"));
+  create(kube::resources::secrets, R"({"metadata": {"name": "demo-root", "namespace": "db"}, "data": )" + old + "}");
+  run_for(3min);
+  EXPECT_EQ(cluster().string_at({"status", "message"}), "") << status_text();
+  kill_primary();
+  run_for(2min);
+  EXPECT_EQ(primary(), "demo-1") << status_text();
+}
+
 TEST_F(PasswordTest, NoPasswordIsInALogAnEventOrTheStatus) {
   given_running(R"({"rootPassword": "firstSecretWord"})");
   patch(R"({"spec": {"rootPassword": "secondSecretWord"}})");

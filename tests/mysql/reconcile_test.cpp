@@ -1,4 +1,4 @@
-#include "mysql_test.hpp"
+#include "failover_fixture.hpp"
 
 namespace hubferry::mysql::test {
 namespace {
@@ -190,6 +190,37 @@ TEST_F(ReconcileTest, AnInvalidEditKeepsWhatIsInForceAndTheFailoverOn) {
   patch(R"({"spec": {"rootPassword": ""}})");
   run_for(1min);
   EXPECT_EQ(condition("SpecAccepted"), "True SpecValid") << status_text();
+}
+
+/// The API server, or a policy of the cluster, refuses an object that the spec asks for.
+class RefusedTest : public FailoverTest {
+ protected:
+  void expect_failover_all_the_same(const std::string& change, const char* verb, const char* resource) {
+    given_running();
+    server.faults().on({verb, resource}).always().fail(422);
+    patch(change);
+    run_for(1min);
+    EXPECT_THAT(std::string{cluster().string_at({"status", "message"})}, HasSubstr("422")) << status_text();
+    kill_primary();
+    run_for(2min);
+    EXPECT_EQ(primary(), "demo-1") << status_text();
+    EXPECT_THAT(mysql.writable(), ElementsAre("demo-1")) << status_text();
+    EXPECT_THAT(writers(), ElementsAre("demo-1"));
+    EXPECT_THAT(std::string{cluster().string_at({"status", "message"})}, HasSubstr("422")) << "still the problem";
+  }
+};
+
+// Most storage classes do not allow it.
+TEST_F(RefusedTest, AVolumeThatCannotGrowDoesNotKeepThePrimaryFromBeingReplaced) {
+  expect_failover_all_the_same(R"({"spec": {"storage": {"size": "20Gi"}}})", "patch", "persistentvolumeclaims");
+}
+
+TEST_F(RefusedTest, AStatefulSetThatIsRefusedDoesNotEither) {
+  expect_failover_all_the_same(R"({"spec": {"resources": {"limits": {"cpu": "1"}}}})", "patch", "statefulsets");
+}
+
+TEST_F(RefusedTest, AServiceThatIsRefusedDoesNotEither) {
+  expect_failover_all_the_same(R"({"spec": {"serviceType": "LoadBalancer"}})", "patch", "services");
 }
 
 // As after an upgrade of the operator beside an older CRD.

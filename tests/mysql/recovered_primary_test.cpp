@@ -323,6 +323,23 @@ TEST_F(UnrecordedPromotionTest, TheReplicaThatMayHaveMoreIsWaitedForAsLongThough
   EXPECT_LE(loop.clock().now() - since, 150s) << status_text();
 }
 
+// Only the record says that demo-1 is the primary: without it, what demo-1 alone has would be nobody's.
+TEST_F(UnrecordedPromotionTest, ScalingToZeroWaitsUntilThePromotionIsOnRecord) {
+  given_first_transaction(R"({"semiSync": false, "volumePolicy": {"whenScaled": "Retain"}})");
+  run_until_promoted_and_dead("SET GLOBAL read_only=0");
+  ASSERT_TRUE(mysql.write(mysql.at("demo-1").address));
+  patch(R"({"status": {"phase": "Scaling"}})", mysql_clusters, "demo", "status");
+  patch(R"({"spec": {"replicas": 0}})");
+  start_operator();
+  run_for(5min);
+  ASSERT_FALSE(exists(kinds::pods, "demo-0")) << status_text();
+  patch(R"({"spec": {"replicas": 3}})");
+  run_for(5min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  expect_one_primary_with_replicas();
+  EXPECT_EQ(mysql.at(primary()).log.size(), 2U) << primary() << status_text();
+}
+
 /// A CustomResourceDefinition from before the operator was upgraded: the API server drops what it does not know.
 class OlderDefinitionTest : public UnrecordedPromotionTest {
  protected:

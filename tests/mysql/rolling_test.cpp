@@ -74,6 +74,41 @@ TEST_F(RollingTest, APrimaryThatIsScaledAwayHandsOverFirst) {
   EXPECT_THAT(mysql.writable(), ElementsAre(primary()));
 }
 
+// Volumes of an earlier cluster: the last server has most.
+TEST_F(RollingTest, APrimaryThatIsScaledAwayWhileTheClusterIsCreatedHandsOverFirstToo) {
+  stop_operator();
+  given_running_servers_without_operator();
+  for (auto& [name, one] : mysql.servers()) one.read_only = true;
+  mysql.at("demo-2").append();
+  mysql.at("demo-1").exporter_runs = false;
+  start_operator();
+  run_for(1min);
+  ASSERT_EQ(phase(), "Creating") << status_text();
+  ASSERT_EQ(primary(), "demo-2") << status_text();
+  patch(R"({"spec": {"replicas": 2}})");
+  run_for(2min);
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-2")) << status_text();
+  mysql.at("demo-1").exporter_runs = true;
+  run_for(5min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_THAT(primary(), testing::AnyOf("demo-0", "demo-1"));
+  EXPECT_FALSE(exists(kinds::pods, "demo-2"));
+  EXPECT_THAT(mysql.writable(), ElementsAre(primary()));
+  EXPECT_EQ(mysql.at(primary()).log.size(), 1U);
+}
+
+TEST_F(RollingTest, AServerThatCannotStartIsScaledAwayWhileTheClusterIsCreated) {
+  given_cluster();
+  for (int i = 0; i < 600 && mysql.servers().size() < 3; ++i) run_for(100ms);
+  mysql.at("demo-2").away = true;
+  run_for(2min);
+  ASSERT_EQ(phase(), "Creating") << status_text();
+  patch(R"({"spec": {"replicas": 2}})");
+  run_for(2min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_THAT(mysql.writable(), ElementsAre("demo-0"));
+}
+
 TEST_F(RollingTest, AFailoverThatFailsWhileItScalesOrIsUpgradedContinuesAfterTheRepair) {
   given_running(R"({"failoverCoolDownSeconds": 0})");
   for (const auto* change : {R"({"spec": {"replicas": 5}})", R"({"spec": {"mysqlVersion": "11.4"}})"}) {

@@ -134,7 +134,8 @@ TEST_F(ServerScripts, ABackupGetsThePasswordAsItIs) {
   directory.write("backup.sh", backup_script(job, backup.string()));
   const std::string password = R"(a\b"c'd #e $(f) %g)";
   ::setenv("MYSQL_PWD", password.c_str(), 1);
-  const auto command = "PATH=" + directory.path().string() + ":$PATH SOURCE=10.0.0.1 BACKUP=nightly KEEP=0 sh " +
+  const auto command = "PATH=" + directory.path().string() +
+                       ":$PATH SOURCE=10.0.0.1 BACKUP=nightly BACKUP_UID=u KEEP=0 sh " +
                        (directory.path() / "backup.sh").string();
   const int failed = std::system(command.c_str());
   ::unsetenv("MYSQL_PWD");
@@ -142,7 +143,28 @@ TEST_F(ServerScripts, ABackupGetsThePasswordAsItIs) {
   EXPECT_EQ(text_in(directory.path() / "password"), password);
   EXPECT_THAT(text_in(seen),
               testing::AllOf(HasSubstr("--backup --user=root --host=10.0.0.1"), testing::Not(HasSubstr("$(f)"))));
-  EXPECT_THAT(names_in(backup), ElementsAre("full", "nightly"));
+  EXPECT_THAT(names_in(backup), ElementsAre("full", "nightly", "nightly.uid"));
+}
+
+// Its MySQLBackup was deleted, the backup was not.
+TEST_F(ServerScripts, ABackupOfAnotherMySQLBackupWithTheSameNameIsNotReplaced) {
+  given_program("mariadb-backup",
+                "for option in \"$@\"; do case $option in --target-dir=*) mkdir -p \"${option#*=}\" ;; esac; done");
+  directory.write("backup.sh", backup_script({}, backup.string()));
+  const auto output = directory.path() / "output";
+  const auto attempt = [&](const std::string& uid) {
+    const auto command = "PATH=" + directory.path().string() + ":$PATH SOURCE=10.0.0.1 BACKUP=nightly KEEP=0 " +
+                         "BACKUP_UID=" + uid + " sh " + (directory.path() / "backup.sh").string() + " 2>" +
+                         output.string();
+    return std::system(command.c_str());
+  };
+  ASSERT_EQ(attempt("first"), 0);
+  std::ofstream{backup / "nightly" / "ibdata1"} << "data";
+  EXPECT_NE(attempt("second"), 0);
+  EXPECT_THAT(text_in(output), HasSubstr("nightly"));
+  EXPECT_THAT(names_in(backup / "nightly"), ElementsAre("ibdata1"));
+  EXPECT_EQ(attempt("first"), 0) << "an attempt whose end nobody saw";
+  EXPECT_THAT(names_in(backup / "nightly"), testing::IsEmpty());
 }
 
 // The part of the Job's script after the backup.
@@ -158,13 +180,14 @@ TEST(Retention, KeepsTheLastOfTheScheduleAndNothingElseGoes) {
   for (const auto* name : {"demo-203001010300", "demo-203001020300", "demo-203001030300", "demo-by-hand",
                            "demo-203001040300.part", "demo-2-203001010300", "other-203001010300"})
     fs::create_directories(directory.path() / name / "data");
+  for (const auto* name : {"demo-203001010300.uid", "demo-203001020300.uid"}) std::ofstream{directory.path() / name};
   const auto keep = "export KEEP=" + std::to_string(job.keep) + " CLUSTER=" + job.cluster + "\n";
   ASSERT_EQ(std::system(("set -eu\n" + keep + script).c_str()), 0);
   std::vector<std::string> left;
   for (const auto& entry : fs::directory_iterator{directory.path()}) left.push_back(entry.path().filename().string());
-  EXPECT_THAT(left,
-              testing::UnorderedElementsAre("demo-203001020300", "demo-203001030300", "demo-by-hand",
-                                            "demo-203001040300.part", "demo-2-203001010300", "other-203001010300"));
+  EXPECT_THAT(left, testing::UnorderedElementsAre("demo-203001020300", "demo-203001020300.uid", "demo-203001030300",
+                                                  "demo-by-hand", "demo-203001040300.part", "demo-2-203001010300",
+                                                  "other-203001010300"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@ namespace hubferry::mysql::test {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 
 TEST_F(FailoverTest, ASwitchoverLosesNothingAndTheOldPrimaryFollowsAtOnce) {
   given_running();
@@ -65,6 +66,52 @@ TEST_F(FailoverTest, ASwitchoverIsNoReasonForACoolDown) {
   kill_primary();
   run_for(1min);
   EXPECT_NE(primary(), "demo-1") << status_text();
+}
+
+// read_only does not stop root: what it wrote until its connection ended was acknowledged too.
+TEST_F(FailoverTest, WhatAPrivilegedUserWroteBeforeItsConnectionEndedIsNotLostByASwitchover) {
+  given_running(R"({"drainTimeoutSeconds": 5})");
+  EXPECT_TRUE(mysql.write(mysql.at("demo-0").address));
+  bool has_written = false;
+  mysql.on_statement = [&](const std::string& pod, const std::string& statement) {
+    if (has_written || pod != "demo-0" || !statement.starts_with("SELECT ID FROM information_schema.PROCESSLIST"))
+      return;
+    has_written = true;
+    mysql.at("demo-1").replica->io = false;
+    mysql.at("demo-0").append();
+    mysql.replicate();
+  };
+  annotate("switchover", "demo-1");
+  run_for(2min);
+  ASSERT_TRUE(has_written) << status_text();
+  EXPECT_EQ(mysql.at("demo-2").log.size(), 2U) << "acknowledged by demo-2";
+  EXPECT_EQ(mysql.at(primary()).log.size(), 2U) << primary() << status_text();
+  EXPECT_EQ(condition("ReplicasHealthy"), "True Replicating") << status_text();
+}
+
+TEST_F(FailoverTest, InADeliberatelyReadOnlyClusterASwitchoverOpensNoServer) {
+  given_running();
+  patch(R"({"spec": {"readOnly": true}})");
+  run_for(1min);
+  ASSERT_THAT(mysql.writable(), IsEmpty()) << status_text();
+  std::vector<std::string> opened;
+  mysql.on_statement = [&](const std::string& pod, const std::string& statement) {
+    if (statement == "SET GLOBAL read_only=0") opened.push_back(pod);
+  };
+  annotate("switchover", "demo-2");
+  run_for(1min);
+  EXPECT_EQ(primary(), "demo-2") << status_text();
+  patch(R"({"spec": {"mysqlVersion": "11.4"}})");  // with a switchover of its own
+  run_for(10min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  EXPECT_NE(primary(), "demo-2");
+  EXPECT_THAT(opened, IsEmpty());
+  EXPECT_EQ(condition("PrimaryHealthy"), "True HeartbeatOK") << status_text();
+  EXPECT_EQ(condition("ReplicasHealthy"), "True Replicating") << status_text();
+  patch(R"({"spec": {"readOnly": false}})");
+  run_for(2min);
+  expect_one_primary_with_replicas();
+  EXPECT_TRUE(mysql.at(primary()).semi_sync);
 }
 
 }  // namespace

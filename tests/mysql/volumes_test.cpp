@@ -74,6 +74,8 @@ TEST_F(VolumesTest, ADeletedClusterKeepsItsVolumesAndItsPasswordUnlessThePolicyS
   EXPECT_THAT(claims(), ElementsAre("data-demo-0", "data-demo-1", "data-demo-2"));
   EXPECT_TRUE(exists(kube::resources::secrets, "demo-root"));
   EXPECT_TRUE(loop.run(server.api().remove(kube::resources::secrets, {"db", "demo-root"})));
+  for (const auto& claim : claims())
+    EXPECT_TRUE(loop.run(server.api().remove(kinds::persistent_volume_claims, {"db", claim})));
   mysql.servers().clear();
   given_cluster(R"({"volumePolicy": {"whenDeleted": "Delete"}})");
   run_for(1s);
@@ -145,6 +147,8 @@ TEST_F(VolumesTest, AStatefulSetOfSomebodyElseIsNotReplacedThoughItsVolumesAreSm
              "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}]}})");
   create(kinds::persistent_volume_claims, R"({"metadata": {"name": "data-demo-0", "namespace": "db"},
            "spec": {"resources": {"requests": {"storage": "1Gi"}}}})");
+  create(kube::resources::secrets,
+         R"({"metadata": {"name": "demo-root", "namespace": "db"}, "data": {"password": "b2xk"}})");
   const auto uid = std::string{server.object(kinds::stateful_sets, {"db", "demo"})->uid()};
   given_cluster();
   run_for(1min);
