@@ -9,14 +9,16 @@ def escaped(text):
 
 
 def flags(lines):
-    """Entries indented by two, with their description behind them or, indented by eight, below."""
+    """Entries indented by two, with their description behind them or, indented by eight, below. The variable of a flag,
+    which help shows behind it or below, is a line of its own."""
     out = []
     for line in lines:
         entry = re.match(r"  (\S.*?)(?: {3,}(.*))?$", line)
+        text = entry.group(2) if entry else line.strip()
         if entry:
-            out += [".TP", ".B " + escaped(entry.group(1)), *([escaped(entry.group(2))] if entry.group(2) else [])]
-        elif line.strip():
-            out.append(escaped(line.strip()))
+            out += [".TP", ".B " + escaped(entry.group(1))]
+        if text:
+            out += [escaped(text), *([".br"] if re.fullmatch(r"\$[A-Z_]+", text) else [])]
     return out
 
 

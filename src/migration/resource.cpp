@@ -50,7 +50,11 @@ void read_stage_timeout(const json::value& given, MigrationSpec& spec) {
 
 std::int64_t count_in(const json::object& status, std::string_view name) {
   const auto* count = kube::find(status, {"clusters", name});
-  return count != nullptr && count->is_int64() ? count->get_int64() : 0;
+  // A status that was not read from JSON, but written here just now, may have it as an unsigned one.
+  if (count == nullptr || !count->is_number()) return 0;
+  boost::system::error_code no_integer;
+  const auto value = count->to_number<std::int64_t>(no_integer);
+  return no_integer ? 0 : value;
 }
 
 std::string text_in(const json::object& object, std::string_view field) {

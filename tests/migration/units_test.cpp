@@ -220,6 +220,17 @@ TEST(Summary, IsReadyAndSucceededOnlyAtTheEndAndNotAfterIt) {
   EXPECT_EQ(condition_status(migration, conditions::succeeded), "absent");
 }
 
+TEST(Summary, CountsTheClustersOfTheStatusThatIsAboutToBeWritten) {
+  auto migration = with_spec(sound);
+  Ledger ledger;
+  ledger.all = {"cluster1", "cluster2"};
+  for (const auto& cluster : ledger.all) ledger.success.insert(cluster);
+  put_counts(migration, ledger, false);
+  migration.set_phase(phases::completed);
+  put_summary(migration, async::WallTime{1h});
+  EXPECT_THAT(condition_message(migration, conditions::succeeded), testing::StartsWith("2 clusters migrated to "));
+}
+
 TEST(Summary, OfAFailedMigrationNamesTheCauseAndNotItself) {
   auto migration = with_spec(sound);
   const async::WallTime now{1h};
