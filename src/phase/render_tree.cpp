@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "hubferry/phase/render.hpp"
 
 namespace hubferry::phase {
@@ -55,6 +57,14 @@ std::string took(const State& state) {
   return " (" + async::format_duration(*state.end_time - *state.start_time) + ")";
 }
 
+/// True if a component has failed for the same reason: it says it there, and once is enough.
+bool is_said_below(const HandlerNode& handler, const State& state) {
+  return std::ranges::any_of(handler.components, [&](const HandlerNode& component) {
+    const State& known = state.component(component.name());
+    return known.failed && known.error == state.error;
+  });
+}
+
 class Checklist {
  public:
   std::string text;
@@ -85,7 +95,7 @@ class Checklist {
 
   void node(std::size_t depth, const HandlerNode& handler, const State& state, std::string_view name) {
     std::string remark = took(state);
-    if (state.failed && !state.error.empty()) {
+    if (state.failed && !state.error.empty() && !is_said_below(handler, state)) {
       remark += " -- " + state.error;
       if (!state.fatal) remark += " (will be retried)";
     }

@@ -46,7 +46,8 @@ TEST_F(DemoProcess, KeepLeavesEverythingRunning) {
   const auto run = demo({"--clusters", "2", "--migrations", "1", "--keep"});
   run->await_output_text(log_name);  // the last line
   EXPECT_THAT(run->out(),
-              AllOf(HasSubstr("  export KUBECONFIG=" + directory_.path().string()), HasSubstr("  hubferry status\n"),
+              AllOf(HasSubstr("  export KUBECONFIG=" + directory_.path().string()),
+                    HasSubstr("  " + std::filesystem::canonical(test::hubferry_binary()).string() + " status\n"),
                     HasSubstr("  kubectl get mcm -A\n"), ContainsRegex("curl http://127.0.0.1:[0-9]+/metrics")));
   run->signal(SIGHUP);
   EXPECT_EQ(run->wait(), 0) << run->err();

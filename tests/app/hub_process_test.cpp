@@ -321,6 +321,19 @@ TEST_F(HubProcess, DoctorNamesWhatLooksWrongAndItsBundleHasNoSecrets) {
   json::object released{{"spec", json::object{{"holderIdentity", nullptr}}}};
   loop_.run(client_.api().merge_patch(kube::resources::leases, key, released)).value();
   EXPECT_THAT(run({"doctor"}).out, HasSubstr("Lease hubferry-system/hubferry-manager has no holder: no manager leads"));
+  // As of a migration of thousands of clusters.
+  json::object condition{{"type", "ResourceValidated"},
+                         {"status", "False"},
+                         {"reason", "ClusterNotFound"},
+                         {"message", std::string(2000, 'x')},
+                         {"lastTransitionTime", "2030-01-01T00:00:00Z"}};
+  json::object status{{"phase", "Failed"}, {"conditions", json::array{std::move(condition)}}};
+  loop_
+      .run(client_.api().merge_patch(migration::managed_cluster_migrations, {"hubferry-system", "m"},
+                                     json::object{{"status", std::move(status)}}, "status"))
+      .value();
+  EXPECT_THAT(run({"doctor"}).out,
+              AllOf(HasSubstr("migration hubferry-system/m is Failed: xxx"), Not(HasSubstr(std::string(1000, 'x')))));
 }
 
 TEST_F(HubProcess, ShellCompletionOffersTheNamesOnTheServers) {

@@ -99,6 +99,28 @@ TEST(ManagerProcess, OfTwoManagersOneLeadsAndTheOtherTakesOverWhenItStops) {
   EXPECT_EQ(second.wait(), 0);
 }
 
+// Nobody has asked for leader election, and still two must not act on the same migrations.
+TEST(ManagerProcess, ASecondManagerWithoutLeaderElectionSaysSoAndWaitsAndACleanStopLogsNoError) {
+  const std::vector<std::string> command{hubferry_binary(),
+                                         "manager",
+                                         "--namespace=default",
+                                         "--leader-elect-resource-name=alone",
+                                         "--metrics-bind-address=0",
+                                         "--health-probe-bind-address=0",
+                                         "--leader-elect-retry-period=100ms"};
+  Process first{command};
+  first.await_error_text("migration cache synced");
+  Process second{command};
+  second.await_error_text("another manager has the Lease, waiting: run several replicas with --leader-elect");
+  EXPECT_THAT(second.err(), testing::Not(HasSubstr("the manager leads")));
+  first.signal(SIGTERM);
+  EXPECT_EQ(first.wait(), 0);
+  EXPECT_THAT(first.err(), AllOf(HasSubstr("\"stopped\""), testing::Not(HasSubstr("\"level\":\"error\""))));
+  second.await_error_text("the manager leads");
+  second.signal(SIGTERM);
+  EXPECT_EQ(second.wait(), 0);
+}
+
 // Renewals must not wait behind other requests for the rate limit, or for a connection.
 TEST(ManagerProcess, KeepsItsLeaseWhileOtherRequestsWaitForTheRateLimit) {
   Process manager{{hubferry_binary(), "manager", "--leader-elect", "--namespace=default",

@@ -118,19 +118,22 @@ TEST_F(StatusProcess, AnUnreachableServerIsNamed) {
   EXPECT_THAT(lost->err(), HasSubstr("cannot reach API server http://127.0.0.1:1"));
 }
 
-// It is the plugin that failed, not the server that rejected something.
+// It is the plugin that failed, not the server that rejected something. What it asks for is shown also without a
+// terminal.
 TEST_F(StatusProcess, WhatACredentialPluginSaysIsShown) {
   config_ = directory_
                 .write("with-plugin",
                        "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
                        "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
                        "users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, "
-                       "args: ['-c', 'echo session has expired >&2; exit 3'], interactiveMode: Never}}}]\n"
+                       "args: ['-c', 'echo enter ABCD at https://login >&2; echo session has expired >&2; exit 3'], "
+                       "interactiveMode: IfAvailable}}}]\n"
                        "current-context: c\n")
                 .string();
   const auto failed = status({});
   EXPECT_EQ(failed->wait(), 1);
-  EXPECT_THAT(failed->err(), HasSubstr("ended with exit code 3: session has expired"));
+  EXPECT_THAT(failed->err(), HasSubstr("enter ABCD at https://login\nsession has expired\n"));
+  EXPECT_THAT(failed->err(), HasSubstr("ended with exit code 3"));
 }
 
 TEST_F(StatusProcess, AWatchFollowsTheMigrationAndEndsWithIt) {

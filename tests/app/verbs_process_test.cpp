@@ -144,7 +144,8 @@ TEST_F(VerbsProcess, MigrateWithWaitEndsWithTheMigrationAndItsResult) {
   waiting->await_output_text("hubferry-system/m New");
   set({"hubferry-system", "m"}, completed_status);
   EXPECT_EQ(waiting->wait(), 0) << waiting->err();
-  EXPECT_THAT(waiting->out(), AllOf(HasSubstr("created: 1 cluster"), HasSubstr("Completed 4/4")));
+  EXPECT_THAT(waiting->out(),
+              AllOf(HasSubstr("created: 1 cluster"), HasSubstr("Completed 4/4"), Not(HasSubstr("Watch it"))));
   set({"hubferry-system", "m"}, failed_status);
   const auto failed = run(command);
   EXPECT_EQ(failed.code, 1);

@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Kubeconfig{"Garbage", "token: [hunter2\n\t}: {", "not valid YAML at line 2"},
         Kubeconfig{"Binary", std::string("\0\xff\xfehunter2", 10), "not valid YAML"},
-        Kubeconfig{"List", "- hunter2", "must be a mapping"},
+        Kubeconfig{"List", "- hunter2", "is not a YAML mapping"},
         Kubeconfig{"NoCurrentContext", kubeconfig_with(to_the_destination, R"("token": "hunter2")", ""),
                    "current-context: is not set"},
         Kubeconfig{"UnknownContext", kubeconfig_with(to_the_destination, R"("token": "hunter2")", "y"),

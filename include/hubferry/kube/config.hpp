@@ -30,11 +30,15 @@ struct ExecPlugin {
   /// Whether it may talk to a person (`interactiveMode`).
   enum class Interaction { never, if_available, always };
   Interaction interaction = Interaction::never;
-  /// Whether there is a person to talk to: set by commands that have a terminal.
-  bool has_terminal = false;
+  /// Whether a person waits for what we do; set by commands. Then requests wait as long as the plugin runs (a login in
+  /// a browser takes a while), and what it writes to standard error is shown as it comes, as kubectl does.
+  enum class Person { none, waits, has_terminal };
+  Person person = Person::none;
 
-  /// True if it gets the terminal: it may then take as long as a person does.
-  [[nodiscard]] bool is_interactive() const { return has_terminal && interaction != Interaction::never; }
+  /// True if it gets the terminal.
+  [[nodiscard]] bool is_interactive() const {
+    return person == Person::has_terminal && interaction != Interaction::never;
+  }
 };
 
 /// How to reach and trust one API server, and who we are there: a kubeconfig's current context, resolved. File

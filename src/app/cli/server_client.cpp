@@ -22,15 +22,22 @@ kube::HttpApiOptions interactive_options(const kube::ClientConfig& config) {
   return options;
 }
 
+void let_plugin_ask(kube::ClientConfig& config) {
+  if (!config.exec) return;
+  const bool terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
+  config.exec->person = terminal ? kube::ExecPlugin::Person::has_terminal : kube::ExecPlugin::Person::waits;
+}
+
 }  // namespace
 
 ServerClient::ServerClient(kube::ClientConfig config) {
-  if (config.exec) config.exec->has_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
+  let_plugin_ask(config);
   const auto options = interactive_options(config);
   api_ = kube::make_http_api(std::move(config), options, loop_, env());
 }
 
 std::shared_ptr<kube::Api> ServerClient::connect(std::string name, kube::ClientConfig config) {
+  let_plugin_ask(config);
   auto options = interactive_options(config);
   options.name = std::move(name);
   return kube::make_http_api(std::move(config), options, loop_, env());

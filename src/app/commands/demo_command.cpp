@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <ostream>
 
 #include "app/cli/files.hpp"
@@ -207,6 +208,13 @@ class Demo {
     return wrapped(text, terminal_.width);
   }
 
+  /// `./dev demo` puts nothing into $PATH.
+  static std::string own_path() {
+    std::error_code unknown;
+    const auto path = std::filesystem::read_symlink("/proc/self/exe", unknown);
+    return unknown ? "hubferry" : path.string();
+  }
+
   [[nodiscard]] std::vector<std::string> where_to_look() const {
     if (!options_.keep) return {"With --keep everything stays running, for you to explore."};
     const auto config = [&](const char* server) {
@@ -217,7 +225,7 @@ class Demo {
     if (console_.enabled()) lines.push_back("  xdg-open " + console_.url());
     const std::vector<std::string> commands{
         "  export KUBECONFIG=" + config(sim::global_hub),
-        "  hubferry status",
+        "  " + own_path() + " status",
         "  kubectl get mcm -A",
         "  kubectl describe mcm move-1",
         "  kubectl --kubeconfig " + config(DemoWorld::target) + " get mcl",

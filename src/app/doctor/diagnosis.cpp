@@ -6,6 +6,7 @@
 #include <set>
 
 #include "app/cli/output.hpp"
+#include "app/cli/terminal.hpp"
 #include "app/hubs/hub_check.hpp"
 #include "app/manager/manager_options.hpp"
 #include "app/status/migration_view.hpp"
@@ -23,6 +24,7 @@ const kube::Resource deployments{"apps", "v1", "deployments", "Deployment", true
 const kube::Resource pods{"", "v1", "pods", "Pod", true};
 // A leader renews it every two seconds.
 constexpr async::Duration oldest_renewal = std::chrono::minutes{1};
+constexpr std::size_t longest_finding = 400;
 // Of manifests/base. What else runs in the namespace is none of our business.
 constexpr const char* own_label = "app.kubernetes.io/name=hubferry";
 
@@ -110,7 +112,8 @@ class Doctor {
   }
 
  private:
-  void find(std::string message) { found_.findings.push_back(std::move(message)); }
+  /// Long ones, of migrations of thousands of clusters, are cut: whole they are in `status` and in the bundle.
+  void find(const std::string& message) { found_.findings.push_back(fitted(message, longest_finding)); }
   void add_file(std::string path, std::string content) { found_.files[std::move(path)] = std::move(content); }
 
   /// Lists a kind into a file. What cannot be read is a finding, and empty.

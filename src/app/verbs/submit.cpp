@@ -21,15 +21,16 @@ std::string state_text(const MigrationView& view) {
          std::to_string(clusters.total);
 }
 
-void print_existing(const MigrationView& view, const Invocation& invocation, std::ostream& out) {
+void print_existing(const MigrationView& view, const Invocation& invocation, bool follow, std::ostream& out) {
   out << "Migration " << kube::to_string(view.key) << " exists already with the same spec (" << state_text(view)
-      << "): nothing was changed. ";
+      << "): nothing was changed.";
   if (view.has_succeeded())
-    out << "To migrate these clusters once more, use another --name.\n";
+    out << " To migrate these clusters once more, use another --name.";
   else if (view.has_ended())
-    out << "To retry what failed: " << invocation.command("retry " + view.key.name + " -n " + view.key.ns) << "\n";
-  else
-    out << "Watch it: " << invocation.watch(view.key) << "\n";
+    out << " To retry what failed: " << invocation.command("retry " + view.key.name + " -n " + view.key.ns);
+  else if (!follow)
+    out << " Watch it: " << invocation.watch(view.key);
+  out << "\n";
 }
 
 [[noreturn]] void throw_for_creation(const kube::Error& error, const kube::Api& api, const kube::Key& key) {
@@ -74,10 +75,11 @@ std::string Invocation::watch(const kube::Key& migration) const {
   return command("status " + migration.name + " -n " + migration.ns + " --watch");
 }
 
-async::Awaitable<> submit(kube::Api& api, MigrationDraft draft, Invocation invocation, std::ostream& out) {
+async::Awaitable<> submit(kube::Api& api, MigrationDraft draft, Invocation invocation, bool follow, std::ostream& out) {
   const auto print_created = [&] {
-    out << "Migration " << kube::to_string(draft.key) << " created: " << describe(draft.spec)
-        << ". Watch it: " << invocation.watch(draft.key) << "\n";
+    out << "Migration " << kube::to_string(draft.key) << " created: " << describe(draft.spec) << ".";
+    if (!follow) out << " Watch it: " << invocation.watch(draft.key);
+    out << "\n";
   };
   const auto created = co_await api.create(migrations, draft.object);
   if (created) {
@@ -99,7 +101,7 @@ async::Awaitable<> submit(kube::Api& api, MigrationDraft draft, Invocation invoc
   if (error.kind == kube::ErrorKind::ambiguous && !view_of(existing).has_ended())
     print_created();
   else
-    print_existing(view_of(existing), invocation, out);
+    print_existing(view_of(existing), invocation, follow, out);
 }
 
 async::Awaitable<VerbResult> submit_or_plan(ServerClient& client, MigrationDraft draft, SubmitOptions options,
@@ -110,7 +112,7 @@ async::Awaitable<VerbResult> submit_or_plan(ServerClient& client, MigrationDraft
     result.code = co_await show_plan(client, draft.spec, nullptr, output, out);
     co_return result;
   }
-  co_await submit(client.api(), draft, std::move(invocation), out);
+  co_await submit(client.api(), draft, std::move(invocation), options.wait, out);
   if (options.wait) result.follow = draft.key;
   co_return result;
 }

@@ -23,8 +23,9 @@ struct Invocation {
 };
 
 /// Creates the migration, or finds that it exists already, and prints one line about it. Never changes an existing one.
+/// `follow`: the migration is shown afterwards, so that no command for it is suggested.
 /// Throws std::runtime_error if there is another migration of that name, or if the server rejects it.
-async::Awaitable<> submit(kube::Api& api, MigrationDraft draft, Invocation invocation, std::ostream& out);
+async::Awaitable<> submit(kube::Api& api, MigrationDraft draft, Invocation invocation, bool follow, std::ostream& out);
 
 /// Judges the migration and, if possible, writes; if somebody else has changed it in between, judges its new state and
 /// tries again. `write` is conditional on the version of the object that it gets. Returns the verdict, which is not

@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 
 /// Long enough for a single sign-on, short enough for a controller to notice.
 constexpr auto run_limit = 60s;
-/// A person looks for a password, or for a second factor.
-constexpr auto interactive_run_limit = 10min;
+/// A person looks for a password, or for a second factor. Whoever sits at a terminal can end it.
+constexpr auto run_limit_at_terminal = 10min;
 /// The credential must not expire while a request is in flight; clocks differ a little, too.
 constexpr auto expiry_margin = 10s;
 /// Between two runs, whatever the plugin or the server say.
@@ -109,7 +109,7 @@ class ExecPluginSource::Runs {
 
   async::Awaitable<ExecCredential> ask() {
     const auto& plugin = *config_.exec;
-    if (plugin.interaction == ExecPlugin::Interaction::always && !plugin.has_terminal)
+    if (plugin.interaction == ExecPlugin::Interaction::always && !plugin.is_interactive())
       throw ConfigError("asks a person (interactiveMode: Always), but there is no terminal");
     ProcessRequest request;
     request.command = plugin.command;
@@ -117,7 +117,9 @@ class ExecPluginSource::Runs {
     request.environment = plugin.environment;
     request.environment["KUBERNETES_EXEC_INFO"] = exec_info(config_);
     request.on_terminal = plugin.is_interactive();
-    const async::Duration limit = request.on_terminal ? async::Duration{interactive_run_limit} : run_limit;
+    request.shows_errors = plugin.person != ExecPlugin::Person::none;
+    const bool at_terminal = plugin.person == ExecPlugin::Person::has_terminal;
+    const async::Duration limit = at_terminal ? async::Duration{run_limit_at_terminal} : run_limit;
     const auto deadline = async::later(clock_.now(), limit);
     ProcessResult result;
     try {

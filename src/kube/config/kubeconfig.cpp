@@ -28,7 +28,7 @@ ExecPlugin read_exec(const YamlSection& section) {
                     .install_hint = section.text("installHint"),
                     .provide_cluster_info = section.flag("provideClusterInfo"),
                     .interaction = ExecPlugin::Interaction::never,
-                    .has_terminal = false};
+                    .person = ExecPlugin::Person::none};
   for (const auto& variable : section.sections("env")) {
     const auto name = variable.text("name");
     if (name.empty()) variable.fail("name", "an environment variable needs a name");

@@ -18,8 +18,10 @@ struct ProcessRequest {
   std::map<std::string, std::string> environment;  // on top of our own
   std::size_t most_output = std::size_t{1} << 20;
   bool use_pidfd = true;  // false: as on a kernel without them
-  /// Our standard input and standard error, to talk to a person; in our process group, which owns the terminal.
+  /// Our standard input, to talk to a person; in our process group, which owns the terminal.
   bool on_terminal = false;
+  /// Our standard error; ProcessResult::errors is empty then.
+  bool shows_errors = false;
 };
 
 struct ProcessResult {

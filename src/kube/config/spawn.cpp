@@ -96,7 +96,7 @@ Spawned spawn(const ProcessRequest& request) {
   if (!request.on_terminal)
     check(::posix_spawn_file_actions_addopen(&actions.raw, STDIN_FILENO, "/dev/null", O_RDONLY, 0));
   check(::posix_spawn_file_actions_adddup2(&actions.raw, output.writing, STDOUT_FILENO));
-  if (!request.on_terminal) check(::posix_spawn_file_actions_adddup2(&actions.raw, errors.writing, STDERR_FILENO));
+  if (!request.shows_errors) check(::posix_spawn_file_actions_adddup2(&actions.raw, errors.writing, STDERR_FILENO));
   // Asio's sockets are not marked close-on-exec, and the program must not get our connections.
   check(::posix_spawn_file_actions_addclosefrom_np(&actions.raw, STDERR_FILENO + 1));
   const Attributes attributes{!request.on_terminal};

@@ -39,7 +39,7 @@ void fail_config(std::string_view file, std::string_view path, std::string_view 
 YamlSection::YamlSection(const YAML::Node& node, std::string file, std::string path)
     : file_(std::move(file)), path_(std::move(path)) {
   if (node.IsNull()) return;
-  if (!node.IsMap()) fail({}, "must be a mapping");
+  if (!node.IsMap()) fail({}, path_.empty() ? "is not a YAML mapping" : "must be a mapping");
   std::map<std::string, bool> seen;
   for (const auto& entry : node) {
     if (!entry.first.IsScalar()) fail({}, "a field's name must be a text");

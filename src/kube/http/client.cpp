@@ -111,12 +111,6 @@ Awaitable<Result<Client::Stream>> Client::open_stream(const WireRequest& request
 
 Awaitable<Result<Client::Tried>> Client::try_until_done(const WireRequest& request, TimePoint deadline, Mode mode) {
   const bool own_deadline = deadline != TimePoint{};
-  if (config_.exec && config_.exec->is_interactive()) {
-    // A person logs in: that time is not the request's. A failure is returned again below.
-    const TimePoint asked = env_.clock.now();
-    (void)co_await credentials_.authorization_header();
-    if (own_deadline) deadline = async::later(deadline, env_.clock.now() - asked);
-  }
   if (!co_await admit(request, own_deadline ? deadline : async::never))
     co_return about(request, ErrorKind::unreachable, "the client-side rate limit left no time for it");
   if (!own_deadline) deadline = async::later(env_.clock.now(), options_.request_timeout);
@@ -165,9 +159,17 @@ Awaitable<bool> Client::admit(const WireRequest& request, TimePoint deadline) {
   co_return waited.has_value();
 }
 
-Awaitable<Result<std::string>> Client::authorize(TimePoint deadline) {
+Awaitable<Result<std::string>> Client::authorize(TimePoint& deadline) {
   // Only a plugin can take long; a token is available at once.
   if (!config_.exec) co_return co_await credentials_.authorization_header();
+  if (config_.exec->person != ExecPlugin::Person::none) {
+    // A person logs in: that time is not the request's.
+    const TimePoint asked = env_.clock.now();
+    auto entered = co_await credentials_.authorization_header();
+    renew_certificate();
+    deadline = async::later(deadline, env_.clock.now() - asked);
+    co_return entered;
+  }
   auto header = co_await async::before_deadline(env_.clock, deadline, credentials_.authorization_header());
   renew_certificate();
   if (header) co_return std::move(*header);

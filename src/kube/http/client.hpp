@@ -70,7 +70,7 @@ class Client {
   Awaitable<std::optional<Loss>> exchange(std::shared_ptr<Connection> connection, const WireRequest& request,
                                           const std::string& authorization, TimePoint deadline, Mode mode,
                                           Answer& answer);
-  Awaitable<Result<std::string>> authorize(TimePoint deadline);
+  Awaitable<Result<std::string>> authorize(TimePoint& deadline);
   /// Waits for the rate limit; false when `deadline` comes first.
   Awaitable<bool> admit(const WireRequest& request, TimePoint deadline);
   /// How long to wait before `step`; nullopt when there is no time for it.

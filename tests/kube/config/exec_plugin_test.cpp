@@ -265,14 +265,14 @@ TEST_F(ExecPluginTest, OnATerminalItMayAskAPerson) {
   plugin(script);
   for (const auto mode : {ExecPlugin::Interaction::never, ExecPlugin::Interaction::if_available}) {
     config_.exec->interaction = mode;
-    config_.exec->has_terminal = true;
+    config_.exec->person = ExecPlugin::Person::has_terminal;
     const bool asks = mode != ExecPlugin::Interaction::never;
     Credentials credentials{config_, clock_};
     EXPECT_EQ(header(credentials), asks ? "Bearer typed" : "Bearer nothing");
     EXPECT_THAT(directory_.read("info"), HasSubstr(asks ? "\"interactive\":true" : "\"interactive\":false"));
   }
   config_.exec->interaction = ExecPlugin::Interaction::always;
-  config_.exec->has_terminal = false;
+  config_.exec->person = ExecPlugin::Person::waits;
   Credentials credentials{config_, clock_};
   EXPECT_THAT(header(credentials), HasSubstr("asks a person (interactiveMode: Always), but there is no terminal"));
 }

@@ -36,8 +36,8 @@ std::string about_user(const std::string& fields) {
 TEST(KubeconfigErrors, NameTheFileAndTheLineOfBrokenYaml) {
   EXPECT_EQ(complaint(""), "F: is empty");
   EXPECT_EQ(complaint("# nothing\n"), "F: is empty");
-  EXPECT_EQ(complaint("just a text"), "F: must be a mapping");
-  EXPECT_EQ(complaint("[]"), "F: must be a mapping");
+  EXPECT_EQ(complaint("just a text"), "F: is not a YAML mapping");
+  EXPECT_EQ(complaint("[]"), "F: is not a YAML mapping");
   EXPECT_THAT(complaint("a: b\n  c: hunter2\n"), testing::StartsWith("F: not valid YAML at line 2"));
   EXPECT_THAT(complaint("users:\n- {name: a, user: {password: *hunter2}}"),
               testing::StartsWith("F: not valid YAML at line 2"));
