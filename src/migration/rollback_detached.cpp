@@ -69,6 +69,16 @@ Awaitable<ClusterNames> keep_late_arrivals(Rollback& rollback, ClusterNames clus
   co_return released;
 }
 
+/// Of clusters that are on the target, those that the source accepts as well: a previous round accepted them again
+/// while the target did not answer. Without an answer that may be all of them.
+Awaitable<ClusterNames> find_accepted_by_both(Rollback& rollback, ClusterNames clusters) {
+  if (clusters.empty()) co_return clusters;
+  auto look = [&](hubagent::SourceHub& hub) { return hub.accepted(clusters); };
+  auto accepted = co_await attempt_on_source(rollback.step, look);
+  if (!accepted) co_return clusters;
+  co_return std::move(*accepted);
+}
+
 // How soon a target that did not answer is asked to approve registrations again.
 constexpr auto approve_again = std::chrono::seconds{15};
 
@@ -165,24 +175,81 @@ Awaitable<> return_to_source(Rollback& rollback, ClusterNames clusters, Look loo
   co_await wait_for_returns(rollback, accepted.done, target_problems);
 }
 
+Awaitable<> return_all(Rollback& rollback, ClusterNames clusters, Look look) {
+  if (clusters.empty()) co_return;
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(let_registrations_finish(rollback, clusters));
+    co_await return_to_source(rollback, clusters, std::move(look));
+    scope.stop();
+  };
+  co_await async::with_scope(body);
+}
+
+// How soon both hubs are looked at again while both accept a cluster.
+constexpr auto look_again = std::chrono::seconds{15};
+
+/// Calls `on_return` for each cluster that renews its lease on the source, until cancelled.
+Awaitable<> watch_returns(Rollback& rollback, ClusterNames clusters, hubagent::SourceHub::OnReturn on_return) {
+  auto wait = [&](hubagent::SourceHub& hub) { return hub.await_returns(rollback.ref, clusters, on_return); };
+  for (;;) {
+    co_await once_on_source(rollback.step, wait);
+    co_await rollback.step.clock().sleep_for(look_again);
+  }
+}
+
+/// Both hubs accept these clusters, and the target calls a cluster Available for minutes after its agent has left: the
+/// agent may have returned to the source since. The hub on which it renews its lease from now on keeps it. One that
+/// does not return within an attempt, and is still alive on the target by then, has not left it.
+Awaitable<> settle_accepted_by_both(Rollback& rollback, ClusterNames clusters) {
+  if (clusters.empty()) co_return;
+  auto& step = rollback.step;
+  const auto began = step.now();
+  std::set<std::string> back;
+  hubagent::SourceHub::OnReturn on_return = [&](const std::string& cluster) { back.insert(cluster); };
+  TargetOperation find_renewed = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.arrived(rollback.ref, std::move(names), began);
+  };
+  ClusterNames arrived;
+  auto undecided = clusters;
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(watch_returns(rollback, clusters, on_return));
+    while (!undecided.empty()) {
+      co_await step.clock().sleep_for(look_again);
+      undecided = without(undecided, {back.begin(), back.end()});
+      auto renewed = co_await each_on_target(step, undecided, find_renewed);
+      arrived.insert(arrived.end(), renewed.done.begin(), renewed.done.end());
+      undecided = without(undecided, renewed.done);
+    }
+    scope.stop();
+  };
+  co_await async::before_deadline(step.clock(), step.attempt_deadline(), async::with_scope(body));
+  undecided = without(undecided, {back.begin(), back.end()});
+  auto last = co_await look_at_target(rollback, undecided);
+  arrived.insert(arrived.end(), last.arrived.begin(), last.arrived.end());
+  for (const auto& cluster : without(undecided, last.arrived))
+    rollback.pending.add(rollback.source(), cluster,
+                         step.source_name() + " and " + step.target_name() +
+                             " accept it; waiting for its agent to renew its lease on one of them");
+  const auto released = co_await keep_late_arrivals(rollback, without(arrived, {back.begin(), back.end()}));
+  back.insert(released.begin(), released.end());
+  const ClusterNames returning{back.begin(), back.end()};
+  co_await return_all(rollback, returning, Look{.arrived = {}, .absent = returning, .unknown = {}});
+}
+
 }  // namespace
 
 Awaitable<> return_detached(Rollback& rollback, ClusterNames clusters) {
   if (clusters.empty()) co_return;
   auto look = co_await look_at_target(rollback, clusters);
-  const auto released = co_await keep_late_arrivals(rollback, look.arrived);
+  const auto both = co_await find_accepted_by_both(rollback, look.arrived);
+  const auto released = co_await keep_late_arrivals(rollback, without(look.arrived, both));
   auto returning = without(without(clusters, look.arrived), find_perhaps_there(rollback, look));
   const auto elsewhere = co_await find_moved_on(rollback, returning);
   returning = without(returning, elsewhere);
   returning.insert(returning.end(), released.begin(), released.end());
   look.absent.insert(look.absent.end(), released.begin(), released.end());
-  if (returning.empty()) co_return;
-  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
-    scope.spawn(let_registrations_finish(rollback, returning));
-    co_await return_to_source(rollback, returning, std::move(look));
-    scope.stop();
-  };
-  co_await async::with_scope(body);
+  co_await return_all(rollback, std::move(returning), std::move(look));
+  co_await settle_accepted_by_both(rollback, both);
 }
 
 }  // namespace hubferry::migration
