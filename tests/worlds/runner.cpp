@@ -11,10 +11,6 @@ namespace {
 // Between the parts of a report.
 constexpr char separator = '\x1e';
 
-// Larger worlds are seldom alike; and the more there is to clone, the longer it takes.
-constexpr std::size_t most_clusters = 4;
-constexpr std::size_t most_kept = 100;
-
 std::string take_part(std::string& text) {
   const auto end = text.find(separator);
   auto part = text.substr(0, end);
@@ -43,23 +39,12 @@ std::string essential(const std::string& timeline) {
 
 }  // namespace
 
-SeededWorld* Runner::find_built(const Plan& plan) {
-  if (plan.homes.size() > most_clusters) return nullptr;
-  auto& built = built_[shape_of(plan)];
-  if (built.world == nullptr && ++built.wanted > 1 && kept_ < most_kept) {
-    ++kept_;
-    built.hubs = build_hubs(plan, false);
-    built.world = std::make_unique<SeededWorld>(*built.hubs, plan);
-  }
-  return built.world.get();
-}
-
 Result Runner::run(const Plan& plan, bool recorded) {
-  auto* built = recorded ? nullptr : find_built(plan);
   auto& hubs = hubs_[{plan.hubs, plan.accounts, plan.newest_import, recorded}];
-  if (built == nullptr && hubs == nullptr) hubs = build_hubs(plan, recorded);
+  if (hubs == nullptr) hubs = build_hubs(plan, recorded);
   auto report = run_in_clone([&] {
-    auto result = built != nullptr ? built->run(plan) : SeededWorld{*hubs, plan}.run(plan);
+    SeededWorld world{*hubs, plan};
+    auto result = world.run();
     return result.summary + separator + result.violations + separator + result.timeline;
   });
   if (!report.crash.empty()) return {"crash: " + report.crash + "\n", "crashed", {}, report.cpu_seconds};

@@ -20,8 +20,6 @@ namespace {
 // pause of a retry, and the time in which a hub notices that an agent is gone.
 constexpr auto longest = 5h;
 constexpr auto rest = 11min;
-// How many different clusters there are, by the seed.
-constexpr std::uint64_t fleets = 4;
 // How often processes that have ended are started again.
 constexpr auto pace = 5s;
 
@@ -47,23 +45,14 @@ std::unique_ptr<sim::VirtualWorld> build_hubs(const Plan& plan, bool recorded) {
   return std::make_unique<sim::VirtualWorld>(std::move(options));
 }
 
-Shape shape_of(const Plan& plan) {
-  return {plan.hubs, plan.accounts, plan.newest_import, plan.seed % fleets, plan.homes};
-}
-
-SeededWorld::SeededWorld(sim::VirtualWorld& hubs, const Plan& plan)
-    : world_(hubs), plan_(plan), random_(plan.seed % fleets) {
-  for (std::size_t hub = 0; hub <= plan_.hubs; ++hub)
-    for (const auto side : {Side::manager, Side::agents}) wires_[{side, hub}] = std::make_unique<Wire>(random_.fork());
-  reseed();
-  world_.network().intercept([this](std::shared_ptr<kube::Api> api) { return on_wire(Side::agents, std::move(api)); });
-  add_clusters();
-}
-
-void SeededWorld::reseed() {
+SeededWorld::SeededWorld(sim::VirtualWorld& hubs, Plan plan)
+    : world_(hubs), plan_(std::move(plan)), random_(plan_.seed) {
   world_.env().random = random_.fork();
   for (const auto& server : world_.world().servers()) world_.server(server).reseed(random_.next());
-  for (auto& [place, wire] : wires_) wire->faults.reseed(random_.fork());
+  for (std::size_t hub = 0; hub <= plan_.hubs; ++hub)
+    for (const auto side : {Side::manager, Side::agents}) wires_[{side, hub}] = std::make_unique<Wire>(random_.fork());
+  world_.network().intercept([this](std::shared_ptr<kube::Api> api) { return on_wire(Side::agents, std::move(api)); });
+  for (std::size_t index = 0; index < plan_.managers; ++index) managers_.push_back(std::make_unique<Manager>());
 }
 
 std::string SeededWorld::hub_name(std::size_t hub) const {
@@ -188,11 +177,8 @@ std::string SeededWorld::summary() const {
   return text;
 }
 
-Result SeededWorld::run(Plan plan) {
-  plan_ = std::move(plan);
-  random_ = async::Random{plan_.seed};
-  reseed();
-  for (std::size_t index = 0; index < plan_.managers; ++index) managers_.push_back(std::make_unique<Manager>());
+Result SeededWorld::run() {
+  add_clusters();
   for (std::size_t index = 0; index < managers_.size(); ++index) start_manager(index);
   for (std::size_t index = 0; index < plan_.migrations.size(); ++index) spawn(migrate(index));
   for (const auto& step : plan_.steps) spawn(happen(step));

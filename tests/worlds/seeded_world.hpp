@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <tuple>
 
 #include "../migration/simulated_manager.hpp"
 #include "hubferry/sim/fleet.hpp"
@@ -25,24 +24,17 @@ struct Result {
   double cpu_seconds = 0;  // what the run cost
 };
 
-/// What the clusters of a plan depend on, and which hubs they are on.
-using Shape = std::tuple<std::size_t, bool, bool, std::uint64_t, std::vector<std::size_t>>;
-Shape shape_of(const Plan& plan);
-
 /// Hubs without clusters, for many worlds of one kind: built once, and cloned by fork().
 std::unique_ptr<sim::VirtualWorld> build_hubs(const Plan& plan, bool recorded);
 
-/// Clusters on hubs that build_hubs() made, and what a plan does to them. Both are used up by that: run it in a clone.
+/// Runs a plan on hubs that build_hubs() made for it, which are used up by that.
 class SeededWorld {
  public:
-  /// Builds the clusters of the plan; what else it says does not matter yet. Many plans have the same ones
-  /// (shape_of()).
-  SeededWorld(sim::VirtualWorld& hubs, const Plan& plan);
+  SeededWorld(sim::VirtualWorld& hubs, Plan plan);
   SeededWorld(const SeededWorld&) = delete;
   SeededWorld& operator=(const SeededWorld&) = delete;
 
-  /// Runs a plan of the same shape.
-  Result run(Plan plan);
+  Result run();
 
  private:
   /// A pod: its process is started again after each end.
@@ -54,7 +46,6 @@ class SeededWorld {
     int paused = 0;
   };
 
-  void reseed();
   void add_clusters();
   void create_fleet(kube::Api& hub, const sim::FleetPlan& fleet);
   void start_manager(std::size_t index);

@@ -27,20 +27,6 @@ TEST(Worlds, ASeedGivesTheSameWorldInAnotherProcess) {
   EXPECT_NE(first.summary, Runner{}.run(make_plan(5)).summary);
 }
 
-// From the second time on its clusters are not built anew.
-TEST(Worlds, WhatBecomesOfAPlanDoesNotDependOnWhatRanBefore) {
-  Plan plan;
-  plan.homes = {1, 2};
-  plan.migrations = {{.from = 1, .to = 2, .clusters = {0}}};
-  Runner runner;
-  plan.seed = 9;
-  const auto first = runner.run(plan);
-  plan.seed = 13;
-  (void)runner.run(plan);
-  plan.seed = 9;
-  EXPECT_EQ(first.summary, runner.run(plan).summary);
-}
-
 /// A world in which nothing goes wrong, but what the step does.
 std::string violations_of(std::size_t detail) {
   Plan plan;

@@ -76,20 +76,6 @@ User user_of(const X509_NAME* subject) {
   return user;
 }
 
-namespace {
-
-CertifiedUser certified_user(const X509* certificate) {
-  return {user_of(X509_get_subject_name(certificate)), time_of(X509_get0_notBefore(certificate)),
-          time_of(X509_get0_notAfter(certificate))};
-}
-
-std::string public_key_of(const X509* certificate) {
-  const auto* bits = X509_get0_pubkey_bitstr(certificate);
-  return {reinterpret_cast<const char*>(bits->data), static_cast<std::size_t>(bits->length)};
-}
-
-}  // namespace
-
 struct CertificateAuthority::State {
   kube::openssl::Key key;
   Certificate certificate;
@@ -97,11 +83,6 @@ struct CertificateAuthority::State {
   long next_serial = 2;
   /// By certificate and key: OpenSSL takes long to read them, and clients connect again and again.
   std::map<std::pair<std::string, std::string>, std::optional<CertifiedUser>> identified;
-  struct Issued {
-    CertifiedUser user;
-    std::string public_key;
-  };
-  std::map<std::string, Issued> issued;  // by certificate: nothing has to be verified in these
 
   Certificate begin(async::WallTime now, std::chrono::seconds lifetime) {
     Certificate made{X509_new()};
@@ -115,34 +96,14 @@ struct CertificateAuthority::State {
 
   [[nodiscard]] std::optional<CertifiedUser> read(const std::string& certificate_pem, const std::string& key_pem) const;
 
-  /// A key that we can tell at sight, without a decoder: it contains its public part.
-  [[nodiscard]] static bool holds(const std::string& key_pem, const std::string& public_key);
-
   std::string finish(Certificate& made, const char* usage) {
     X509_set_issuer_name(made.get(), X509_get_subject_name(certificate.get()));
     add_extension(made.get(), certificate.get(), NID_basic_constraints, "critical,CA:FALSE");
     add_extension(made.get(), certificate.get(), NID_ext_key_usage, usage);
     must(X509_sign(made.get(), key.get(), EVP_sha256()) > 0, "cannot sign");
-    auto pem = to_pem(made.get());
-    issued[pem] = {certified_user(made.get()), public_key_of(made.get())};
-    return pem;
+    return to_pem(made.get());
   }
 };
-
-bool CertificateAuthority::State::holds(const std::string& key_pem, const std::string& public_key) {
-  char* name = nullptr;
-  char* header = nullptr;
-  unsigned char* bytes = nullptr;
-  long size = 0;
-  const auto text = reader_of(key_pem);
-  if (PEM_read_bio(text.get(), &name, &header, &bytes, &size) != 1) return false;
-  const std::string_view key{reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size)};
-  const bool found = !public_key.empty() && key.find(public_key) != std::string_view::npos;
-  OPENSSL_free(name);
-  OPENSSL_free(header);
-  OPENSSL_clear_free(bytes, static_cast<std::size_t>(size));
-  return found;
-}
 
 CertificateAuthority::CertificateAuthority(const std::string& name, async::WallTime now)
     : state_(std::make_unique<State>()) {
@@ -190,9 +151,6 @@ const std::optional<CertifiedUser>& CertificateAuthority::identify(const std::st
 
 std::optional<CertifiedUser> CertificateAuthority::State::read(const std::string& certificate_pem,
                                                                const std::string& key_pem) const {
-  if (const auto known = issued.find(certificate_pem);
-      known != issued.end() && holds(key_pem, known->second.public_key))
-    return known->second.user;
   const auto certificate_text = reader_of(certificate_pem);
   const Certificate given{PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr)};
   const auto key_text = reader_of(key_pem);
@@ -200,7 +158,11 @@ std::optional<CertifiedUser> CertificateAuthority::State::read(const std::string
   if (given == nullptr || key_of_it == nullptr || X509_check_private_key(given.get(), key_of_it.get()) != 1 ||
       X509_verify(given.get(), key.get()) != 1)
     return std::nullopt;
-  return certified_user(given.get());
+  CertifiedUser certified;
+  certified.user = user_of(X509_get_subject_name(given.get()));
+  certified.not_before = time_of(X509_get0_notBefore(given.get()));
+  certified.not_after = time_of(X509_get0_notAfter(given.get()));
+  return certified;
 }
 
 KeyPair CertificateAuthority::issue_server(const std::vector<std::string>& names, async::WallTime now) {
