@@ -160,6 +160,47 @@ TEST_P(HiveTest, OneThatArrivesAndIsNotInstalledIsInstalledAtOnce) {
   EXPECT_EQ(source.hive.count("provision prod/c1"), 1u);
 }
 
+/// With Hive's own relocation controller.
+class HiveRelocateTest : public RelocatorTest {
+ protected:
+  HiveRelocateTest() : RelocatorTest(sim::HiveOptions{}) { managers = 0; }
+};
+
+// clearRelocateAnnotation of Hive writes the DNSZone that it has read, once: after a conflict it begins anew, with the
+// ClusterDeployment. If it wrote what it reads after the conflict, the zone would be deleted with its records.
+TEST_F(HiveRelocateTest, AZoneThatChangesWhileHiveReleasesItKeepsItsNewAnnotation) {
+  const std::string arriving = R"(, "annotations": {"hive.openshift.io/relocate": "r1/incoming"})";
+  given_deployment(arriving, R"(, "manageDNS": true)");
+  create(ocm::dns_zones,
+         R"({"metadata": {"name": "c1-zone", "namespace": "prod", "finalizers": ["hive.openshift.io/dnszone",
+             "hive.openshift.io/dnsendpoint"])" +
+             arriving + R"(}, "spec": {"linkToParentDomain": true}, "status": {"nameServers": ["ns1"]}})");
+  source.server.faults().on({.verb = "update", .resource = "dnszones"}).times(1).delay(sim::Latency::fixed(4s));
+  live([&]() -> Awaitable<> {
+    co_await sleep(2s);
+    const auto moved = json::parse(R"({"metadata": {"annotations": {"hive.openshift.io/relocate": "r2/complete"}}})");
+    auto& admin = source.server.api();
+    EXPECT_TRUE(co_await admin.merge_patch(ocm::dns_zones, {"prod", "c1-zone"}, moved.as_object()));
+    EXPECT_TRUE(co_await admin.merge_patch(ocm::cluster_deployments, {"prod", "c1"}, moved.as_object()));
+    co_await holds([&] { return !is_on_source() && !on_source(ocm::dns_zones, "c1-zone"); });
+  });
+  EXPECT_TRUE(source.server.faults().script_exhausted());
+  EXPECT_THAT(history, Contains("c1-zone: none, -, -, r2/complete"));
+  EXPECT_THAT(history, Not(Contains(HasSubstr("c1-zone: none, -, -, -"))));
+  expect_no_deprovision();
+}
+
+// So that the test above means something: one that does not change is released, and Hive works on it.
+TEST_F(HiveRelocateTest, OneThatArrivesIsReleasedTogetherWithItsZone) {
+  const std::string arriving = R"(, "annotations": {"hive.openshift.io/relocate": "r1/incoming"})";
+  given_deployment(arriving, R"(, "manageDNS": true)");
+  create(ocm::dns_zones, R"({"metadata": {"name": "c1-zone", "namespace": "prod")" + arriving + R"(}, "spec": {}})");
+  live_for(1min);
+  EXPECT_EQ(annotation(on_source(ocm::cluster_deployments, "c1"), ocm::names::hive_relocate_annotation), "-");
+  EXPECT_EQ(annotation(on_source(ocm::dns_zones, "c1-zone"), ocm::names::hive_relocate_annotation), "-");
+  EXPECT_GE(source.hive.count("dns prod/c1-zone"), 1u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Annotations, HiveTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "OfTheSeed" : "OfHive"; });
 

@@ -46,10 +46,13 @@ bool erase_relocation(json::object& object) {
 }
 
 /// The DNSZone first, which Hive reads anew, whatever it says by now. Then the ClusterDeployment of its cache, on which
-/// the decision was based: the server refuses that with a conflict if it is another one by now, and Hive decides again.
+/// the decision was based. Each is written once: the server refuses it with a conflict if it is another one by now, and
+/// Hive decides again.
 Awaitable<Result<bool>> clear_relocation(kube::Api& api, Object deployment) {
   const kube::Mutation mutate = erase_relocation;
-  auto zone = co_await kube::edit(api, ocm::dns_zones, zone_of(deployment.key()), mutate);
+  kube::EditOptions once;
+  once.attempts = 1;
+  auto zone = co_await kube::edit(api, ocm::dns_zones, zone_of(deployment.key()), mutate, once);
   if (auto done = done_unless(zone); !done) co_return done;
   json::object cleared = deployment.json();
   erase_relocation(cleared);
