@@ -1,3 +1,4 @@
+#include "hubferry/phase/render.hpp"
 #include "migration_test.hpp"
 
 /// Failures from Initializing to Cleaning, and their rollback.
@@ -54,6 +55,18 @@ TEST_F(StagesTest, OneClusterThatCannotBePreparedRollsAllBack) {
   EXPECT_THAT(condition("m1", "ResourceInitialized"), HasSubstr("1 cluster cannot be prepared: b: something odd"));
   EXPECT_EQ(events("InitializingFailed").size(), 1u);
   expect_moved("m1", {}, {"a", "b", "c"});
+}
+
+// `status` shows this: with a tick there, people would look for the cause elsewhere.
+TEST_F(StagesTest, AStepThatFailedIsNotTickedAlsoAfterTheRollback) {
+  hubs.faults["source.initialize"] = {.error = FakeHubs::forbidden()};
+  given("m1", {"a"});
+  live_until("m1", "Failed");
+  const auto status = read_status(migration("m1"));
+  const auto checklist = phase::render_checklist(phase_definition(), {status.phase, status.states});
+  EXPECT_THAT(checklist, HasSubstr("[x] Validating"));
+  EXPECT_THAT(checklist, HasSubstr("[!] Initializing"));
+  EXPECT_THAT(checklist, HasSubstr("[x] Rollbacking"));
 }
 
 TEST_F(StagesTest, ATargetWithoutAUrlFailsInInitializing) {
