@@ -190,7 +190,20 @@ TEST_F(HiveRelocateTest, AZoneThatChangesWhileHiveReleasesItKeepsItsNewAnnotatio
   expect_no_deprovision();
 }
 
-// So that the test above means something: one that does not change is released, and Hive works on it.
+// finishRelocateCompletion of Hive: its cache of ClusterDeployments may have been so old that it has cleared the zone
+// of one that had moved on.
+TEST_F(HiveRelocateTest, HiveAnnotatesTheZoneOfOneThatHasMovedBeforeItDeletesIt) {
+  given_deployment(R"(, "annotations": {"hive.openshift.io/relocate": "r1/complete"})", R"(, "manageDNS": true)");
+  create(ocm::dns_zones, R"({"metadata": {"name": "c1-zone", "namespace": "prod", "finalizers":
+      ["hive.openshift.io/dnszone", "hive.openshift.io/dnsendpoint"]}, "spec": {"linkToParentDomain": true},
+      "status": {"nameServers": ["ns1"]}})");
+  live_until([&] { return !is_on_source() && !on_source(ocm::dns_zones, "c1-zone"); });
+  EXPECT_THAT(history, Contains("c1-zone: none, -, -, r1/complete"));
+  expect_no_deprovision();
+}
+
+// So that the test of the zone that changes means something: one that does not change is released, and Hive works on
+// it.
 TEST_F(HiveRelocateTest, OneThatArrivesIsReleasedTogetherWithItsZone) {
   const std::string arriving = R"(, "annotations": {"hive.openshift.io/relocate": "r1/incoming"})";
   given_deployment(arriving, R"(, "manageDNS": true)");

@@ -60,6 +60,21 @@ Awaitable<Result<bool>> clear_relocation(kube::Api& api, Object deployment) {
   co_return done_unless(written);
 }
 
+/// What Hive does before it deletes what has moved: the DNSZone says so, too, whatever it said before.
+Awaitable<Result<bool>> complete_zone(kube::Api& api, const Object& deployment, std::string value) {
+  const kube::Mutation mutate = [&](json::object& zone) {
+    auto& annotations = kube::object_in(kube::object_in(zone, "metadata"), "annotations");
+    auto& present = annotations[ocm::names::hive_relocate_annotation];
+    if (present == json::value(value)) return false;
+    present = value;
+    return true;
+  };
+  kube::EditOptions once;
+  once.attempts = 1;
+  auto zone = co_await kube::edit(api, ocm::dns_zones, zone_of(deployment.key()), mutate, once);
+  co_return done_unless(zone);
+}
+
 /// Finalizes a ClusterDeployment: the one place where a cluster would be destroyed.
 Awaitable<Result<bool>> finalize(HiveContext& hive, Key key, HiveRelocation relocation) {
   if (relocation != HiveRelocation::none && relocation != HiveRelocation::complete) co_return true;
@@ -197,6 +212,8 @@ Awaitable<Result<bool>> reconcile_relocate(HiveContext& hive, Key key) {
   }
   if (deployment->is_being_deleted()) co_return true;
   if (value.ends_with("/complete")) {
+    auto zone = co_await complete_zone(hive.api, *deployment, value);
+    if (!zone) co_return zone.error();
     auto removed = co_await hive.api.remove(ocm::cluster_deployments, key);
     co_return done_unless(removed);
   }
