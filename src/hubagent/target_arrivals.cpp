@@ -3,7 +3,6 @@
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/hub_watches.hpp"
-#include "hubagent/outdated_secrets.hpp"
 #include "hubagent/registration_approval.hpp"
 #include "hubagent/self_registration.hpp"
 #include "hubferry/async/task_scope.hpp"
@@ -70,7 +69,6 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
       auto adopted = co_await wait_for_copied_works(wait.hub, wait.migration, cluster);
       if (!adopted) co_return adopted.error();
     }
-    co_await adopt_outdated_secrets(wait.hub, wait.migration, cluster);
     wait.on_arrival(cluster);
     co_return Result<>{};
   }

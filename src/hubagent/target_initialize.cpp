@@ -1,5 +1,4 @@
 #include "hubagent/direct_hubs.hpp"
-#include "hubagent/outdated_secrets.hpp"
 #include "hubagent/own_objects.hpp"
 #include "hubagent/registration_approval.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -131,8 +130,6 @@ Awaitable<Result<>> DirectTargetHub::permit_registration(MigrationRef migration,
 
 Awaitable<Result<>> DirectTargetHub::delete_migration_objects(MigrationRef migration, BootstrapIdentity identity) {
   auto& hub = *hub_;
-  auto secrets = co_await delete_outdated_secrets(hub, migration);
-  if (!secrets) co_return secrets.error();
   for (const auto& name : {registration_name(migration), review_name(migration)}) {
     auto binding = co_await delete_own_object(hub, migration, cluster_role_bindings, cluster_scoped(name));
     if (!binding) co_return binding.error();

@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 
 #include <boost/json/serialize.hpp>
-#include <tuple>
 
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/migration/resource.hpp"
@@ -118,27 +117,6 @@ TEST_P(WorkloadTest, AnAgentThatIsRestartedAfterTheMigrationStaysOnTheTarget) {
   world_.run_for(2min);
   EXPECT_NE(renewal(), before);
   EXPECT_EQ(world_.world().agents().joined_at("https://hub2.sim"), 1U);
-}
-
-// Their tokens are revoked; all the same they are not the cluster's own, and each migration would leave one more.
-TEST_P(WorkloadTest, NoBootstrapSecretOfTheMigrationStaysOnTheCluster) {
-  const auto bootstrap_secrets = [&] {
-    std::vector<std::string> names;
-    for (const auto& secret : world_.server(cluster_).objects(kube::resources::secrets))
-      if (secret.name().starts_with("bootstrap-")) names.emplace_back(secret.name());
-    return names;
-  };
-  const auto works_on = [&](const std::string& hub) {
-    std::vector<std::string> names;
-    for (const auto& work : world_.server(hub).objects(ocm::manifest_works)) names.emplace_back(work.name());
-    return names;
-  };
-  for (const auto& [name, from, to] : {std::tuple{"there", "hub1", "hub2"}, std::tuple{"back", "hub2", "hub1"}}) {
-    migrate(name, from, to);
-    world_.run_for(10s);
-    EXPECT_THAT(bootstrap_secrets(), testing::ElementsAre(ocm::names::bootstrap_secret)) << name;
-    EXPECT_THAT(works_on(to), testing::ElementsAre(cluster_ + "-klusterlet")) << name;
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(On, WorkloadTest,

@@ -127,11 +127,8 @@ class WorkAgent::Session {
       auto wanted = std::make_shared<json::object>(manifest.object);
       const bool owned = !manifest.orphaned;
       if (manifest.read_only) continue;
-      const bool keeps = manifest.create_only;
-      kube::Mutation mutate = [wanted, owned, owner, keeps](json::object& object) {
-        const bool exists = !kube::string_at(object, {"metadata", "uid"}).empty();
+      kube::Mutation mutate = [wanted, owned, owner](json::object& object) {
         const bool owners_changed = set_applied_owner(object, owner, owned);
-        if (exists && keeps) return owners_changed;
         return put_manifest(object, *wanted) || owners_changed;
       };
       auto written = co_await kube::create_or_patch(own_cluster_, manifest.resource, Object{*wanted}.key(), mutate);
