@@ -182,22 +182,6 @@ Awaitable<Results> find_present(Cleanup& cleanup, ClusterNames clusters) {
   co_return present;
 }
 
-/// Clusters on the target that cannot be compared with a source which a person has given up: taken out of `failures`.
-/// They are the target's, as they are, and nothing of them is deleted from the source.
-ClusterNames give_up_source(Cleanup& cleanup, Failures& failures) {
-  const auto& migration = cleanup.step.migration;
-  const LeftBehind left_behind{migration};
-  ClusterNames orphaned;
-  for (const auto& [cluster, failure] : failures) {
-    if (!left_behind.covers(migration.from(), cluster)) continue;
-    orphaned.push_back(cluster);
-    cleanup.unverified.insert_or_assign(cluster, failure);
-    cleanup.pending.add(migration.from(), cluster, failure.message);
-  }
-  for (const auto& cluster : orphaned) failures.erase(cluster);
-  return orphaned;
-}
-
 /// Some clusters, from the first look at the target to their deletion from the source. Only what the last step has
 /// proven continues to the next.
 Awaitable<Results> clean_batch(Cleanup& cleanup, ClusterNames clusters) {
@@ -213,24 +197,20 @@ Awaitable<Results> clean_batch(Cleanup& cleanup, ClusterNames clusters) {
   // They need the credential no more, whatever keeps the source from being read.
   cleanup.pending.add(step.migration.from(), completed.on_source);
   auto verified = co_await compare(step, {fresh.begin(), fresh.end()}, verify_or_copy_again);
-  const auto orphaned = give_up_source(cleanup, verified.on_source);
   keep_unverified(cleanup, verified.on_source);
   auto compared = std::move(completed.on_target);
   compared.add(std::move(verified.on_target));
   const auto compared_at = step.now();
   keep_unverified(cleanup, compared.not_done());
-  auto finishing = compared.done;
-  finishing.insert(finishing.end(), orphaned.begin(), orphaned.end());
-  if (finishing.empty()) co_return Results{};
+  if (compared.done.empty()) co_return Results{};
 
   TargetOperation finish_there = [&](hubagent::TargetHub& hub, ClusterNames names) {
     return hub.clean(ref, std::move(names));
   };
-  auto finished = co_await each_on_target(step, std::move(finishing), finish_there);
+  auto finished = co_await each_on_target(step, compared.done, finish_there);
   cleanup.pending.add(step.migration.to(), finished.not_done());
   cleanup.released.insert(finished.done.begin(), finished.done.end());
-  const auto deletable = without(finished.done, orphaned);
-  if (deletable.empty()) co_return Results{};
+  if (finished.done.empty()) co_return Results{};
 
   SourceOperation delete_there = [&](hubagent::SourceHub& hub, ClusterNames names) {
     hubagent::SourceHub::ConfirmArrival confirm = [&cleanup, compared_at](std::string cluster) {
@@ -238,7 +218,7 @@ Awaitable<Results> clean_batch(Cleanup& cleanup, ClusterNames clusters) {
     };
     return hub.clean(ref, std::move(names), std::move(confirm));
   };
-  auto deleted = co_await each_on_source(step, deletable, delete_there);
+  auto deleted = co_await each_on_source(step, finished.done, delete_there);
   // Those wait for the target, and need the credential still.
   for (const auto& [cluster, failure] : deleted.not_done()) {
     if (cleanup.refuted.contains(cluster))

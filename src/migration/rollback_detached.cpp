@@ -199,7 +199,7 @@ Awaitable<> watch_returns(Rollback& rollback, ClusterNames clusters, hubagent::S
 
 /// Both hubs accept these clusters, and the target calls a cluster Available for minutes after its agent has left: the
 /// agent may have returned to the source since. The hub on which it renews its lease from now on keeps it. One that
-/// does not return within an attempt, and is still alive on the target by then, has not left it.
+/// renews it on neither within an attempt stays as it is: accepted by both, and looked at again in the next round.
 Awaitable<> settle_accepted_by_both(Rollback& rollback, ClusterNames clusters) {
   if (clusters.empty()) co_return;
   auto& step = rollback.step;
@@ -209,30 +209,26 @@ Awaitable<> settle_accepted_by_both(Rollback& rollback, ClusterNames clusters) {
   TargetOperation find_renewed = [&](hubagent::TargetHub& hub, ClusterNames names) {
     return hub.arrived(rollback.ref, std::move(names), began);
   };
-  ClusterNames arrived;
   auto undecided = clusters;
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(watch_returns(rollback, clusters, on_return));
     while (!undecided.empty()) {
       co_await step.clock().sleep_for(look_again);
       undecided = without(undecided, {back.begin(), back.end()});
-      auto renewed = co_await each_on_target(step, undecided, find_renewed);
-      arrived.insert(arrived.end(), renewed.done.begin(), renewed.done.end());
-      undecided = without(undecided, renewed.done);
+      const auto renewed = co_await each_on_target(step, undecided, find_renewed);
+      const auto arrived = without(renewed.done, {back.begin(), back.end()});
+      const auto released = co_await keep_late_arrivals(rollback, arrived);
+      back.insert(released.begin(), released.end());
+      undecided = without(undecided, arrived);
     }
     scope.stop();
   };
   co_await async::before_deadline(step.clock(), step.attempt_deadline(), async::with_scope(body));
-  undecided = without(undecided, {back.begin(), back.end()});
-  auto last = co_await look_at_target(rollback, undecided);
-  arrived.insert(arrived.end(), last.arrived.begin(), last.arrived.end());
-  for (const auto& cluster : without(undecided, last.arrived))
+  const ClusterNames returning{back.begin(), back.end()};
+  for (const auto& cluster : without(undecided, returning))
     rollback.pending.add(rollback.source(), cluster,
                          step.source_name() + " and " + step.target_name() +
                              " accept it; waiting for its agent to renew its lease on one of them");
-  const auto released = co_await keep_late_arrivals(rollback, without(arrived, {back.begin(), back.end()}));
-  back.insert(released.begin(), released.end());
-  const ClusterNames returning{back.begin(), back.end()};
   co_await return_all(rollback, returning, Look{.arrived = {}, .absent = returning, .unknown = {}});
 }
 

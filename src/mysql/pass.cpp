@@ -84,7 +84,8 @@ Awaitable<ReconcileState> Pass::steps() {
   report_spec();
   co_await attempt(ensure_services(), problem);
   if (lacks_restore_claim_ && cluster_.primary().empty()) co_return phase::not_done(services_.options.resync);
-  co_await attempt(ensure_stateful_set(), problem);
+  // Pods of a set with the new hash would count as having what its ConfigMap did not get: then it stays as it is.
+  co_await attempt(problem ? find_stateful_set() : ensure_stateful_set(), problem);
   if (!set_) throw *problem;
   observe();
   if (auto result = co_await replication()) {

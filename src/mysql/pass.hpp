@@ -102,6 +102,8 @@ class Pass {
   // pass_objects.cpp: Services, StatefulSet, endpoints.
   Awaitable<kube::Object> ensure(const kube::Resource& kind, json::object wanted, const ObjectCache* cache);
   Awaitable<> ensure_services();
+  /// Reads it into set_, if it is there and ours.
+  Awaitable<> find_stateful_set();
   Awaitable<> ensure_stateful_set();
   Awaitable<> grow_storage(const kube::Object& set);
   Awaitable<> ensure_endpoints(const std::string& service, std::vector<const ServerView*> servers);

@@ -56,6 +56,15 @@ Awaitable<> Pass::ensure_services() {
     co_await ensure(kinds::services, wanted_service(owner_, name, spec_), services_.services);
 }
 
+Awaitable<> Pass::find_stateful_set() {
+  const kube::Key key{owner_.ns, owner_.name};
+  auto present = co_await services_.api.get(kinds::stateful_sets, key);
+  if (!present && present.error().kind != kube::ErrorKind::not_found) take(present, "StatefulSet " + key.name);
+  if (!present || !kube::is_owned_by(*present, cluster_.object.uid())) co_return;
+  set_replicas_ = replicas_of(*present);
+  set_ = std::move(*present);
+}
+
 Awaitable<> Pass::ensure_stateful_set() {
   const kube::Key key{owner_.ns, owner_.name};
   StatefulSetInputs inputs;

@@ -37,8 +37,9 @@ bool Pass::may_switch_over() const {
 /// those that stay have everything. Before observe().
 bool Pass::may_scale_down() const {
   const auto failover = cluster_.failover();
-  // The chosen replica may accept writes already, and nothing else says that it is the primary.
-  if (failover && !failover->to.empty()) return false;
+  // The chosen replica, or one that was chosen before and died, may have accepted writes, and nothing else says that it
+  // is the primary.
+  if (failover && (!failover->to.empty() || failover->from != cluster_.primary())) return false;
   if (spec_.replicas == 0 && spec_.when_scaled == VolumePolicy::keep) return true;  // nothing is lost
   if (failover) return false;
   for (std::size_t ordinal = 0; ordinal < std::max<std::size_t>(1, spec_.replicas); ++ordinal) {

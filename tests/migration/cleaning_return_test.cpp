@@ -88,6 +88,7 @@ TEST_F(CleaningReturnTest, AClusterOnATargetThatWasCalledLostStaysThereOnceItAns
     EXPECT_THAT(condition("m1", "ResourceRolledBack"),
                 AllOf(HasSubstr("waiting for its agent to renew its lease there"), HasSubstr("import the cluster on")));
     hubs.hub("hub2").reachable = true;
+    co_await renew_leases("hub2", "m1", "Rollbacking");
     co_await reaches("m1", "Completed");
   });
   expect_moved("m1", {"a", "b"}, {"c"});

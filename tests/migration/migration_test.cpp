@@ -55,6 +55,14 @@ Awaitable<> MigrationTest::holds(std::function<bool()> condition) {
   EXPECT_TRUE(condition()) << "waited for a day in vain\n" << testing::PrintToString(log.lines());
 }
 
+Awaitable<> MigrationTest::renew_leases(std::string hub, std::string name, std::string during) {
+  while (phase(name) == during) {
+    for (auto& [cluster, state] : hubs.hub(hub).clusters)
+      if (state.available) state.seen = loop.clock().wall_now();
+    co_await sleep(10s);
+  }
+}
+
 Awaitable<> MigrationTest::reaches(std::string name, std::string wanted, std::string ns) {
   auto is_there = [this, name, wanted, ns] { return exists(name, ns) && phase(name, ns) == wanted; };
   co_await holds(is_there);

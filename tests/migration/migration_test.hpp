@@ -59,6 +59,8 @@ class MigrationTest : public testing::Test {
   Awaitable<> reaches(std::string name, std::string phase, std::string ns = "default");
   Awaitable<> vanishes(std::string name, std::string ns = "default");
   Awaitable<> holds(std::function<bool()> condition);
+  /// The agents of all clusters that are Available on the hub renew their leases there until the phase has ended.
+  Awaitable<> renew_leases(std::string hub, std::string name, std::string during);
   Awaitable<> sleep(Duration span) { return loop.clock().sleep_for(span); }
 
   kube::Object migration(const std::string& name, const std::string& ns = "default");

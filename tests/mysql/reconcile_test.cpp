@@ -223,6 +223,21 @@ TEST_F(RefusedTest, AServiceThatIsRefusedDoesNotEither) {
   expect_failover_all_the_same(R"({"spec": {"serviceType": "LoadBalancer"}})", "patch", "services");
 }
 
+// Otherwise a pod that restarts meanwhile would count as up to date, with the old settings.
+TEST_F(RefusedTest, WhileItsConfigMapIsRefusedTheStatefulSetStaysAsItIs) {
+  given_running();
+  const auto set = [&] { return server.object(kinds::stateful_sets, {"db", "demo"}).value(); };
+  const auto before = set().generation();
+  server.faults().on({"patch", "configmaps"}).always().fail(422);
+  patch(R"({"spec": {"config": "max_connections=50"}})");
+  run_for(1min);
+  EXPECT_EQ(set().generation(), before);
+  server.faults().clear();
+  run_for(10min);
+  EXPECT_GT(set().generation(), before);
+  EXPECT_EQ(phase(), "Running") << status_text();
+}
+
 // As after an upgrade of the operator beside an older CRD.
 TEST_F(ReconcileTest, AnInvalidVersionAndSizeKeepThoseInForceAndScalingContinues) {
   given_running();

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 /// Long enough for a single sign-on, short enough for a controller to notice.
 constexpr auto run_limit = 60s;
-/// A person looks for a password, or for a second factor. Whoever sits at a terminal can end it.
+/// A person looks for a password, or for a second factor. At a terminal the user can end it.
 constexpr auto run_limit_at_terminal = 10min;
 /// The credential must not expire while a request is in flight; clocks differ a little, too.
 constexpr auto expiry_margin = 10s;
