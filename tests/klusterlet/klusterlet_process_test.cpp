@@ -166,6 +166,9 @@ class KlusterletProcessTest : public testing::Test {
   bool comes_to(HubProcess& hub, AgentProcess& agent) {
     if (eventually([&] { return agent.server() == hub.config().server && loop_.run(hub.is_joined(agent.cluster())); }))
       return true;
+    // Its log is read to the end only when it has ended.
+    agent.process().signal(SIGTERM);
+    agent.process().wait();
     ADD_FAILURE() << agent.cluster() << " is not available at " << hub.config().server << "; its log:\n"
                   << agent.process().err();
     return false;
