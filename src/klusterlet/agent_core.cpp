@@ -52,8 +52,9 @@ AgentMetrics::AgentMetrics(obs::Metrics& metrics)
                             LeaveReason::certificate_expired, LeaveReason::certificate_rejected, LeaveReason::failed})
     switches.with({to_string(reason)});
   for (const auto* result : {"ok", "failed"}) heartbeats.with({result});
-  for (const auto* reason : {"HubKubeConfigUnauthorized", "HubLeaseUpdateFailed", "HubUnreachable",
-                             "ManagedClusterMissing", "RegistrationFailed", "CredentialNotSaved"})
+  for (const auto* reason :
+       {"HubKubeConfigUnauthorized", "HubLeaseUpdateFailed", "HubUnreachable", "ManagedClusterMissing",
+        "RegistrationFailed", "BootstrapSecretError", "CredentialNotSaved"})
     problems.with({reason});
 }
 
