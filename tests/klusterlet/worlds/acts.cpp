@@ -197,6 +197,9 @@ void AgentWorld::begin(const Step& step) {
       if (++machine.dead == 1) machine.unreadable_since = env_.clock.now();
       machine.store.full = machine.store.unreadable = true;
       break;
+    case Act::stop:
+      machine.clock.stop_until(env_.clock.now() + step.lasts);
+      break;
     case Act::freeze:
       machine.kill.set();
       break;
