@@ -62,6 +62,8 @@ void SimulatedHub::apply_faults() {
 
 void AgentWorld::edit_list(std::size_t agent) {
   auto& machine = *machines_[agent];
+  // A stopped process notices nothing: it does when it continues.
+  if (env_.clock.now() < machine.clock.stopped_until()) return;
   std::vector<BootstrapConfig> list;
   for (auto entry : machine.configured) {
     const auto hub = static_cast<std::size_t>(
@@ -241,6 +243,9 @@ void AgentWorld::end(const Step& step) {
       break;
     case Act::break_list:
       --machine.broken[step.hub];
+      edit_list(step.agent);
+      break;
+    case Act::stop:
       edit_list(step.agent);
       break;
     case Act::full_disk:
