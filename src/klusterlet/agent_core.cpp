@@ -52,8 +52,9 @@ AgentMetrics::AgentMetrics(obs::Metrics& metrics)
                             LeaveReason::certificate_expired, LeaveReason::certificate_rejected, LeaveReason::failed})
     switches.with({to_string(reason)});
   for (const auto* result : {"ok", "failed"}) heartbeats.with({result});
-  for (const auto* reason : {"HubKubeConfigUnauthorized", "HubLeaseUpdateFailed", "HubUnreachable",
-                             "ManagedClusterMissing", "RegistrationFailed", "CredentialNotSaved"})
+  for (const auto* reason :
+       {"HubKubeConfigUnauthorized", "HubLeaseUpdateFailed", "HubUnreachable", "ManagedClusterMissing",
+        "RegistrationFailed", "BootstrapSecretError", "CredentialNotSaved"})
     problems.with({reason});
 }
 
@@ -71,11 +72,12 @@ Awaitable<> AgentCore::run() {
       agent_definition(), *this, env, {.name = "klusterlet", .on_transition = options.on_transition}};
   const kube::Key key{{}, options.cluster_name};
   while (true) {
+    // Before hubs are probed, which takes a while: a list that comes meanwhile is a reason to do so again.
+    const auto seen = store.version();
     const auto result = co_await machine.reconcile(key);
     if (result.outcome == phase::Reconciled::Outcome::terminal)
       throw std::runtime_error("the agent of cluster " + options.cluster_name +
                                " failed: " + record.status.state[phases::selecting].error);
-    const auto seen = store.version();
     const auto again = async::later(env.clock.now(), result.after);
     // An agent that waits for a hub retries immediately when the list of hubs changes.
     co_await async::before_deadline(env.clock, again, store.wait_for_change(seen));

@@ -145,7 +145,7 @@ class AgentCore {
   /// The last heartbeat that reached the hub in use, or when it was joined. Sessions with one hub follow each other, as
   /// often as somebody edits how it is reached: a dead one is left in time all the same.
   TimePoint reached{};
-  bool reconnected_since = false;
+  bool grace_given = false;  // since then, see Session::give_grace()
 
   std::string rejected_certificate;      // the hub answered 401 to it for the connection timeout
   bool renewed_after_rejection = false;  // and no heartbeat has succeeded since

@@ -12,6 +12,10 @@ namespace {
 constexpr auto default_lease_duration = std::chrono::seconds{60};
 // Just past the time until which the connection is not lost.
 constexpr auto instant = std::chrono::milliseconds{1};
+// For a kubeconfig that is repaired in the last moment, or a process that runs again, to send a heartbeat.
+constexpr auto grace = std::chrono::seconds{30};
+// Timers of a busy machine are late as well, but not that much.
+constexpr auto longest_delay = std::chrono::seconds{5};
 
 std::optional<WallTime> renew_time_of(const kube::Object& lease) {
   try {
@@ -50,7 +54,9 @@ Awaitable<> Session::beat() {
       const auto pause =
           renewed ? env.random.between(longest, longest + longest / 4) : std::min(failures.next(), longest);
       // A changed duration takes effect immediately.
-      co_await async::before_deadline(env.clock, async::later(env.clock.now(), pause), beat_changed_.wait());
+      const auto next = async::later(env.clock.now(), pause);
+      co_await async::before_deadline(env.clock, next, beat_changed_.wait());
+      check_for_stop(next);
     }
     report(kube::EventType::normal, "ManagedClusterLeaseUpdateStoped", "heartbeat stopped");
   }
@@ -79,7 +85,22 @@ Awaitable<bool> Session::renew_lease() {
 void Session::reached(TimePoint sent) {
   timeout_.reached(sent);
   agent_.reached = std::max(agent_.reached, sent);
-  agent_.reconnected_since = false;
+  agent_.grace_given = false;
+}
+
+void Session::give_grace() {
+  if (std::exchange(agent_.grace_given, true)) return;
+  const auto now = agent_.env.clock.now();
+  const auto graced = async::later(now - agent_.connection_timeout(), grace);
+  agent_.reached = std::max(agent_.reached, std::min(now, graced));
+  timeout_.reached(agent_.reached);
+}
+
+void Session::check_for_stop(TimePoint due) {
+  const auto now = agent_.env.clock.now();
+  if (now <= async::later(due, longest_delay) || agent_.grace_given) return;
+  agent_.env.log.warn("this process was stopped for a while", {{"late", async::format_duration(now - due)}});
+  give_grace();
 }
 
 void Session::heartbeat_failed(const kube::Error& error) {
@@ -103,6 +124,7 @@ Awaitable<> Session::watch_connection() {
     const auto lost_at = async::later(timeout_.due(), instant);
     const auto due = rotating_ ? lost_at : std::min(lost_at, rotation);
     const bool changed = co_await async::before_deadline(clock, due, agent_.store.wait_for_change(seen));
+    if (!changed) check_for_stop(due);
     if (changed || !timeout_.expired(clock.now())) continue;
     co_await read_lease();
     if (!timeout_.expired(clock.now())) continue;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* sent_label = "hubferry.io/sent-by-hub";
 constexpr const char* replaces_annotation = "hubferry.io/replaces";
+constexpr const char* listed_annotation = "hubferry.io/listed";
 constexpr const char* fallback_annotation = "hubferry.io/fallback";
 // How long a list may take until it is in effect; one that is invalid never is.
 constexpr auto settling_time = std::chrono::seconds{10};
@@ -29,13 +30,14 @@ std::string own_copy_of(const std::string& name) {
 
 /// Makes the Secret one of ours. Leaves it alone if it is another's: it may have been created meanwhile.
 kube::Mutation as_sent(const BootstrapConfig& sent, std::string replaces) {
-  return [text = kube::encode_base64(sent.kubeconfig.reveal()), fallback = sent.fallback,
+  return [text = kube::encode_base64(sent.kubeconfig.reveal()), listed = sent.sent, fallback = sent.fallback,
           replaces = std::move(replaces)](object& secret) {
     auto& metadata = child(secret, "metadata");
     if (metadata.contains("uid") && !child(metadata, "labels").contains(sent_label)) return false;
     bool changed = put(child(metadata, "labels"), sent_label, "true");
     auto& annotations = child(metadata, "annotations");
     changed = put(annotations, replaces_annotation, value(replaces)) || changed;
+    changed = put(annotations, listed_annotation, listed ? "true" : "false") || changed;
     changed = put(annotations, fallback_annotation, fallback ? "true" : "false") || changed;
     return put(child(secret, "data"), "kubeconfig", value(text)) || changed;
   };
@@ -81,7 +83,7 @@ BootstrapConfig KlusterletStore::read_bootstrap(const std::string& name) const {
   if (is_edited) return config;
   config.unreadable.clear();
   config.kubeconfig = obs::Secret{decoded(*ours, "kubeconfig")};
-  config.sent = true;
+  config.sent = ours->annotation(listed_annotation) != "false";
   config.fallback = ours->annotation(fallback_annotation) == "true";
   return config;
 }

@@ -118,7 +118,10 @@ std::vector<BootstrapConfig> merge_bootstraps(const std::vector<BootstrapConfig>
   std::erase_if(merged, [](const BootstrapConfig& entry) { return why_unparsable(entry).has_value(); });
   if (!merged.empty() && find_server(merged, in_use, server_in_use) == merged.end()) merged.push_back(in_use);
   // As for a Klusterlet, one hub is no list: with its sender the agent would lose all hubs.
-  if (merged.size() > 1) return merged;
+  if (merged.size() > 1) {
+    for (auto& entry : merged) entry.sent = true;
+    return merged;
+  }
   merged = known;
   const auto is_known = [&](const BootstrapConfig& entry) { return entry.kubeconfig == work.own->kubeconfig; };
   if (work.own && std::ranges::none_of(known, is_known)) {

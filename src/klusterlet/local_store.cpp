@@ -42,7 +42,6 @@ Awaitable<kube::Result<>> MemoryStore::put_bootstraps(std::vector<BootstrapConfi
   const bool timeout_changed = timeout && timeout != timeout_;
   if (timeout) timeout_ = timeout;
   const auto before = version();
-  for (auto& entry : list) entry.sent = true;
   if (list_decides_) std::erase_if(list, [](const BootstrapConfig& entry) { return entry.fallback; });
   set_bootstraps(std::move(list));
   if (timeout_changed && version() == before) changed();

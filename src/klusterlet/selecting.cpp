@@ -107,16 +107,22 @@ std::optional<std::string> why_not_to_try(const AgentCore& agent, const StoredCr
   return std::nullopt;
 }
 
+phase::ReconcileState without_hub(AgentCore& agent, std::string why) {
+  if (agent.problem.empty()) agent.metrics.problems.with({"BootstrapSecretError"}).increment();
+  agent.problem = std::move(why);
+  agent.selected.reset();
+  agent.view_changed();
+  auto error = phase::Error::network(agent.problem);
+  error.retry_after = agent.selection_backoff.next();
+  return phase::failed(std::move(error));
+}
+
 }  // namespace
 
 Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&, const phase::State&) {
   auto& agent = context.services();
   auto loaded = co_await agent.load_secret();
-  if (!loaded) {
-    auto error = phase::Error::network("cannot read the stored hub kubeconfig: " + loaded.error().describe());
-    error.retry_after = agent.selection_backoff.next();
-    co_return phase::failed(std::move(error));
-  }
+  if (!loaded) co_return without_hub(agent, "cannot read the stored hub kubeconfig: " + loaded.error().describe());
   auto all = read_candidates(agent);
   const auto* stored = parse_stored(agent, *loaded);
   HubSelection selection{all.list, stored != nullptr ? stored->config.server : std::string{}};
@@ -128,14 +134,7 @@ Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&,
       context.log().info("hub rejected", {{"bootstrap", all.list[*index].name}, {"reason", verdict.reason}});
     selection.report(*index, std::move(verdict));
   }
-  if (!selection.selected()) {
-    agent.problem = selection.explain(agent.options.cluster_name);
-    agent.selected.reset();
-    agent.view_changed();
-    auto error = phase::Error::network(agent.problem);
-    error.retry_after = agent.selection_backoff.next();
-    co_return phase::failed(std::move(error));
-  }
+  if (!selection.selected()) co_return without_hub(agent, selection.explain(agent.options.cluster_name));
 
   const auto index = *selection.selected();
   agent.problem.clear();

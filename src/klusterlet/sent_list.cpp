@@ -30,7 +30,6 @@ SentList make_sent_list(std::vector<BootstrapConfig> hubs, std::optional<Duratio
                         const std::vector<BootstrapConfig>& configured) {
   SentList list{.hubs = std::move(hubs), .timeout = timeout, .configured = {}};
   for (auto& hub : list.hubs) {
-    hub.sent = true;
     if (!hub.base || why_unparsable(hub)) continue;
     // One of the administrator's files: what it refers to is kept in the text.
     hub.kubeconfig = obs::Secret{kube::to_kubeconfig(hub.parse())};
@@ -66,8 +65,8 @@ std::vector<BootstrapConfig> list_in_effect(const std::optional<SentList>& sent,
 obs::Secret to_text(const SentList& list) {
   json::array hubs;
   for (const auto& hub : list.hubs)
-    hubs.push_back(
-        json::object{{"name", hub.name}, {"kubeconfig", hub.kubeconfig.reveal()}, {"fallback", hub.fallback}});
+    hubs.push_back(json::object{
+        {"name", hub.name}, {"kubeconfig", hub.kubeconfig.reveal()}, {"listed", hub.sent}, {"fallback", hub.fallback}});
   json::object configured;
   for (const auto& [hub, digest] : list.configured) configured[hub] = digest;
   json::object text{{"hubs", std::move(hubs)}, {"configured", std::move(configured)}};
@@ -86,11 +85,12 @@ std::optional<SentList> parse_sent_list(const std::string& text) {
   for (const auto& entry : hubs->get_array()) {
     if (!entry.is_object()) return std::nullopt;
     const auto& fields = entry.get_object();
+    const auto* listed = fields.if_contains("listed");
     const auto* fallback = fields.if_contains("fallback");
     BootstrapConfig hub{.name = std::string{kube::string_at(fields, {"name"})},
                         .kubeconfig = obs::Secret{std::string{kube::string_at(fields, {"kubeconfig"})}},
                         .base = std::nullopt};
-    hub.sent = true;
+    hub.sent = listed == nullptr || !listed->is_bool() || listed->get_bool();
     hub.fallback = fallback != nullptr && fallback->is_bool() && fallback->get_bool();
     list.hubs.push_back(std::move(hub));
   }

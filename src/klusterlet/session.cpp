@@ -35,8 +35,6 @@ constexpr auto silence_of_missing = std::chrono::seconds{10};
 constexpr auto longest_check_period = std::chrono::minutes{5};
 // However short-lived certificates are, they are not requested in quick succession.
 constexpr auto least_session = std::chrono::seconds{10};
-// A kubeconfig that is repaired in the last moment is given time to work: once, until it does.
-constexpr auto reconnect_grace = std::chrono::seconds{30};
 
 }  // namespace
 
@@ -157,11 +155,7 @@ bool Session::apply_settings() {
       secret.kubeconfig = hub_kubeconfig(agent_.selected->config);
       agent_.unsaved = true;
       agent_.set_secret(std::move(secret));
-      if (!std::exchange(agent_.reconnected_since, true)) {
-        const auto now = agent_.env.clock.now();
-        const auto graced = async::later(now - agent_.connection_timeout(), reconnect_grace);
-        agent_.reached = std::max(agent_.reached, std::min(now, graced));
-      }
+      give_grace();
       end(std::nullopt);
       break;
     }

@@ -48,6 +48,11 @@ class Session {
   Awaitable<bool> renew_lease();
   Awaitable<> watch_connection();
   Awaitable<> read_lease();
+  /// The hub gets this much time before it counts as lost, for another reason than its own. Once, until a heartbeat
+  /// reaches it: a dead hub is left however often this happens.
+  void give_grace();
+  /// To be called after a wait until `due`. Much later than that, this process was stopped and not the hub.
+  void check_for_stop(TimePoint due);
   /// A heartbeat that was sent at this time has reached the hub.
   void reached(TimePoint sent);
   void heartbeat_failed(const kube::Error& error);

@@ -238,7 +238,9 @@ TEST_F(FileStoreTest, AMissingBootstrapFileIsNamed) {
 }
 
 BootstrapConfig sent_hub(const std::string& text) {
-  return {"sent", obs::Secret{text}, std::nullopt};
+  BootstrapConfig hub{"sent", obs::Secret{text}, std::nullopt};
+  hub.sent = true;
+  return hub;
 }
 
 // How hubferry moves a cluster whose agent has its list in files.
@@ -258,6 +260,18 @@ TEST_F(FileStoreTest, AListThatAHubSendsIsKeptBesideTheCredential) {
   EXPECT_EQ(mode_of(hub_ / "..sent-hubs"), 0600U);
   EXPECT_EQ(read(bootstrap1_), kubeconfig("one")) << "the administrator's files are not touched";
   expect_sent(FileStore{hub_, {bootstrap1_, bootstrap2_}, env_});
+}
+
+TEST_F(FileStoreTest, AHubWhoseCredentialWasRenewedIsStillTheAdministrators) {
+  store_.prepare();
+  auto list = store_.bootstraps();
+  list[0].kubeconfig = obs::Secret{kubeconfig("one") + "# renewed"};
+  ASSERT_TRUE(loop_.run(store_.put_bootstraps(list, std::nullopt)));
+  FileStore again{hub_, {bootstrap1_, bootstrap2_}, env_};
+  for (const auto* store : {&store_, &again}) {
+    ASSERT_EQ(store->bootstraps().size(), 2U);
+    for (const auto& entry : store->bootstraps()) EXPECT_FALSE(entry.sent) << entry.name;
+  }
 }
 
 TEST_F(FileStoreTest, AnAdministratorWhoConfiguresAnotherHubReplacesWhatAHubSent) {

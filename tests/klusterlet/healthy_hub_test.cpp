@@ -5,6 +5,24 @@
 namespace hubferry::klusterlet::test {
 namespace {
 
+/// The clock of a process that can be stopped (SIGSTOP, a paused virtual machine): what it waits for is late then.
+class StoppableClock final : public async::Clock {
+ public:
+  explicit StoppableClock(async::Clock& inner) : inner_(inner) {}
+
+  [[nodiscard]] TimePoint now() const override { return inner_.now(); }
+  [[nodiscard]] WallTime wall_now() const override { return inner_.wall_now(); }
+  Awaitable<> sleep_until(TimePoint when) override {
+    co_await inner_.sleep_until(when);
+    while (inner_.now() < stopped_until_) co_await inner_.sleep_until(stopped_until_);
+  }
+  void stop_until(TimePoint when) { stopped_until_ = when; }
+
+ private:
+  async::Clock& inner_;
+  TimePoint stopped_until_{};
+};
+
 class HealthyHubTest : public KlusterletTest {
  protected:
   ~HealthyHubTest() override { stop_all(); }
@@ -71,6 +89,48 @@ TEST_F(HealthyHubTest, AStepOfTheWallClockDoesNotLookLikeALostConnection) {
   store_.set_bootstraps({hub1_.bootstrap(), hub2_.bootstrap(), hub2_.bootstrap("other")});
   loop_.run_for(20min);
   EXPECT_EQ(switches("connection_lost"), 0);
+}
+
+class StoppedAgentTest : public KlusterletTest {
+ protected:
+  ~StoppedAgentTest() override { stop_all(); }
+
+  void join_hub1() {
+    agents_.push_back(std::make_unique<Agent>(options(), store_, connect(), stoppable_));
+    agent_scope_.emplace(loop_.executor());
+    agent_scope_->spawn(agents_.back()->run());
+    ASSERT_TRUE(until_available(hub1_));
+  }
+
+  void stop_for(Duration time) {
+    clock_.stop_until(loop_.clock().now() + time);
+    loop_.run_for(time);
+  }
+
+  StoppableClock clock_{loop_.clock()};
+  kube::Env stoppable_{clock_, random_, metrics_, obs::Logger{}};
+};
+
+// Its connections are gone by then, and its first heartbeat takes time.
+TEST_F(StoppedAgentTest, AnAgentThatWasStoppedForLongerThanTheTimeoutStaysOnItsHub) {
+  join_hub1();
+  for (const Duration time : {Duration{11min}, Duration{1h}, Duration{10min - 1s}}) {
+    auto& faults = hub1_.server.faults();
+    faults.on({"update", "leases"}).times(1).reset_before();
+    faults.on({"update", "leases"}).times(1).delay(sim::Latency::fixed(2s));
+    stop_for(time);
+    loop_.run_for(5min);
+    EXPECT_TRUE(faults.script_exhausted()) << faults.unused();
+    EXPECT_EQ(switches("connection_lost"), 0) << async::format_duration(time);
+    EXPECT_EQ(agents_.back()->view().hub, hub1_.url());
+  }
+}
+
+TEST_F(StoppedAgentTest, AnAgentThatWasStoppedLeavesAHubThatDiedMeanwhile) {
+  join_hub1();
+  hub1_.server.outage(true);
+  stop_for(11min);
+  EXPECT_TRUE(until_available(hub2_, 1min));
 }
 
 // As `kubectl replace --force` does it, with a manifest that does not accept.

@@ -68,6 +68,8 @@ TEST_F(KlusterletFaultsTest, WhatAHubSendsDoesNotOverwriteTheAdministratorsSecre
   loop_.run_for(1s);
   EXPECT_EQ(text_of_secret("hub1"), before) << "GitOps would write it back, and the agent again";
   ASSERT_EQ(resource_store_->bootstraps().size(), 2U);
+  EXPECT_FALSE(resource_store_->bootstraps()[0].sent)
+      << "its credential was renewed, it is still the administrator's hub";
   EXPECT_EQ(resource_store_->bootstraps()[0].kubeconfig, list[0].kubeconfig) << "the fresh credential is used";
   // An administrator who edits it later has the last word.
   loop_.run(put_secret("hub1", hub1_.bootstrap("hub", "bootstrap3")));
@@ -165,6 +167,7 @@ TEST_F(KlusterletFaultsTest, WhatAHubSentIsDeletedWhenALaterListDoesNotNameIt) {
     for (const auto& name : hubs) {
       list.push_back(name == "hub1" ? hub1_.bootstrap() : hub2_.bootstrap("hub", name));
       list.back().name = name;
+      list.back().sent = true;
     }
     auto write = [&]() -> Awaitable<> {
       auto written = co_await resource_store_->put_bootstraps(list, std::nullopt);

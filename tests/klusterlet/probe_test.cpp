@@ -169,6 +169,25 @@ TEST_F(ProbeTest, ANewListEndsTheWaitForAHub) {
   EXPECT_TRUE(until_available(hub2_, 5s));
 }
 
+TEST_F(ProbeTest, ANewListThatComesWhileHubsAreProbedIsTriedNext) {
+  hub1_.server.faults().on({}).always().delay(sim::Latency::fixed(24h));
+  store_.set_bootstraps({hub1_.bootstrap()});
+  int probes = 0;
+  const Connect counted = [&, inner = connect()](const kube::ClientConfig& config) {
+    ++probes;
+    return inner(config);
+  };
+  Agent agent{options(), store_, counted, env_};
+  agent_scope_.emplace(loop_.executor());
+  agent_scope_->spawn(agent.run());
+  loop_.run_for(10min);
+  const auto before = probes;
+  ASSERT_TRUE(until([&] { return probes > before; }, 5min));
+  store_.set_bootstraps({hub1_.bootstrap(), hub2_.bootstrap()});
+  EXPECT_TRUE(until_available(hub2_, 25s)) << "after the probe that was under way, and that of hub1 in the new list";
+  stop_agents();
+}
+
 // Scenario 15.
 TEST_F(ProbeTest, AnUnreadableKubeconfigIsSkipped) {
   BootstrapConfig broken{"broken", obs::Secret{"{ no yaml"}, std::nullopt};

@@ -60,5 +60,21 @@ TEST_F(VisibilityTest, ALostHubIsReportedWithinSeconds) {
   EXPECT_TRUE(log_.contains("connection to the hub restored"));
 }
 
+// The worst that can happen to an agent: it must be in the metrics too, not only in a condition of its own cluster.
+TEST_F(VisibilityTest, AnAgentThatFindsNoHubIsCountedAndNamesEach) {
+  for (auto* hub : {&hub1_, &hub2_}) hub->server.outage(true);
+  start_logged(options());
+  loop_.run_for(10min);
+  EXPECT_GT(warnings_with("no hub can be selected for cluster cluster1"), 0U);
+  EXPECT_TRUE(log_.contains("hub2-bootstrap"));
+  EXPECT_EQ(problems("BootstrapSecretError"), 1) << "once, not at each attempt";
+  for (auto* hub : {&hub1_, &hub2_}) hub->server.outage(false);
+  ASSERT_TRUE(until_available(hub1_, 3min));
+  EXPECT_EQ(agents_.back()->view().problem, "");
+  for (auto* hub : {&hub1_, &hub2_}) hub->server.outage(true);
+  loop_.run_for(20min);
+  EXPECT_EQ(problems("BootstrapSecretError"), 2);
+}
+
 }  // namespace
 }  // namespace hubferry::klusterlet::test

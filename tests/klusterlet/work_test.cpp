@@ -70,6 +70,11 @@ TEST(KlusterletWorkTest, ATimeoutIsOneThatAKlusterletMayHave) {
 
 using KlusterletWorkAgentTest = KlusterletTest;
 
+std::vector<BootstrapConfig> as_sent(std::vector<BootstrapConfig> list) {
+  for (auto& entry : list) entry.sent = true;
+  return list;
+}
+
 // Then it would be without any when that hub is lost.
 TEST_F(KlusterletWorkAgentTest, AListWithoutAnotherHubDoesNotReplaceTheOneThatTheAgentHas) {
   const std::vector known{hub1_.bootstrap(), hub2_.bootstrap()};
@@ -80,16 +85,16 @@ TEST_F(KlusterletWorkAgentTest, AListWithoutAnotherHubDoesNotReplaceTheOneThatTh
   work.list = {garbage, hub1_.bootstrap(), garbage};
   EXPECT_EQ(merge_bootstraps(known, work, known[0], hub1_.url()), known);
   work.list = {garbage, hub2_.bootstrap()};
-  EXPECT_EQ(merge_bootstraps(known, work, known[0], hub1_.url()), (std::vector{hub2_.bootstrap(), hub1_.bootstrap()}));
+  EXPECT_EQ(merge_bootstraps(known, work, known[0], hub1_.url()), as_sent({hub2_.bootstrap(), hub1_.bootstrap()}));
 }
 
 TEST_F(KlusterletWorkAgentTest, TheHubInUseStaysInAListThatDoesNotNameIt) {
   KlusterletWork work;
   work.list = {hub2_.bootstrap()};
   const auto own = hub1_.bootstrap();
-  EXPECT_EQ(merge_bootstraps({own}, work, own, hub1_.url()), (std::vector{hub2_.bootstrap(), own}));
+  EXPECT_EQ(merge_bootstraps({own}, work, own, hub1_.url()), as_sent({hub2_.bootstrap(), own}));
   work.list = {hub1_.bootstrap("hub", "fresh"), hub2_.bootstrap()};
-  EXPECT_EQ(merge_bootstraps({own}, work, own, hub1_.url()), work.list);
+  EXPECT_EQ(merge_bootstraps({own}, work, own, hub1_.url()), as_sent(work.list));
 }
 
 TEST_F(KlusterletWorkAgentTest, AFreshCredentialReplacesTheOldOneOfTheSameHubOnly) {
@@ -104,12 +109,37 @@ TEST_F(KlusterletWorkAgentTest, AFreshCredentialReplacesTheOldOneOfTheSameHubOnl
   EXPECT_EQ(merge_bootstraps(list, KlusterletWork{}, list[0], hub1_.url()), list);
 }
 
+// The import controller renews the credential of its own hub, with a Klusterlet that has no list.
+TEST_F(KlusterletWorkAgentTest, AHubThatRenewsItsOwnCredentialDoesNotDisqualifyTheOtherConfiguredHubs) {
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  const auto send = [&](const std::string& token) {
+    auto work = work_of(R"([{"kind": "Klusterlet", "spec": {}}])").json();
+    work["metadata"] = kube::json::object{{"name", "cluster1-klusterlet"}, {"namespace", "cluster1"}};
+    kube::json::object secret{
+        {"kind", "Secret"},
+        {"metadata", kube::json::object{{"name", "bootstrap-hub-kubeconfig"}}},
+        {"stringData", kube::json::object{{"kubeconfig", hub1_.bootstrap("hub", token).kubeconfig.reveal()}}}};
+    work["spec"].at("workload").at("manifests").as_array().push_back(std::move(secret));
+    auto& api = hub1_.server.api();
+    const kube::Key key{"cluster1", "cluster1-klusterlet"};
+    if (hub1_.server.object(ocm::manifest_works, key)) loop_.run(hub1_.must(api.remove(ocm::manifest_works, key)));
+    loop_.run(hub1_.must(api.create(ocm::manifest_works, std::move(work))));
+    loop_.run_for(10s);
+  };
+  send("fresh");
+  send("fresher");
+  EXPECT_EQ(store_.bootstraps()[0].kubeconfig, hub1_.bootstrap("hub", "fresher").kubeconfig);
+  EXPECT_FALSE(store_.bootstraps()[1].fallback) << "nothing was moved away from it";
+  hub1_.server.outage(true);
+  EXPECT_TRUE(until_available(hub2_, 20min)) << "it must be registered there, as the administrator wants it";
+}
+
 // A cluster that was moved: its old hub is no candidate any more once that has deleted it.
 TEST_F(KlusterletWorkAgentTest, TheHubThatWasLeftIsAFallbackOnlyWhileItStillHasTheCluster) {
   KlusterletWork work;
   work.has_klusterlet = true;
-  std::vector<BootstrapConfig> list{hub2_.bootstrap(), hub1_.bootstrap()};
-  for (auto& entry : list) entry.sent = true;
+  const auto list = as_sent({hub2_.bootstrap(), hub1_.bootstrap()});
   const auto merged = merge_bootstraps(list, work, hub2_.bootstrap(), hub2_.url());
   EXPECT_FALSE(merged[0].fallback);
   EXPECT_TRUE(merged[1].fallback);

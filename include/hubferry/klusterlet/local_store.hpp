@@ -25,7 +25,9 @@ struct BootstrapConfig {
 
   std::string unreadable = {};  // why its text is missing; empty: it is not
   std::string authority = {};   // what the CA file that it refers to contained when it was read; empty: no file
-  bool sent = false;            // by a hub, not configured by the administrator
+  /// It stands in a list that a hub sent. False for the administrator's own hubs, also if a hub has renewed its
+  /// credential in one of them.
+  bool sent = false;
   /// The cluster was moved away from this hub. It can come back while its ManagedCluster is still there, but must not
   /// register there anew: the move may be complete, and the cluster deleted there on purpose.
   bool fallback = false;

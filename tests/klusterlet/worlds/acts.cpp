@@ -62,6 +62,8 @@ void SimulatedHub::apply_faults() {
 
 void AgentWorld::edit_list(std::size_t agent) {
   auto& machine = *machines_[agent];
+  // A stopped process notices nothing: it does when it continues.
+  if (env_.clock.now() < machine.clock.stopped_until()) return;
   std::vector<BootstrapConfig> list;
   for (auto entry : machine.configured) {
     const auto hub = static_cast<std::size_t>(
@@ -197,6 +199,9 @@ void AgentWorld::begin(const Step& step) {
       if (++machine.dead == 1) machine.unreadable_since = env_.clock.now();
       machine.store.full = machine.store.unreadable = true;
       break;
+    case Act::stop:
+      machine.clock.stop_until(env_.clock.now() + step.lasts);
+      break;
     case Act::freeze:
       machine.kill.set();
       break;
@@ -238,6 +243,9 @@ void AgentWorld::end(const Step& step) {
       break;
     case Act::break_list:
       --machine.broken[step.hub];
+      edit_list(step.agent);
+      break;
+    case Act::stop:
       edit_list(step.agent);
       break;
     case Act::full_disk:

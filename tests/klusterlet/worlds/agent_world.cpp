@@ -45,16 +45,19 @@ void AgentWorld::set_up_hub(std::size_t index) {
   network_.add(hub.url, hub.server);
   sim::HubOptions options;
   options.name = name;
+  obs::Secret fresh;
   auto install = [&]() -> Awaitable<> {
     co_await sim::install_crds(hub.server.api(), env_);
     auto installed = co_await sim::install_hub(hub.server.api(), options);
     if (!installed) throw std::runtime_error(installed.error().describe());
     auto text = co_await sim::make_bootstrap_kubeconfig(hub.server.api(), network_.address_of(hub.server), 365 * 24h);
     hub.bootstrap = {name, text.value(), std::nullopt};
+    text = co_await sim::make_bootstrap_kubeconfig(hub.server.api(), network_.address_of(hub.server), 400 * 24h);
+    fresh = text.value();
   };
   loop_.run(install());
-  // In half of the worlds the hubs send their agents fresh credentials.
-  if (plan_.seed % 2 == 0) options.bootstrap_kubeconfig = hub.bootstrap.kubeconfig;
+  // In half of the worlds the hubs send their agents credentials: their own in some, in others fresh ones.
+  if (plan_.seed % 2 == 0) options.bootstrap_kubeconfig = plan_.seed % 4 == 0 ? fresh : hub.bootstrap.kubeconfig;
   hub.controllers.emplace(hub.server.api(), options, env_);
   scope_.spawn(hub.controllers->run());
 }

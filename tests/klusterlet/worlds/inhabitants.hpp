@@ -18,18 +18,24 @@ inline std::string cluster_name(std::size_t agent) {
   return "cluster" + std::to_string(agent);
 }
 
-/// The wall clock of one machine.
+/// The clock of one machine, and of the process on it: what a stopped process waits for is late.
 class MachineClock final : public async::Clock {
  public:
   explicit MachineClock(async::Clock& inner) : inner_(inner) {}
   [[nodiscard]] async::TimePoint now() const override { return inner_.now(); }
   [[nodiscard]] async::WallTime wall_now() const override { return inner_.wall_now() + skew_; }
-  async::Awaitable<> sleep_until(async::TimePoint when) override { return inner_.sleep_until(when); }
+  async::Awaitable<> sleep_until(async::TimePoint when) override {
+    co_await inner_.sleep_until(when);
+    while (inner_.now() < stopped_until_) co_await inner_.sleep_until(stopped_until_);
+  }
   void set(Duration skew) { skew_ = skew; }
+  void stop_until(async::TimePoint when) { stopped_until_ = when; }
+  [[nodiscard]] async::TimePoint stopped_until() const { return stopped_until_; }
 
  private:
   async::Clock& inner_;
   Duration skew_{0};
+  async::TimePoint stopped_until_{};
 };
 
 struct Machine {

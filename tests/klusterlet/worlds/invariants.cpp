@@ -87,10 +87,11 @@ void AgentWorld::check_departure(std::size_t agent, std::size_t left, async::Tim
   const auto& machine = *machines_[agent];
   const auto last = watched.renewed.at(left);
   const bool restarted = machine.started > last;
+  const bool stopped = machine.clock.stopped_until() > last;
   // It has no memory of the hub that it was on.
   if (restarted && machine.disk_failed) return;
   // A process that ran on has left at the latest when the hub counts as lost.
-  const auto latest = restarted ? arrived : std::min(arrived, last + connection_timeout + 1min);
+  const auto latest = restarted || stopped ? arrived : std::min(arrived, last + connection_timeout + 1min);
   const auto found = watched.flawed.find(left);
   if (found != watched.flawed.end()) {
     const auto flaw = found->second.lower_bound(last - 1min);
@@ -125,7 +126,7 @@ void AgentWorld::check_hunger(std::size_t agent) {
   const auto now = loop_.clock().now();
   // A process that cannot read which hub it was on waits: another one would be a second hub for its cluster.
   const bool ignorant = machine.dead > 0 && machine.started > machine.unreadable_since;
-  const bool alive = machine.killed == 0 && !ignorant;
+  const bool alive = machine.killed == 0 && !ignorant && machine.clock.stopped_until() < now;
   const bool fed = is_fed(agent);
   for (std::size_t hub = 0; hub < hubs_.size(); ++hub) {
     if (!alive || fed || !would_take(hub, agent)) {
@@ -161,7 +162,8 @@ bool AgentWorld::is_calm(std::size_t agent) const {
     return std::ranges::all_of(counts, [](const auto& entry) { return entry.second == 0; });
   };
   const auto& machine = *machines_[agent];
-  const bool alone = machine.killed == 0 && machine.full + machine.dead == 0;
+  const bool runs = machine.killed == 0 && machine.clock.stopped_until() < env_.clock.now();
+  const bool alone = runs && machine.full + machine.dead == 0;
   return alone && none(machine.removed) && none(machine.broken) && std::ranges::all_of(hubs_, [&](const auto& hub) {
            return hub->outages == 0 && hub->revocations == 0 && none(hub->faults);
          });

@@ -37,6 +37,7 @@ constexpr std::array kinds{Kind{Act::outage, "outage", 6, true},
                            Kind{Act::fresh_token, "fresh token", 3, false},
                            Kind{Act::full_disk, "full disk", 3, true},
                            Kind{Act::dead_disk, "dead disk", 2, true},
+                           Kind{Act::stop, "stop", 0, true},
                            Kind{Act::freeze, "freeze", 0, true}};
 
 struct Fault {
@@ -107,6 +108,15 @@ Plan make_plan(std::uint64_t seed) {
     step.agent = random.below(plan.agents);
     step.detail = random.below(fault_kinds);
     step.number = draw_number(kind.act, random);
+    plan.steps.push_back(step);
+  }
+  // Drawn last: the other steps of a seed are those that were found before there were stops.
+  if (random.below(3) == 0) {
+    Step step;
+    step.act = Act::stop;
+    step.at = random.between(0s, plan.busy);
+    step.lasts = draw_length(random);
+    step.agent = random.below(plan.agents);
     plan.steps.push_back(step);
   }
   std::ranges::sort(plan.steps, {}, &Step::at);  // to the nanosecond: no two are equal

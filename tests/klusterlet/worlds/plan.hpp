@@ -30,6 +30,7 @@ enum class Act {
   fresh_token,     // once: another credential for the same hubs
   full_disk,       // nothing can be saved
   dead_disk,       // nothing can be saved or read
+  stop,            // the agent's process is stopped, as by SIGSTOP, and continues at the end
   freeze,          // the agent stops, and should not have: never drawn, for the test of the harness itself
 };
 
