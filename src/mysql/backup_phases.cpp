@@ -16,7 +16,7 @@ using BackupHandler = phase::Handler<Services, Backup>;
 constexpr Duration pauses[] = {std::chrono::minutes{1}, std::chrono::minutes{2}, std::chrono::minutes{4}};
 constexpr Duration backup_resync = std::chrono::seconds{30};
 constexpr Duration longest_pause = pauses[std::size(pauses) - 1];  // whatever the status says
-constexpr std::string_view waiting_prefix = "waiting for pod ";
+constexpr std::string_view waiting_prefix = "waiting for ";
 
 ReconcileState refuse(Backup& backup, const std::string& why) {
   backup.status["message"] = why;
@@ -111,7 +111,7 @@ Awaitable<std::string> delay_of(kube::Api& api, std::string ns, std::string job)
       why = phase::shortened(std::string{kube::string_at(*scheduled, {"reason"})} + ": " +
                                  std::string{kube::string_at(*scheduled, {"message"})},
                              500);
-    if (!why.empty()) co_return std::string{waiting_prefix} + std::string{pod.name()} + ": " + why;
+    if (!why.empty()) co_return std::string{waiting_prefix} + "pod " + std::string{pod.name()} + ": " + why;
   }
   co_return "";
 }
@@ -132,7 +132,8 @@ ReconcileState try_again(phase::Context<Services>& context, Backup& backup, cons
   return phase::not_done(pause);
 }
 
-Awaitable<kube::Result<kube::Object>> create_job(phase::Context<Services>& context, Backup& backup, std::string name) {
+Awaitable<kube::Result<kube::Object>> create_job(phase::Context<Services>& context, Backup& backup, std::string name,
+                                                 kube::Object cluster) {
   const auto spec = read_backup_spec(backup.object.json());
   BackupJob job;
   job.name = std::move(name);
@@ -143,10 +144,8 @@ Awaitable<kube::Result<kube::Object>> create_job(phase::Context<Services>& conte
   job.claim = spec.claim;
   job.keep = spec.keep;
   job.source = status_text(backup, "source");
-  auto cluster = co_await context->api.get(mysql_clusters, {job.ns, spec.cluster});
-  if (!cluster) co_return cluster.error();
   if (job.source.empty()) {
-    job.source = choose_source(context.services(), *cluster);
+    job.source = choose_source(context.services(), cluster);
     backup.status["source"] = job.source;
   }
   // What the servers have: the spec may ask for what they do not have yet, or never get.
@@ -172,8 +171,22 @@ Awaitable<ReconcileState> run_backup(phase::Context<Services>& context, Backup& 
   auto job = co_await context->api.get(kinds::jobs, key);
   if (!job && job.error().kind != kube::ErrorKind::not_found) co_return phase::failed(phase::Error{job.error()});
   if (!job && status_text(backup, "job") == name) co_return try_again(context, backup, "its Job was deleted");
+  if (job && !kube::is_owned_by(*job, backup.object.uid()))
+    co_return try_again(context, backup, "Job " + name + " belongs to somebody else");
   if (!job) {
-    job = co_await create_job(context, backup, name);
+    const kube::Key owner{key.ns, read_backup_spec(backup.object.json()).cluster};
+    auto cluster = co_await context->api.get(mysql_clusters, owner);
+    if (!cluster && kube::is_transient(cluster.error().kind)) co_return phase::failed(phase::Error{cluster.error()});
+    if (!cluster) co_return try_again(context, backup, cluster.error().describe());
+    const auto what = "MySQLCluster " + owner.name;
+    const auto is_in = cluster->string_at({"status", "phase"});
+    // They end, and the servers have two versions until then, or become fewer.
+    if (is_in == phases::upgrading || is_in == phases::scaling) {
+      backup.status["message"] = std::string{waiting_prefix} + what + ", which is " + std::string{is_in};
+      co_return phase::not_done(backup_resync);
+    }
+    if (is_in != phases::running) co_return try_again(context, backup, what + " is " + std::string{is_in});
+    job = co_await create_job(context, backup, name, *cluster);
     const bool is_there = !job && job.error().kind == kube::ErrorKind::already_exists;
     if (!job && !is_there && kube::is_transient(job.error().kind)) co_return phase::failed(phase::Error{job.error()});
     if (!job && !is_there) co_return try_again(context, backup, job.error().describe());

@@ -259,7 +259,10 @@ std::string image_of(const json::value* containers) {
 }
 
 std::string root_secret_of(const kube::Object& set) {
-  const auto* containers = set.find({"spec", "template", "spec", "containers"});
+  return root_secret_of(set.find({"spec", "template", "spec", "containers"}));
+}
+
+std::string root_secret_of(const json::value* containers) {
   if (containers == nullptr || !containers->is_array()) return {};
   for (const auto& container : containers->get_array()) {
     const auto* variables = kube::find(container, {"env"});

@@ -17,6 +17,9 @@ struct Owner {
   std::string ns;
 };
 
+/// The server_id of the first server; each has the next one. start.sh sets it.
+inline constexpr std::uint32_t first_server_id = 100;
+
 json::object labels_of(const Owner& owner);
 
 json::object wanted_secret(const Owner& owner, const std::string& name,
@@ -43,7 +46,8 @@ struct StatefulSetInputs {
 std::string image_of(const ClusterSpec& spec);
 /// The image of the container `mysql` among these.
 std::string image_of(const json::value* containers);
-/// The Secret with the root password that this StatefulSet's servers use.
+/// The Secret with the root password that these containers use; that of a StatefulSet's servers.
+std::string root_secret_of(const json::value* containers);
 std::string root_secret_of(const kube::Object& set);
 /// The size of the volumes that this StatefulSet makes.
 std::string storage_of(const kube::Object& set);

@@ -77,16 +77,17 @@ Awaitable<ReconcileState> Pass::steps() {
     co_await remove_annotation(names::reconcile_annotation);
   co_await read_give_up();
   given_up_ = cluster_.given_up();
-  co_await check_spec();
-  co_await ensure_secrets();
   std::optional<PassError> problem;
+  co_await attempt(find_stateful_set(), problem);
+  co_await attempt(check_spec(), problem);
+  co_await attempt(ensure_secrets(), problem);
+  if (problem && root_password_.empty()) throw *problem;  // no server lets us in
   co_await attempt(check_restore_claim(), problem);
   report_spec();
   co_await attempt(ensure_services(), problem);
   if (lacks_restore_claim_ && cluster_.primary().empty()) co_return phase::not_done(services_.options.resync);
   // Pods of a set with the new hash would count as having what its ConfigMap did not get: then it stays as it is.
-  co_await attempt(problem ? find_stateful_set() : ensure_stateful_set(), problem);
-  if (!set_) throw *problem;
+  if (!problem) co_await attempt(ensure_stateful_set(), problem);
   observe();
   if (auto result = co_await replication()) {
     report();
@@ -95,7 +96,10 @@ Awaitable<ReconcileState> Pass::steps() {
   const auto* healthy = kube::find_condition_in_status(cluster_.status, conditions::primary_healthy);
   if (!given_up_.empty() && healthy != nullptr && kube::string_at(*healthy, {"status"}) == "True")
     co_await forget_given_up();
-  co_await ensure_all_endpoints();
+  co_await attempt(ensure_all_endpoints(), problem);
+  // Also if something is refused: that may last for weeks.
+  if (phase_ != phases::creating) co_await attempt(schedule_backups(), problem);
+  co_await check_volumes();
   if (problem) {
     report();
     throw *problem;
@@ -111,8 +115,6 @@ Awaitable<ReconcileState> Pass::steps() {
     report();
     co_return std::move(*result);
   }
-  if (phase_ == phases::running) co_await schedule_backups();
-  co_await check_volumes();
   report();
   co_return next_phase();
 }
@@ -135,26 +137,31 @@ Awaitable<> Pass::remove_annotation(const char* annotation) {
   take(std::move(patched), "removing the annotation " + std::string{annotation});
 }
 
+ServerView Pass::view_of(std::size_t ordinal) const {
+  ServerView server;
+  server.name = pod_name(owner_.name, ordinal);
+  server.ordinal = ordinal;
+  server.health = services_.prober.health(cluster_.object.key(), server.name);
+  const auto pod = services_.pods->get({owner_.ns, server.name});
+  if (pod == nullptr || pod->label(names::cluster_label) != owner_.name) return server;
+  server.exists = true;
+  server.uid = pod->uid();
+  server.address = pod->string_at({"status", "podIP"});
+  server.is_being_deleted = pod->is_being_deleted();
+  server.ready = is_pod_ready(*pod) && !server.is_being_deleted;
+  server.revision = pod->label("controller-revision-hash");
+  server.waiting = waiting_reason(*pod);
+  return server;
+}
+
 void Pass::observe() {
   std::vector<ProbeTarget> targets;
   const auto key = cluster_.object.key();
   for (std::size_t ordinal = 0;; ++ordinal) {
-    ServerView server;
-    server.name = pod_name(owner_.name, ordinal);
-    server.ordinal = ordinal;
-    const auto pod = services_.pods->get({owner_.ns, server.name});
+    const auto pod = services_.pods->get({owner_.ns, pod_name(owner_.name, ordinal)});
     if (pod == nullptr && ordinal >= set_replicas_) break;
-    if (pod != nullptr && pod->label(names::cluster_label) == owner_.name) {
-      server.exists = true;
-      server.uid = pod->uid();
-      server.address = pod->string_at({"status", "podIP"});
-      server.is_being_deleted = pod->is_being_deleted();
-      server.ready = is_pod_ready(*pod) && !server.is_being_deleted;
-      server.revision = pod->label("controller-revision-hash");
-      server.waiting = waiting_reason(*pod);
-    }
-    targets.push_back({server.name, server.address});
-    servers_.push_back(std::move(server));
+    const auto& server = servers_.emplace_back(view_of(ordinal));
+    targets.push_back({server.name, server.address, first_server_id + static_cast<std::uint32_t>(ordinal)});
   }
   services_.prober.watch(key, std::move(targets), cluster_.primary(), spec_.lag_limit);
   for (auto& server : servers_) server.health = services_.prober.health(key, server.name);

@@ -70,6 +70,7 @@ class Pass {
   Awaitable<ReconcileState> steps();
   Awaitable<> attempt(Awaitable<> step, std::optional<PassError>& problem);
   Awaitable<> remove_annotation(const char* annotation);
+  [[nodiscard]] ServerView view_of(std::size_t ordinal) const;
   void observe();
   void report();
   void report_backups();
@@ -81,7 +82,7 @@ class Pass {
 
   // pass_spec.cpp: the spec as far as it is valid, and servers that were given up.
   Awaitable<> check_spec();
-  Awaitable<> keep_in_force(SpecProblem problem);
+  void keep_in_force(const SpecProblem& problem);
   Awaitable<> check_restore_claim();
   void report_spec();
   Awaitable<> read_give_up();
@@ -91,6 +92,9 @@ class Pass {
   // pass_secrets.cpp: the passwords, and how that of root is changed.
   Awaitable<> ensure_secrets();
   Awaitable<> ensure_root_secret();
+  Awaitable<std::optional<obs::Secret>> read_password(std::string secret);
+  Awaitable<bool> is_accepted(obs::Secret password);
+  [[nodiscard]] std::string root_secret_in_use() const;
   Awaitable<> change_root_password(kube::Object secret, obs::Secret wanted);
   Awaitable<kube::Object> write_root_secret(kube::Object secret, SecretData wanted, std::string position);
   Awaitable<bool> has_claims();
@@ -102,8 +106,11 @@ class Pass {
   // pass_objects.cpp: Services, StatefulSet, endpoints.
   Awaitable<kube::Object> ensure(const kube::Resource& kind, json::object wanted, const ObjectCache* cache);
   Awaitable<> ensure_services();
-  /// Reads it into set_, if it is there and ours.
+  /// Reads it into set_, if it is there and ours, and how many servers there are into set_replicas_.
   Awaitable<> find_stateful_set();
+  [[nodiscard]] ObjectCache::Pointer any_pod() const;
+  [[nodiscard]] std::size_t count_without_set() const;
+  Awaitable<std::size_t> replicas_for_now();
   Awaitable<> ensure_stateful_set();
   Awaitable<> grow_storage(const kube::Object& set);
   Awaitable<> ensure_endpoints(const std::string& service, std::vector<const ServerView*> servers);
@@ -118,8 +125,9 @@ class Pass {
   Awaitable<std::optional<ReconcileState>> prepare_scale_down();
   Awaitable<> remove_claims();
   [[nodiscard]] bool may_switch_over() const;
-  [[nodiscard]] bool may_scale_down() const;
+  Awaitable<bool> may_scale_down();
   [[nodiscard]] bool is_primary_well(const ServerView& primary) const;
+  [[nodiscard]] bool is_open(const Reached& primary) const;
   [[nodiscard]] bool is_set_current() const;
   [[nodiscard]] bool is_outdated(const ServerView& server) const;
 
@@ -138,6 +146,7 @@ class Pass {
   Awaitable<> maintain_semi_sync(const ServerView& primary);
   Awaitable<> join(Reached& server, const Facts& primary);
   [[nodiscard]] bool needs_attention(const ServerView& server) const;
+  [[nodiscard]] static bool follows(const Facts& replica, const std::string& address);
   [[nodiscard]] SemiSync semi_sync() const;
   [[nodiscard]] const ServerView* find(const std::string& pod) const;
   [[nodiscard]] std::vector<const ServerView*> others(const std::string& pod) const;
@@ -189,7 +198,7 @@ class Pass {
   std::optional<obs::Secret> other_password_;  // while it is changed: some servers may have this one
   obs::Secret replication_password_;
   obs::Secret exporter_password_;
-  std::optional<kube::Object> set_;  // the StatefulSet
+  std::optional<kube::Object> set_;  // the StatefulSet; nothing: it is missing, or not ours
   std::size_t set_replicas_ = 0;
   std::vector<ServerView> servers_;
   std::map<std::string, std::string> unhealthy_;  // pod -> why it does not replicate

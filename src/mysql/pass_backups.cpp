@@ -35,6 +35,7 @@ Awaitable<> Pass::schedule_backups() {
     co_return;
   }
   report_overdue(*schedule);
+  if (phase_ != phases::running) co_return;  // it would be refused
   const auto now = services_.env.clock.wall_now();
   const auto last = kube::string_at(cluster_.status, {"lastBackupScheduleTime"});
   if (last.empty()) {

@@ -59,74 +59,81 @@ Awaitable<> Pass::ensure_services() {
 Awaitable<> Pass::find_stateful_set() {
   const kube::Key key{owner_.ns, owner_.name};
   auto present = co_await services_.api.get(kinds::stateful_sets, key);
+  if (present && kube::is_owned_by(*present, cluster_.object.uid())) {
+    set_replicas_ = replicas_of(*present);
+    set_ = std::move(*present);
+    co_return;
+  }
+  set_replicas_ = count_without_set();
   if (!present && present.error().kind != kube::ErrorKind::not_found) take(present, "StatefulSet " + key.name);
-  if (!present || !kube::is_owned_by(*present, cluster_.object.uid())) co_return;
-  set_replicas_ = replicas_of(*present);
-  set_ = std::move(*present);
+}
+
+/// One of the servers' pods: it says what a StatefulSet that is missing was like.
+ObjectCache::Pointer Pass::any_pod() const {
+  ObjectCache::Pointer pod;
+  services_.pods->for_each([&](const kube::Key& key, const ObjectCache::Pointer& one) {
+    if (key.ns == owner_.ns && one->label(names::cluster_label) == owner_.name && ordinal_of(owner_.name, key.name))
+      pod = one;
+  });
+  return pod;
+}
+
+/// How many servers a StatefulSet had that is missing. A server whose pod is missing too may alone have what a failover
+/// needs: so the highest pod counts, the primary, and what the last pass saw.
+std::size_t Pass::count_without_set() const {
+  const auto* seen = cluster_.status.if_contains("servers");
+  std::size_t count = seen != nullptr && seen->is_array() ? seen->get_array().size() : 0;
+  services_.pods->for_each([&](const kube::Key& key, const ObjectCache::Pointer& pod) {
+    if (key.ns != owner_.ns || pod->label(names::cluster_label) != owner_.name) return;
+    if (const auto ordinal = ordinal_of(owner_.name, key.name)) count = std::max(count, *ordinal + 1);
+  });
+  if (count == 0) return spec_.replicas;  // it had been scaled to zero
+  return std::max(count, ordinal_of(owner_.name, cluster_.primary()).value_or(0) + 1);
+}
+
+/// One thing at a time, each in its phase; and nothing is scaled away that may be the last copy.
+Awaitable<std::size_t> Pass::replicas_for_now() {
+  const bool is_new = phase_ == phases::creating && cluster_.primary().empty();
+  if (is_new) co_return spec_.replicas;
+  const bool may_change = phase_ == phases::creating || phase_ == phases::scaling;
+  // Made again as it was: what shall be different is changed then.
+  if (!set_ || !may_change || spec_.replicas == set_replicas_) co_return set_replicas_;
+  if (spec_.replicas > set_replicas_) co_return spec_.replicas;
+  const auto last = ordinal_of(owner_.name, cluster_.primary()).value_or(0);
+  const bool primary_stays = last < std::max<std::size_t>(1, spec_.replicas);
+  if (!primary_stays) co_return set_replicas_;
+  const bool may_shrink = co_await may_scale_down();
+  co_return may_shrink ? spec_.replicas : set_replicas_;
 }
 
 Awaitable<> Pass::ensure_stateful_set() {
-  const kube::Key key{owner_.ns, owner_.name};
   StatefulSetInputs inputs;
   inputs.root_secret = root_secret_;
   inputs.exporter_image = spec_.exporter_image.empty() ? services_.options.exporter_image : spec_.exporter_image;
   inputs.content_hash = content_hash(replication_password_, spec_, root_password_);
-  auto present = co_await services_.api.get(kinds::stateful_sets, key);
-  if (!present && present.error().kind != kube::ErrorKind::not_found) take(present, "StatefulSet " + key.name);
   auto effective = spec_;
-  if (present && kube::is_owned_by(*present, cluster_.object.uid())) {
-    // What there is, also if the changes below are refused.
-    set_ = *present;
-    set_replicas_ = replicas_of(*present);
-  }
-  if (present) {
-    // One thing at a time, each in its phase.
-    const auto last = ordinal_of(owner_.name, cluster_.primary()).value_or(0);
-    const bool primary_stays = last < std::max<std::size_t>(1, spec_.replicas);
-    if (phase_ != phases::creating || !primary_stays) effective.replicas = replicas_of(*present);
-    if (phase_ == phases::scaling) {
-      const bool may_shrink = spec_.replicas >= effective.replicas || (primary_stays && may_scale_down());
-      if (may_shrink) effective.replicas = spec_.replicas;
-    }
+  effective.replicas = co_await replicas_for_now();
+  if (set_) {
     if (phase_ != phases::creating && phase_ != phases::upgrading) {
-      effective.version =
-          present->string_at({"spec", "template", "metadata", "annotations", names::version_annotation});
-      effective.image = image_of(present->find({"spec", "template", "spec", "containers"}));
+      effective.version = set_->string_at({"spec", "template", "metadata", "annotations", names::version_annotation});
+      effective.image = image_of(set_->find({"spec", "template", "spec", "containers"}));
     }
-    if (kube::is_owned_by(*present, cluster_.object.uid())) co_await grow_storage(*present);
-  } else if (phase_ != phases::creating) {
-    // Deleted by grow_storage(), or by somebody: its pods say what it was, all else is changed in its phase.
-    // Some may be missing at the moment: the highest counts, and the primary.
-    std::size_t pods = ordinal_of(owner_.name, cluster_.primary()).value_or(0) + 1;
-    ObjectCache::Pointer pod;
-    services_.pods->for_each([&](const kube::Key& key, const ObjectCache::Pointer& one) {
-      if (key.ns != owner_.ns || one->label(names::cluster_label) != owner_.name) return;
-      const auto ordinal = ordinal_of(owner_.name, key.name);
-      if (!ordinal) return;
-      pods = std::max(pods, *ordinal + 1);
-      pod = one;
-    });
-    if (pod != nullptr) {
-      effective.replicas = pods;
-      effective.version = pod->annotation(names::version_annotation);
-      effective.image = image_of(pod->find({"spec", "containers"}));
-    }
+    co_await grow_storage(*set_);
+  } else if (const auto pod = any_pod(); pod != nullptr && !cluster_.primary().empty()) {
+    // Deleted by grow_storage(), or by somebody.
+    effective.version = pod->annotation(names::version_annotation);
+    effective.image = image_of(pod->find({"spec", "containers"}));
   }
   auto wanted = wanted_stateful_set(owner_, effective, inputs);
-  // Immutable, but for what grow_storage() does.
-  if (present) wanted["spec"].as_object().erase("volumeClaimTemplates");
-  if (present) {
+  if (set_) {
+    // Immutable, but for what grow_storage() does.
+    wanted["spec"].as_object().erase("volumeClaimTemplates");
     // What the user took out of it goes; elsewhere, fields of others stay.
     auto& context = wanted.at("spec").at("template").at("spec").at("securityContext").as_object();
-    const auto* has = present->find({"spec", "template", "spec", "securityContext"});
+    const auto* has = set_->find({"spec", "template", "spec", "securityContext"});
     if (has != nullptr && has->is_object()) remove_others(context, has->get_object());
   }
-  // As it was just read, not from a cache: by an older status, pods that are new would count as outdated.
-  const bool is_as_wanted =
-      present && kube::is_owned_by(*present, cluster_.object.uid()) && kube::contains_fields(present->json(), wanted);
-  if (is_as_wanted)
-    set_ = *present;
-  else
+  if (!set_ || !kube::contains_fields(set_->json(), wanted))
     set_ = co_await ensure(kinds::stateful_sets, std::move(wanted), nullptr);
   set_replicas_ = replicas_of(*set_);
 }

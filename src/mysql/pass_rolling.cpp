@@ -34,21 +34,28 @@ bool Pass::may_switch_over() const {
 }
 
 /// A server that is scaled away may alone have what the others lack: so not while a failover compares them, and only if
-/// those that stay have everything. Before observe().
-bool Pass::may_scale_down() const {
+/// those that stay have everything, by their own account. Before observe().
+Awaitable<bool> Pass::may_scale_down() {
   const auto failover = cluster_.failover();
   // The chosen replica, or one that was chosen before and died, may have accepted writes, and nothing else says that it
   // is the primary.
-  if (failover && (!failover->to.empty() || failover->from != cluster_.primary())) return false;
-  if (spec_.replicas == 0 && spec_.when_scaled == VolumePolicy::keep) return true;  // nothing is lost
-  if (failover) return false;
+  if (failover && (!failover->to.empty() || failover->from != cluster_.primary())) co_return false;
+  if (spec_.replicas == 0 && spec_.when_scaled == VolumePolicy::keep) co_return true;  // nothing is lost
+  if (failover) co_return false;
+  const auto primary = view_of(ordinal_of(owner_.name, cluster_.primary()).value_or(0));
   for (std::size_t ordinal = 0; ordinal < std::max<std::size_t>(1, spec_.replicas); ++ordinal) {
-    ServerView server;
-    server.name = pod_name(owner_.name, ordinal);
-    server.health = services_.prober.health(cluster_.object.key(), server.name);
-    if (server.name == cluster_.primary() ? !is_primary_well(server) : needs_attention(server)) return false;
+    const auto server = view_of(ordinal);
+    const bool is_primary = server.name == primary.name;
+    if (is_primary ? !is_primary_well(server) : needs_attention(server)) co_return false;
+    auto reached = co_await reach(server);
+    if (!reached || !(is_primary ? is_open(*reached) : follows(reached->facts, primary.address))) co_return false;
   }
-  return true;
+  co_return true;
+}
+
+/// By its own account: it accepts writes, if the spec allows it, and replicates from nobody.
+bool Pass::is_open(const Reached& primary) const {
+  return primary.facts.read_only == spec_.read_only && !primary.facts.replication;
 }
 
 bool Pass::is_primary_well(const ServerView& primary) const {
@@ -129,6 +136,7 @@ Awaitable<> Pass::remove_claims() {
   // What is deleted here may be needed if the primary is lost.
   const auto* primary = find(cluster_.primary());
   if (spec_.replicas > 0 && (primary == nullptr || !is_primary_well(*primary))) co_return;
+  bool is_asked = spec_.replicas == 0;
   for (std::size_t ordinal = std::max<std::size_t>(1, spec_.replicas);; ++ordinal) {
     const kube::Key key{owner_.ns, claim_name(owner_.name, ordinal)};
     const auto claim = services_.claims->get(key);
@@ -137,6 +145,11 @@ Awaitable<> Pass::remove_claims() {
     if (is_used || claim->is_being_deleted() || claim->label(names::cluster_label) != owner_.name) continue;
     // Of a cluster of this name that was deleted, and kept its volumes: not of a server that was scaled away.
     if (is_older(*claim, cluster_.object)) continue;
+    if (!is_asked) {
+      auto reached = co_await reach(*primary);
+      if (!reached || !is_open(*reached)) co_return;
+      is_asked = true;
+    }
     kube::Request removal;
     removal.verb = kube::Verb::remove;
     removal.resource = kinds::persistent_volume_claims;

@@ -38,8 +38,34 @@ Awaitable<> Pass::ensure_secrets() {
   co_await ensure_root_secret();
 }
 
+/// Of a Secret of this namespace, if it is there and has one.
+Awaitable<std::optional<obs::Secret>> Pass::read_password(std::string secret) {
+  const kube::Key key{owner_.ns, std::move(secret)};
+  auto found = co_await services_.api.get(kube::resources::secrets, key);
+  if (!found && found.error().kind != kube::ErrorKind::not_found) take(found, "Secret " + key.name);
+  co_return found ? secret_value(*found, names::password_key) : std::nullopt;
+}
+
+/// By the primary.
+Awaitable<bool> Pass::is_accepted(obs::Secret password) {
+  const auto primary = view_of(ordinal_of(owner_.name, cluster_.primary()).value_or(0));
+  sql::Credentials credentials{"root", std::move(password)};
+  auto connection = co_await connect(primary, std::move(credentials));
+  co_return connection.has_value();
+}
+
+/// By the servers; empty: nobody says.
+std::string Pass::root_secret_in_use() const {
+  if (set_) return root_secret_of(*set_);
+  const auto pod = any_pod();
+  return pod == nullptr ? "" : root_secret_of(pod->find({"spec", "containers"}));
+}
+
 Awaitable<> Pass::ensure_root_secret() {
   const auto reference = referenced_secret(spec_.root_password, owner_.ns);
+  if (!reference && is_reference(spec_.root_password))
+    throw PassError(PassError::Kind::retry,
+                    "spec.rootPassword names no Secret, and none is known that the servers use");
   root_secret_ = reference.value_or(root_secret_name(owner_.name));
   const kube::Key key{owner_.ns, root_secret_};
   auto found = co_await services_.api.get(kube::resources::secrets, key);
@@ -47,20 +73,33 @@ Awaitable<> Pass::ensure_root_secret() {
   const auto present = found ? secret_value(*found, names::password_key) : std::nullopt;
   if (!present && (found || reference)) {
     const auto why = "Secret " + key.name + (found ? " has no key 'password'" : " of spec.rootPassword does not exist");
-    SpecProblem problem{SpecProblem::Field::root_password, why};
-    co_await keep_in_force(std::move(problem));
+    keep_in_force({SpecProblem::Field::root_password, why});
     // It is the one that the servers use.
     if (referenced_secret(spec_.root_password, owner_.ns) == root_secret_) throw PassError(PassError::Kind::retry, why);
     co_return co_await ensure_root_secret();
   }
+  // Another Secret than the servers have used so far.
+  const auto used = cluster_.primary().empty() ? "" : root_secret_in_use();
+  std::optional<obs::Secret> current;
+  if (!used.empty() && used != root_secret_) current = co_await read_password(used);
+  if (present && current && !(*present == *current)) {
+    const bool accepted = co_await is_accepted(*present);
+    // Servers may have the other one: those that lag, or all, if the primary does not answer.
+    other_password_ = accepted ? *current : *present;
+    if (!accepted) {
+      const auto why = "Secret " + key.name + " has another password than Secret " + used + ", which the servers have";
+      keep_in_force({SpecProblem::Field::root_password, why});
+      co_return co_await ensure_root_secret();
+    }
+  }
   if (!found) {
-    const bool generated = spec_.root_password.empty();
+    const bool generated = spec_.root_password.empty() && !current;
     // Another password would only look like theirs.
     if (generated && co_await has_claims())
       throw PassError(PassError::Kind::retry, "Secret " + key.name +
                                                   " does not exist, and there are volumes with its password: create it "
                                                   "with root's, or delete the volumes");
-    const auto password = generated ? generate_password(password_length) : spec_.root_password;
+    const auto password = current ? *current : generated ? generate_password(password_length) : spec_.root_password;
     auto wanted = wanted_secret(owner_, key.name, {{names::password_key, password}});
     // With the cluster's volumes its password is kept too: the data is worth nothing without it.
     if (spec_.when_deleted == VolumePolicy::remove)
@@ -68,7 +107,8 @@ Awaitable<> Pass::ensure_root_secret() {
         throw PassError(PassError::Kind::retry, owned.error().describe());
     auto made = co_await services_.api.create(kube::resources::secrets, std::move(wanted));
     root_password_ = password;
-    take(std::move(made), "Secret " + key.name);
+    auto secret = take(std::move(made), "Secret " + key.name);
+    if (current && !spec_.root_password.empty()) co_await change_root_password(std::move(secret), spec_.root_password);
     if (!generated) co_return;
     set(conditions::root_password_generated, ConditionStatus::yes, "SecretGenerated", "generated Secret " + key.name);
     services_.reporter.event(mysql_clusters, cluster_.object, kube::EventType::normal, "SecretGenerated", "Reconcile",
@@ -167,24 +207,17 @@ Awaitable<bool> Pass::has_claims() {
 /// All servers, the primary first; none, if there are neither servers nor volumes yet. A new change begins only when
 /// each can be reached and replicates: it would be left half done. The result is why it has to wait.
 Awaitable<std::string> Pass::find_servers_to_change(std::vector<ServerView>& servers, bool is_new) {
-  auto present = co_await services_.api.get(kinds::stateful_sets, {owner_.ns, owner_.name});
-  if (!present && present.error().kind == kube::ErrorKind::not_found) {
+  if (!set_) {
     // Volumes that were kept have the password of the Secret, which nobody else knows: their servers start with it.
     if (cluster_.primary().empty() && is_new && !co_await has_claims()) co_return "";
     co_return "StatefulSet " + owner_.name + " does not exist";
   }
-  const auto set = take(std::move(present), "StatefulSet " + owner_.name);
   if (cluster_.failover()) co_return "a failover is in progress";
   if (cluster_.primary().empty()) co_return "there is no primary yet";
-  const auto add = [&](const std::string& name) {
-    ServerView server;
-    server.name = name;
-    if (const auto pod = services_.pods->get({owner_.ns, name})) server.address = pod->string_at({"status", "podIP"});
-    servers.push_back(std::move(server));
-  };
-  add(cluster_.primary());
-  for (std::size_t ordinal = 0; ordinal < replicas_of(set); ++ordinal)
-    if (const auto name = pod_name(owner_.name, ordinal); name != cluster_.primary()) add(name);
+  const auto first = ordinal_of(owner_.name, cluster_.primary()).value_or(0);
+  servers.push_back(view_of(first));
+  for (std::size_t ordinal = 0; ordinal < set_replicas_; ++ordinal)
+    if (ordinal != first) servers.push_back(view_of(ordinal));
   if (!is_new) co_return "";
   const auto& primary = servers.front();
   for (const auto& server : servers) {
@@ -194,10 +227,7 @@ Awaitable<std::string> Pass::find_servers_to_change(std::vector<ServerView>& ser
       if (auto why = co_await reason_not_to_write(*reached, servers); !why.empty()) co_return why;
       continue;
     }
-    const auto& replication = reached->facts.replication;
-    const bool replicates =
-        replication && replication->host == primary.address && replication->runs() && replication->sql_error == 0;
-    if (!replicates) co_return "waits for " + server.name + ", which does not replicate";
+    if (!follows(reached->facts, primary.address)) co_return "waits for " + server.name + ", which does not replicate";
   }
   co_return "";
 }

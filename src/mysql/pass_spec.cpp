@@ -25,23 +25,35 @@ std::vector<std::string> names_in(std::string_view text) {
 
 /// An invalid edit must not stop a cluster that runs, least of all its failover.
 Awaitable<> Pass::check_spec() {
-  for (auto& problem : problems_of(spec_, owner_.ns)) co_await keep_in_force(std::move(problem));
+  std::optional<PassError> first;
+  for (const auto& problem : problems_of(spec_, owner_.ns)) {
+    try {
+      keep_in_force(problem);
+    } catch (const PassError& error) {
+      if (error.is_fatal()) throw;
+      if (!first) first = error;
+    }
+  }
+  if (first) throw *first;
+  co_return;
 }
 
-/// What the StatefulSet has stays in force for this field. Without a primary there is nothing to keep: it has failed.
-Awaitable<> Pass::keep_in_force(SpecProblem problem) {
+/// What the servers have stays in force for this field. Without a primary there is nothing to keep: it has failed.
+void Pass::keep_in_force(const SpecProblem& problem) {
   if (cluster_.primary().empty()) throw PassError(PassError::Kind::fatal, problem.text);
-  auto present = co_await services_.api.get(kinds::stateful_sets, {owner_.ns, owner_.name});
-  const auto set = take(std::move(present), problem.text + "; StatefulSet " + owner_.name);
+  const auto secret = root_secret_in_use();
+  const bool is_known = problem.field == SpecProblem::Field::root_password ? !secret.empty() : set_.has_value();
+  if (!is_known)
+    throw PassError(PassError::Kind::retry, problem.text + "; StatefulSet " + owner_.name + " does not exist");
   switch (problem.field) {
     case SpecProblem::Field::version:
-      spec_.version = set.string_at({"spec", "template", "metadata", "annotations", names::version_annotation});
+      spec_.version = set_->string_at({"spec", "template", "metadata", "annotations", names::version_annotation});
       break;
     case SpecProblem::Field::storage_size:
-      spec_.storage_size = storage_of(set);
+      spec_.storage_size = storage_of(*set_);
       break;
     case SpecProblem::Field::root_password:
-      spec_.root_password = obs::Secret{"ref://" + root_secret_of(set)};
+      spec_.root_password = obs::Secret{"ref://" + secret};
       break;
   }
   refused_ += (refused_.empty() ? "" : "; ") + problem.text;

@@ -9,7 +9,6 @@ namespace hubferry::mysql {
 namespace {
 
 constexpr Duration connect_timeout = std::chrono::seconds{3};
-constexpr std::uint32_t first_server_id = 100;
 // The position that the replica asks for is not in the primary's binary log: purged, or never written there.
 constexpr std::uint32_t position_not_found = 1236;
 
@@ -45,6 +44,7 @@ Awaitable<sql::Result<std::unique_ptr<sql::Connection>>> Pass::connect(const Ser
   co_return co_await services_.connector.connect(address, std::move(credentials), deadline);
 }
 
+/// A session with this server, not with another one that was given its address and may have the same password.
 Awaitable<sql::Result<Session>> Pass::open(const ServerView& server) {
   sql::Credentials credentials{"root", root_password_};
   auto connection = co_await connect(server, credentials);
@@ -53,7 +53,13 @@ Awaitable<sql::Result<Session>> Pass::open(const ServerView& server) {
     connection = co_await connect(server, credentials);
   }
   if (!connection) co_return connection.error();
-  co_return Session{std::move(*connection), services_.env.clock, services_.options.fence};
+  Session session{std::move(*connection), services_.env.clock, services_.options.fence};
+  auto pod = co_await session.pod();
+  if (!pod) co_return pod.error();
+  const bool is_stranger = !pod->empty() && *pod != server.name;
+  services_.prober.set_stranger(cluster_.object.key(), server.name, is_stranger ? server.address : "");
+  if (is_stranger) co_return sql::Error{sql::ErrorKind::unreachable, 0, "another server answers at its address"};
+  co_return session;
 }
 
 Awaitable<sql::Result<Reached>> Pass::reach(const ServerView& server) {
@@ -64,9 +70,6 @@ Awaitable<sql::Result<Reached>> Pass::reach(const ServerView& server) {
   reached.session.emplace(std::move(*session));
   auto facts = co_await reached.session->facts();
   if (!facts) co_return facts.error();
-  // An address may belong to another pod by now, and that one's server have the same password.
-  if (!facts->pod.empty() && facts->pod != server.name)
-    co_return sql::Error{sql::ErrorKind::unreachable, 0, "another server answers at its address"};
   reached.facts = std::move(*facts);
   services_.prober.set_answered(cluster_.object.key(), server.name);
   co_return reached;
@@ -138,6 +141,12 @@ Awaitable<ReconcileState> Pass::elect() {
   cluster_.status["primary"] = chosen->server->name;
   services_.prober.poke(cluster_.object.key());
   co_return phase::not_done(phase::least_requeue_delay);
+}
+
+/// By its own account, not by what the probes say.
+bool Pass::follows(const Facts& replica, const std::string& address) {
+  const auto& replication = replica.replication;
+  return replication && replication->host == address && replication->runs() && replication->sql_error == 0;
 }
 
 bool Pass::needs_attention(const ServerView& server) const {

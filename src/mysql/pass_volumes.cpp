@@ -6,7 +6,8 @@
 
 namespace hubferry::mysql {
 
-/// Asks the servers that answer their probes. Those that do not tell keep what is known of them.
+/// Asks the servers that answer their probes, and so also whether it is they who answer. Those that do not tell keep
+/// what is known of them.
 Awaitable<> Pass::check_volumes() {
   const auto now = services_.env.clock.now();
   auto ask_volume = [&](const ServerView& server) -> Awaitable<> {
@@ -19,8 +20,9 @@ Awaitable<> Pass::check_volumes() {
     for (const auto& server : servers_) {
       const auto& health = server.health;
       const bool answers = health.verdict == Verdict::read_only || health.verdict == Verdict::writable;
+      const bool has_stranger = !server.address.empty() && health.stranger_at == server.address;
       const bool is_due = !health.volume_asked_at || now - *health.volume_asked_at >= services_.options.volume_interval;
-      if (answers && is_due) scope.spawn(ask_volume(server));
+      if ((answers && is_due) || has_stranger) scope.spawn(ask_volume(server));
     }
     co_return;
   };

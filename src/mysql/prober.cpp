@@ -138,6 +138,10 @@ void Prober::set_answered(const kube::Key& cluster, const std::string& pod) {
   }
 }
 
+void Prober::set_stranger(const kube::Key& cluster, const std::string& pod, const std::string& address) {
+  if (auto* health = find(cluster, pod)) health->stranger_at = address;
+}
+
 bool Prober::is_silent(const kube::Key& cluster) const {
   const auto found = clusters_.find(cluster);
   return found != clusters_.end() && found->second->silent_rounds > 0;
@@ -204,9 +208,13 @@ async::Awaitable<> Prober::probe(ProbeTarget target, Pointer watched, async::Tim
   std::optional<Sample> sample;
   const auto begun_for = watched->primary;
   const auto begun_at = env_.clock.now();
-  if (!target.address.empty()) {
+  const auto known = watched->health.find(target.pod);
+  const bool has_stranger = known != watched->health.end() && known->second.stranger_at == target.address;
+  if (!target.address.empty() && !has_stranger) {
     const auto page = co_await exporter_.scrape(target.address, exporter_port, deadline);
     if (page) sample = parse_metrics(*page);
+    // Of another server, which was given this address. One of the same number is found by SQL: set_stranger().
+    if (sample && sample->server_id && *sample->server_id != target.server_id) sample.reset();
   }
   const auto current = std::ranges::find(watched->targets, target.pod, &ProbeTarget::pod);
   if (current == watched->targets.end() || current->address != target.address) co_return;  // it was replaced meanwhile

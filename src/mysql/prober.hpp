@@ -51,11 +51,13 @@ struct Health {
   std::optional<Volume> volume;                  // by SQL: no series has it
   bool is_volume_full = false;
   std::optional<async::TimePoint> volume_asked_at;
+  std::string stranger_at;  // the address at which another server was found, by SQL
 };
 
 struct ProbeTarget {
   std::string pod;
   std::string address;  // empty: it has none, which counts as no answer
+  std::uint32_t server_id = 0;
 };
 
 /// Probes the exporters of all clusters, each on its own timer, and publishes levels for the reconcile loop to read.
@@ -89,6 +91,8 @@ class Prober {
 
   /// It has answered by other means: it is neither absent nor waited for.
   void set_answered(const kube::Key& cluster, const std::string& pod);
+  /// Another server answers at this address, by SQL: probes there count as no answer. Empty: it answers itself.
+  void set_stranger(const kube::Key& cluster, const std::string& pod, const std::string& address);
 
   /// True: the last probes got no answer from any server, so they say nothing about one of them.
   [[nodiscard]] bool is_silent(const kube::Key& cluster) const;

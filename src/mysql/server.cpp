@@ -145,7 +145,7 @@ Awaitable<sql::Result<>> Session::run_all(std::vector<std::string> statements) {
 
 Awaitable<sql::Result<Facts>> Session::facts() {
   auto rows = co_await query(
-      "SELECT @@global.read_only AS read_only, @@global.server_id AS server_id, @@global.report_host AS report_host, "
+      "SELECT @@global.read_only AS read_only, @@global.server_id AS server_id, "
       "@@global.gtid_binlog_pos AS binlog_pos, @@global.gtid_slave_pos AS slave_pos, VERSION() AS version, "
       "UNIX_TIMESTAMP() AS now, (SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE "
       "VARIABLE_NAME = 'UPTIME') AS uptime");
@@ -158,7 +158,6 @@ Awaitable<sql::Result<Facts>> Session::facts() {
   if (!read_only) co_return sql::Error{sql::ErrorKind::refused, 0, "the server does not say whether it is read-only"};
   facts.read_only = *read_only;
   facts.server_id = integer_of<std::uint32_t>(row, "server_id");
-  facts.pod = text_of(row, "report_host");
   facts.uptime = number_of(row, "uptime");
   // Both of the time when this statement began.
   facts.started = std::to_string(integer_of<std::int64_t>(row, "now") - integer_of<std::uint32_t>(row, "uptime"));
@@ -171,6 +170,12 @@ Awaitable<sql::Result<Facts>> Session::facts() {
   for (const auto& replica : *replicas)
     if (text_of(replica, "Connection_name").empty()) facts.replication = read_replication(replica);
   co_return facts;
+}
+
+Awaitable<sql::Result<std::string>> Session::pod() {
+  auto rows = co_await query("SELECT @@global.report_host AS report_host");
+  if (!rows) co_return rows.error();
+  co_return rows->empty() ? std::string{} : std::string{text_of(rows->front(), "report_host")};
 }
 
 Awaitable<sql::Result<std::set<std::uint32_t>>> Session::connected_replicas() {

@@ -36,7 +36,6 @@ struct Replication {
 struct Facts {
   bool read_only = true;
   std::uint32_t server_id = 0;
-  std::string pod;  // whose server it is; empty: it does not say
   double uptime = 0;
   std::string started;  // when, in seconds, by its own clock: the same as long as it runs, also if that clock is set
   std::string version;
@@ -64,6 +63,8 @@ class Session {
       : connection_(std::move(connection)), clock_(clock), fence_(fence) {}
 
   Awaitable<sql::Result<Facts>> facts();
+  /// The pod whose server this is; empty: it does not say.
+  Awaitable<sql::Result<std::string>> pod();
   /// The server_id of each replica that is connected to this server, by its own account.
   Awaitable<sql::Result<std::set<std::uint32_t>>> connected_replicas();
 

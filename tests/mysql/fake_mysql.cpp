@@ -95,6 +95,11 @@ FakeServer* FakeMysql::find(const std::string& address, std::string* pod) {
   return &server;
 }
 
+const FakeServer* FakeMysql::source_of(const FakeReplication& replica) {
+  const auto* source = find(replica.host);
+  return source != nullptr && source->runs && !source->hangs && source->accepts_replicas ? source : nullptr;
+}
+
 void FakeMysql::replicate() {
   for (auto& [name, server] : servers_) replicate(server);
 }
@@ -102,8 +107,8 @@ void FakeMysql::replicate() {
 void FakeMysql::replicate(FakeServer& server) {
   if (!server.replica || !server.runs || server.hangs || server.away) return;
   auto& replica = *server.replica;
-  const auto* source = find(replica.host);
-  if (replica.io && source != nullptr && source->runs && !source->hangs && source->has_users) {
+  const auto* source = source_of(replica);
+  if (replica.io && source != nullptr && source->has_users) {
     const auto last = !replica.relay.empty() ? replica.relay.back()
                       : server.log.empty()   ? Transaction{}
                                              : server.log.back();
@@ -191,16 +196,16 @@ Awaitable<sql::Result<sql::Rows>> FakeMysql::execute(std::string address, std::s
     const auto now = seconds(clock_.now());
     rows.push_back({{"read_only", server->read_only ? "1" : "0"},
                     {"server_id", std::to_string(server->id)},
-                    {"report_host", server->report_host},
                     {"binlog_pos", server->position()},
                     {"slave_pos", server->position()},
                     {"version", server->version},
                     {"now", std::to_string(now)},
                     {"uptime", std::to_string(now - seconds(server->started))}});
+  } else if (starts(statement, "SELECT @@global.report_host")) {
+    rows.push_back({{"report_host", server->report_host}});
   } else if (starts(statement, "SHOW ALL SLAVES STATUS")) {
     if (!replica) co_return rows;
-    const auto* source = find(replica->host);
-    const bool connected = source != nullptr && source->runs && !source->hangs;
+    const bool connected = source_of(*replica) != nullptr;
     auto last = replica->relay.empty() ? server->position()
                                        : "0-" + std::to_string(replica->relay.back().server) + "-" +
                                              std::to_string(replica->relay.back().sequence);
@@ -288,6 +293,7 @@ Awaitable<std::optional<std::string>> FakeMysql::scrape(std::string host, std::u
   if (!server->exporter_may_see_variables) co_return "mysql_up 1\n";
   std::string text = "# TYPE mysql_up gauge\nmysql_up 1\nmysql_global_variables_read_only ";
   text += server->read_only ? "1\n" : "0\n";
+  text += "mysql_global_variables_server_id " + std::to_string(server->id) + "\n";
   text += std::string{"mysql_global_variables_rpl_semi_sync_master_enabled "} + (server->semi_sync ? "1\n" : "0\n");
   text += "mysql_global_variables_rpl_semi_sync_master_timeout " + std::to_string(server->semi_sync_timeout) + "\n";
   text += "mysql_version_info{innodb_version=\"x\",version=\"" + server->version + "\",version_comment=\"\"} 1\n";
@@ -296,7 +302,7 @@ Awaitable<std::optional<std::string>> FakeMysql::scrape(std::string host, std::u
   if (!server->replica) co_return text;
   const auto& replica = *server->replica;
   const auto* source = find(replica.host);
-  const bool connected = replica.io && source != nullptr && source->runs && !source->hangs;
+  const bool connected = replica.io && source_of(replica) != nullptr;
   const std::string labels = "{channel_name=\"\",connection_name=\"\",master_host=\"" + replica.host + "\"} ";
   text += "mysql_slave_status_slave_io_running" + labels + (connected ? "1\n" : "0\n");
   text += "mysql_slave_status_slave_sql_running" + labels + (replica.sql ? "1\n" : "0\n");

@@ -40,7 +40,8 @@ struct FakeServer {
   std::string report_host;  // the name of that pod
   bool runs = true;         // false: killed, while its pod and exporter live
   bool hangs = false;
-  bool away = false;  // its node is lost: a new pod does not help
+  bool away = false;             // its node is lost: a new pod does not help
+  bool accepts_replicas = true;  // knows the password that the operator gave them
   bool exporter_runs = true;
   bool exporter_may_see_replication = true;  // has SLAVE MONITOR
   bool exporter_may_see_variables = true;    // false: it cannot tell whether the server is read-only
@@ -94,6 +95,8 @@ class FakeMysql final : public sql::Connector, public Exporter {
   friend class FakeConnection;
   FakeServer* find(const std::string& address, std::string* pod = nullptr);
   void replicate(FakeServer& server);
+  /// Its source, if that can be reached and lets it in.
+  const FakeServer* source_of(const FakeReplication& replica);
   Awaitable<sql::Result<sql::Rows>> execute(std::string address, std::string statement, async::TimePoint deadline);
 
   sim::Server& kube_;

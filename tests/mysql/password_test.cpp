@@ -1,4 +1,5 @@
 // The root password: generated, plain, referenced.
+#include "mysql/children.hpp"
 #include "password_fixture.hpp"
 
 namespace hubferry::mysql::test {
@@ -109,6 +110,92 @@ TEST_F(PasswordTest, AGeneratedSecretThatWasDeletedIsNotReplacedByOneWithAnother
   kill_primary();
   run_for(2min);
   EXPECT_EQ(primary(), "demo-1") << status_text();
+}
+
+/// A cluster whose password is in a Secret of the user, "old".
+class ReferenceTest : public PasswordTest {
+ protected:
+  void given_secret(const std::string& name, const std::string& password) {
+    create(kube::resources::secrets, R"({"metadata": {"name": ")" + name +
+                                         R"(", "namespace": "db"}, "data": {"password": ")" +
+                                         kube::encode_base64(password) + R"("}})");
+  }
+  void given_running_with_reference() {
+    given_secret("chosen", "old");
+    given_running(R"({"rootPassword": "ref://chosen"})");
+  }
+  [[nodiscard]] std::string secret_in_use() const {
+    return root_secret_of(server.object(kinds::stateful_sets, {"db", "demo"}).value());
+  }
+  void expect_failover() {
+    const auto old = primary();
+    kill_primary();
+    run_for(2min);
+    EXPECT_NE(primary(), old) << status_text();
+    EXPECT_THAT(mysql.writable(), ElementsAre(primary())) << status_text();
+  }
+};
+
+TEST_F(ReferenceTest, ThatIsTakenOutLeavesItsPasswordToTheCluster) {
+  given_running_with_reference();
+  change_password("");
+  run_for(1min);
+  EXPECT_EQ(cluster().string_at({"status", "message"}), "");
+  EXPECT_EQ(events("SecretGenerated"), 0U);
+  expect_failover();
+  run_for(5min);
+  ASSERT_TRUE(exists(kube::resources::secrets, "demo-root")) << status_text();
+  EXPECT_EQ(password_in_secret(), "old");
+  EXPECT_EQ(secret_in_use(), "demo-root");
+  // The user's is not needed any more.
+  EXPECT_TRUE(loop.run(server.api().remove(kube::resources::secrets, {"db", "chosen"})));
+  run_for(5min);
+  EXPECT_EQ(phase(), "Running") << status_text();
+  expect_one_primary_with_replicas();
+}
+
+TEST_F(ReferenceTest, ThatIsReplacedByAPlainPasswordIsChangedInTheServersFirst) {
+  given_running_with_reference();
+  change_password("second");
+  run_for(10min);
+  EXPECT_EQ(password_in_secret(), "second");
+  for (const auto& [name, one] : mysql.servers()) EXPECT_EQ(one.root_password, "second") << name << status_text();
+  EXPECT_EQ(secret_in_use(), "demo-root");
+  expect_failover();
+}
+
+// The servers have the new password, and their pods still name the Secret with the old one.
+TEST_F(ReferenceTest, ThatIsReplacedByAPlainPasswordIsNoObstacleWhileTheStatefulSetIsRefused) {
+  given_running_with_reference();
+  server.faults().on({"patch", "statefulsets"}).always().fail(422);
+  change_password("second");
+  run_for(1min);
+  ASSERT_EQ(mysql.at("demo-1").root_password, "second") << status_text();
+  ASSERT_EQ(secret_in_use(), "chosen");
+  expect_failover();
+}
+
+// Nothing changes the password in the servers: the user has to.
+TEST_F(ReferenceTest, ToASecretWithAPasswordThatTheServersDoNotAcceptIsReportedAndNotFollowed) {
+  given_running_with_reference();
+  given_secret("wrong", "typo");
+  change_password("ref://wrong");
+  run_for(5min);
+  EXPECT_EQ(condition("SpecAccepted"), "False SpecInvalid") << status_text();
+  EXPECT_THAT(condition_message("SpecAccepted"), HasSubstr("Secret wrong"));
+  EXPECT_EQ(secret_in_use(), "chosen");
+  expect_failover();
+}
+
+TEST_F(ReferenceTest, ToASecretWithTheNewPasswordOfTheServersIsFollowed) {
+  given_running_with_reference();
+  given_secret("next", "new");
+  for (auto& [name, one] : mysql.servers()) one.root_password = "new";
+  change_password("ref://next");
+  run_for(10min);
+  EXPECT_EQ(secret_in_use(), "next");
+  EXPECT_EQ(phase(), "Running") << status_text();
+  expect_failover();
 }
 
 TEST_F(PasswordTest, NoPasswordIsInALogAnEventOrTheStatus) {

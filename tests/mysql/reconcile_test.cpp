@@ -192,52 +192,6 @@ TEST_F(ReconcileTest, AnInvalidEditKeepsWhatIsInForceAndTheFailoverOn) {
   EXPECT_EQ(condition("SpecAccepted"), "True SpecValid") << status_text();
 }
 
-/// The API server, or a policy of the cluster, refuses an object that the spec asks for.
-class RefusedTest : public FailoverTest {
- protected:
-  void expect_failover_all_the_same(const std::string& change, const char* verb, const char* resource) {
-    given_running();
-    server.faults().on({verb, resource}).always().fail(422);
-    patch(change);
-    run_for(1min);
-    EXPECT_THAT(std::string{cluster().string_at({"status", "message"})}, HasSubstr("422")) << status_text();
-    kill_primary();
-    run_for(2min);
-    EXPECT_EQ(primary(), "demo-1") << status_text();
-    EXPECT_THAT(mysql.writable(), ElementsAre("demo-1")) << status_text();
-    EXPECT_THAT(writers(), ElementsAre("demo-1"));
-    EXPECT_THAT(std::string{cluster().string_at({"status", "message"})}, HasSubstr("422")) << "still the problem";
-  }
-};
-
-// Most storage classes do not allow it.
-TEST_F(RefusedTest, AVolumeThatCannotGrowDoesNotKeepThePrimaryFromBeingReplaced) {
-  expect_failover_all_the_same(R"({"spec": {"storage": {"size": "20Gi"}}})", "patch", "persistentvolumeclaims");
-}
-
-TEST_F(RefusedTest, AStatefulSetThatIsRefusedDoesNotEither) {
-  expect_failover_all_the_same(R"({"spec": {"resources": {"limits": {"cpu": "1"}}}})", "patch", "statefulsets");
-}
-
-TEST_F(RefusedTest, AServiceThatIsRefusedDoesNotEither) {
-  expect_failover_all_the_same(R"({"spec": {"serviceType": "LoadBalancer"}})", "patch", "services");
-}
-
-// Otherwise a pod that restarts meanwhile would count as up to date, with the old settings.
-TEST_F(RefusedTest, WhileItsConfigMapIsRefusedTheStatefulSetStaysAsItIs) {
-  given_running();
-  const auto set = [&] { return server.object(kinds::stateful_sets, {"db", "demo"}).value(); };
-  const auto before = set().generation();
-  server.faults().on({"patch", "configmaps"}).always().fail(422);
-  patch(R"({"spec": {"config": "max_connections=50"}})");
-  run_for(1min);
-  EXPECT_EQ(set().generation(), before);
-  server.faults().clear();
-  run_for(10min);
-  EXPECT_GT(set().generation(), before);
-  EXPECT_EQ(phase(), "Running") << status_text();
-}
-
 // As after an upgrade of the operator beside an older CRD.
 TEST_F(ReconcileTest, AnInvalidVersionAndSizeKeepThoseInForceAndScalingContinues) {
   given_running();

@@ -340,6 +340,20 @@ TEST_F(UnrecordedPromotionTest, ScalingToZeroWaitsUntilThePromotionIsOnRecord) {
   EXPECT_EQ(mysql.at(primary()).log.size(), 2U) << primary() << status_text();
 }
 
+TEST_F(UnrecordedPromotionTest, ScalingToZeroWaitsAlsoForOneThatDiedSinceItWasPromoted) {
+  given_first_transaction(R"({"semiSync": false, "volumePolicy": {"whenScaled": "Retain"}})");
+  run_until_promoted_and_dead("SET GLOBAL read_only=0");
+  ASSERT_TRUE(mysql.write(mysql.at("demo-1").address));
+  mysql.at("demo-1").away = true;
+  patch(R"({"status": {"phase": "Scaling"}})", mysql_clusters, "demo", "status");
+  start_operator();
+  for (int i = 0; i < 600 && cluster().string_at({"status", "failover", "from"}) != "demo-1"; ++i) run_for(100ms);
+  ASSERT_EQ(cluster().string_at({"status", "failover", "from"}), "demo-1") << status_text();
+  patch(R"({"spec": {"replicas": 0}})");
+  run_for(30s);
+  EXPECT_EQ(primary(), "demo-2") << "the failover ends first: " << status_text();
+}
+
 /// A CustomResourceDefinition from before the operator was upgraded: the API server drops what it does not know.
 class OlderDefinitionTest : public UnrecordedPromotionTest {
  protected:

@@ -74,27 +74,6 @@ TEST_F(FailoverTest, AStrayWritableServerIsMadeReadOnly) {
   EXPECT_THAT(mysql.writable(), ElementsAre("demo-0")) << status_text();
 }
 
-// Addresses are given again to other pods. Two clusters may have the same root password: one restored from the other's
-// backup with ref:// to its Secret.
-TEST_F(FailoverTest, AnotherServerAtTheAddressOfAPodIsNotTouched) {
-  given_running();
-  std::vector<std::string> changes;
-  mysql.on_statement = [&](const std::string& pod, const std::string& statement) {
-    if (pod == "demo-1" && !statement.starts_with("SELECT ") && !statement.starts_with("SHOW "))
-      changes.push_back(statement);
-  };
-  auto& stranger = mysql.at("demo-1");
-  stranger.report_host = "copy-1";
-  stranger.read_only = false;
-  stranger.replica.reset();
-  run_for(2min);
-  EXPECT_THAT(changes, testing::IsEmpty());
-  EXPECT_EQ(condition("ReplicasHealthy"), "False NotReplicating") << status_text();
-  EXPECT_THAT(condition_message("ReplicasHealthy"), HasSubstr("demo-1: server unreachable: another server answers"));
-  EXPECT_EQ(primary(), "demo-0");
-  EXPECT_THAT(writers(), ElementsAre("demo-0"));
-}
-
 // A user may see the status of a cluster without the right to read its data.
 TEST_F(FailoverTest, AReplicationErrorIsReportedByItsNumberWithoutAValueOrAStatement) {
   given_running();

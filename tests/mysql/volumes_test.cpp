@@ -128,6 +128,46 @@ TEST_F(VolumesTest, AServerIsNotScaledAwayWhileOneThatStaysDoesNotReplicate) {
   EXPECT_FALSE(exists(kinds::persistent_volume_claims, "data-demo-2"));
 }
 
+/// A cluster that has accepted writes, and is still created: demo-1 cannot replicate.
+class CreatingTest : public VolumesTest {
+ protected:
+  void given_creating() {
+    given_last_copy_on_demo_2();
+    mysql.at("demo-1").replica->sql_error = 1062;
+    mysql.at("demo-1").replica->sql = false;
+    stop_operator();
+    patch(R"({"status": {"phase": "Creating"}})", mysql_clusters, "demo", "status");
+    start_operator();
+    run_for(1min);
+    ASSERT_EQ(phase(), "Creating") << status_text();
+    ASSERT_THAT(mysql.writable(), ElementsAre("demo-0"));
+  }
+  void expect_demo_2_stays_until_demo_1_replicates() {
+    run_for(5min);
+    EXPECT_TRUE(exists(kinds::pods, "demo-2")) << status_text();
+    mysql.at("demo-1").replica->sql_error = 0;
+    run_for(5min);
+    EXPECT_EQ(phase(), "Running") << status_text();
+    EXPECT_FALSE(exists(kinds::pods, "demo-2"));
+    EXPECT_EQ(mysql.at("demo-1").log.size(), 2U);
+  }
+};
+
+TEST_F(CreatingTest, AServerIsNotScaledAwayWhileOneThatStaysDoesNotReplicate) {
+  given_creating();
+  patch(R"({"spec": {"replicas": 2}})");
+  expect_demo_2_stays_until_demo_1_replicates();
+}
+
+TEST_F(CreatingTest, NorWhenItsStatefulSetIsMadeAgain) {
+  given_creating();
+  stop_operator();
+  EXPECT_TRUE(loop.run(server.api().remove(kinds::stateful_sets, {"db", "demo"}, kube::Propagation::orphan)));
+  patch(R"({"spec": {"replicas": 2}})");
+  start_operator();
+  expect_demo_2_stays_until_demo_1_replicates();
+}
+
 // Scenario 8: otherwise it would block the next start.
 TEST_F(VolumesTest, ScalingToZeroEndsAFailoverThatIsUnderWay) {
   given_failover_that_waits_while_it_scales(R"({"volumePolicy": {"whenScaled": "Retain"}})");
