@@ -100,6 +100,10 @@ ReconcileState retry(const phase::Written& written);
 /// begins to.
 Awaitable<std::optional<ReconcileState>> annotate(Context& context, Deployment& deployment, Stage stage,
                                                   const std::string& relocator, const std::string& destination = {});
+/// Its DNSZone; nullopt: it has none. Errors: of the source hub.
+Awaitable<kube::Result<std::optional<Object>>> find_zone(kube::Api& source, const Object& deployment);
+/// True if the DNSZone has the annotations of that stage.
+bool is_annotated(const Object& zone, Stage stage, const std::string& relocator);
 /// Annotates its DNSZone, if it has one. Errors: of the source hub.
 Awaitable<kube::Result<bool>> annotate_zone(Context& context, Deployment& deployment, Stage stage,
                                             const std::string& relocator);
