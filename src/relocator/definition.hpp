@@ -79,6 +79,9 @@ Awaitable<std::optional<Problem>> source_problem(Services& services, const Objec
 std::optional<Problem> repointed(const Destination& destination, const Object& deployment);
 /// What is in the way on the destination.
 std::optional<Problem> destination_problem(const Look& look, const Destination& destination, const Object& deployment);
+/// That a ClusterRelocate of the destination's Hive would move it on at once. An account that may not list them finds
+/// none.
+std::optional<Problem> onward_problem(const Destination& destination, const Object& deployment);
 /// SelectorSyncSets that match it and that the destination lacks. Errors: of the destination.
 Awaitable<kube::Result<std::vector<std::string>>> missing_sync_sets(Services& services, Object deployment,
                                                                     std::shared_ptr<Destination> destination);

@@ -93,6 +93,7 @@ Awaitable<PlannedRelocation> plan_one(Services& services, const RelocatorSpec& s
     if (look) {
       planned.on_destination = look->holding == Holding::ours;
       if (!problem && !planned.on_destination) problem = destination_problem(*look, *destination, deployment);
+      if (!problem && !planned.on_destination) problem = onward_problem(*destination, deployment);
     } else if (!problem) {
       problem = Problem{reasons::no_connection, look.error().describe()};
     }
