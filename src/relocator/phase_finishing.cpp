@@ -134,7 +134,8 @@ Awaitable<ReconcileState> remove_from_source(Context& context, Deployment& deplo
   if (!zone) co_return fail(context, deployment, cannot_delete("its DNSZone: " + zone.error().describe()));
   if (*zone && !is_annotated(**zone, Stage::complete, relocator)) {
     // Finishing annotates it again, unless a user has undone the relocation.
-    if (!deleted) co_return retry({});
+    auto lost = phase::Error::network("its DNSZone has lost the annotation of the relocation");
+    if (!deleted) co_return retry(phase::Written::failed(std::move(lost)));
     auto annotated = co_await annotate_zone(context, deployment, Stage::complete, relocator);
     if (!annotated) co_return fail(context, deployment, cannot_delete("its DNSZone: " + annotated.error().describe()));
   }
