@@ -135,6 +135,20 @@ Awaitable<std::optional<ReconcileState>> annotate(Context& context, Deployment& 
   co_return retry(written);
 }
 
+Awaitable<kube::Result<std::optional<Object>>> find_zone(kube::Api& source, const Object& deployment) {
+  const auto key = child_zone(deployment);
+  if (!key) co_return std::optional<Object>{};
+  auto zone = co_await source.get(ocm::dns_zones, *key);
+  if (zone) co_return std::optional<Object>{*zone};
+  if (is_absent(zone.error(), key->name)) co_return std::optional<Object>{};
+  co_return zone.error();
+}
+
+bool is_annotated(const Object& zone, Stage stage, const std::string& relocator) {
+  auto object = zone.json();
+  return !apply_annotations(object, annotations_for(stage, relocator, false));
+}
+
 Awaitable<kube::Result<bool>> annotate_zone(Context& context, Deployment& deployment, Stage stage,
                                             const std::string& relocator) {
   const auto zone = child_zone(deployment.object);

@@ -79,6 +79,9 @@ Awaitable<std::optional<Problem>> source_problem(Services& services, const Objec
 std::optional<Problem> repointed(const Destination& destination, const Object& deployment);
 /// What is in the way on the destination.
 std::optional<Problem> destination_problem(const Look& look, const Destination& destination, const Object& deployment);
+/// That a ClusterRelocate of the destination's Hive would move it on at once. An account that may not list them finds
+/// none.
+std::optional<Problem> onward_problem(const Destination& destination, const Object& deployment);
 /// SelectorSyncSets that match it and that the destination lacks. Errors: of the destination.
 Awaitable<kube::Result<std::vector<std::string>>> missing_sync_sets(Services& services, Object deployment,
                                                                     std::shared_ptr<Destination> destination);
@@ -100,6 +103,10 @@ ReconcileState retry(const phase::Written& written);
 /// begins to.
 Awaitable<std::optional<ReconcileState>> annotate(Context& context, Deployment& deployment, Stage stage,
                                                   const std::string& relocator, const std::string& destination = {});
+/// Its DNSZone; nullopt: it has none. Errors: of the source hub.
+Awaitable<kube::Result<std::optional<Object>>> find_zone(kube::Api& source, const Object& deployment);
+/// True if the DNSZone has the annotations of that stage.
+bool is_annotated(const Object& zone, Stage stage, const std::string& relocator);
 /// Annotates its DNSZone, if it has one. Errors: of the source hub.
 Awaitable<kube::Result<bool>> annotate_zone(Context& context, Deployment& deployment, Stage stage,
                                             const std::string& relocator);

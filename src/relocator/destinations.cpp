@@ -112,6 +112,8 @@ Awaitable<Destinations::Opened> Destinations::open(Key key, kube::Object secret)
   if (!served)
     co_return Problem{reasons::no_connection, "the destination's ClusterDeployments cannot be listed (has it Hive?): " +
                                                   served.error().describe()};
+  const kube::ListOptions all;
+  destination->hive_relocates = co_await destination->api->list_all(ocm::cluster_relocates, all);
   destination->identity = *identity;
   destination->verified = env_.clock.now();
   co_return destination;

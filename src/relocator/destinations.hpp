@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "hubferry/async/event.hpp"
 #include "hubferry/hubs/hub_directory.hpp"
@@ -36,6 +37,8 @@ struct Destination {
   async::TimePoint verified{};
   std::set<std::string> selector_sync_sets;
   std::optional<async::TimePoint> sync_sets_read;
+  /// The ClusterRelocates of its Hive, when it was verified.
+  kube::Result<std::vector<kube::Object>> hive_relocates = std::vector<kube::Object>{};
   /// The last copy was released before we came to it: hubferry runs there, too.
   bool releases_copies = false;
 };

@@ -8,25 +8,33 @@ namespace {
 
 constexpr auto hive_relocates_valid_for = std::chrono::seconds{30};
 
-/// The ClusterRelocate of Hive that matches it too; empty: none does. A hub that does not serve the kind has none.
+/// A hub that does not serve the kind has none.
+bool is_not_served(const kube::Error& error) {
+  return error.kind == kube::ErrorKind::not_found || error.kind == kube::ErrorKind::unsupported;
+}
+
+/// The ClusterRelocate of Hive that matches it; empty: none does.
+std::string matching_relocate(const std::vector<Object>& relocates, const Object& deployment) {
+  for (const auto& relocate : relocates) {
+    const auto* selector = relocate.find({"spec", "clusterDeploymentSelector"});
+    if (selector == nullptr || !selector->is_object()) continue;
+    const auto parsed = kube::LabelSelector::from_json(selector->get_object());
+    if (parsed && parsed->matches(deployment)) return std::string{relocate.name()};
+  }
+  return {};
+}
+
+/// That of the source.
 Awaitable<kube::Result<std::string>> competing_relocate(Services& services, const Object& deployment) {
   const auto now = services.env.clock.now();
   if (!services.hive_relocates_read || now >= async::later(*services.hive_relocates_read, hive_relocates_valid_for)) {
     const kube::ListOptions all;
     auto listed = co_await services.source.list_all(ocm::cluster_relocates, all);
-    const bool served = listed || (listed.error().kind != kube::ErrorKind::not_found &&
-                                   listed.error().kind != kube::ErrorKind::unsupported);
-    if (!listed && served) co_return listed.error();
+    if (!listed && !is_not_served(listed.error())) co_return listed.error();
     services.hive_relocates = listed ? std::move(*listed) : std::vector<Object>{};
     services.hive_relocates_read = now;
   }
-  for (const auto& relocate : services.hive_relocates) {
-    const auto* selector = relocate.find({"spec", "clusterDeploymentSelector"});
-    if (selector == nullptr || !selector->is_object()) continue;
-    const auto parsed = kube::LabelSelector::from_json(selector->get_object());
-    if (parsed && parsed->matches(deployment)) co_return std::string{relocate.name()};
-  }
-  co_return std::string{};
+  co_return matching_relocate(services.hive_relocates, deployment);
 }
 
 /// A warning, not a failure: what they applied stays on the cluster, and nobody manages it any more.
@@ -74,6 +82,21 @@ Awaitable<std::optional<Problem>> source_problem(Services& services, const Objec
   if (!competing->empty())
     co_return Problem{reasons::hive_relocate, "Hive's own ClusterRelocate " + *competing + " matches it, too", true};
   co_return std::nullopt;
+}
+
+std::optional<Problem> onward_problem(const Destination& destination, const Object& deployment) {
+  const auto& relocates = destination.hive_relocates;
+  if (!relocates && (is_not_served(relocates.error()) || relocates.error().kind == kube::ErrorKind::forbidden))
+    return std::nullopt;
+  if (!relocates)
+    return Problem{reasons::no_connection,
+                   "cannot list Hive's ClusterRelocates of the destination: " + relocates.error().describe()};
+  const auto onward = matching_relocate(*relocates, deployment);
+  if (onward.empty()) return std::nullopt;
+  return Problem{
+      reasons::hive_relocate,
+      "Hive's own ClusterRelocate " + onward + " of the destination would move it on before its arrival is confirmed",
+      true};
 }
 
 std::optional<Problem> repointed(const Destination& destination, const Object& deployment) {
@@ -159,6 +182,9 @@ Awaitable<ReconcileState> check(Context& context, Deployment& deployment, const 
   if (look->holding == Holding::ours) co_return phase::go_to(phases::finishing);
   if (const auto problem = destination_problem(*look, **destination, deployment.object))
     co_return fail(context, deployment, *problem);
+  if (begins)
+    if (const auto problem = onward_problem(**destination, deployment.object))
+      co_return fail(context, deployment, *problem);
 
   if (begins) co_await warn_of_missing_sync_sets(context, deployment, *destination);
   co_return phase::done();

@@ -24,16 +24,6 @@ Awaitable<ReconcileState> mark(Context& context, Deployment& deployment, const p
 
 namespace {
 
-/// The DNSZone with what is on the server; nullopt: it has none.
-Awaitable<OrProblem<std::optional<Object>>> read_zone(kube::Api& source, const Object& deployment) {
-  const auto key = child_zone(deployment);
-  if (!key) co_return std::optional<Object>{};
-  auto zone = co_await source.get(ocm::dns_zones, *key);
-  if (zone) co_return std::optional<Object>{*zone};
-  if (is_absent(zone.error(), key->name)) co_return std::optional<Object>{};
-  co_return Problem{reasons::move_failed, "reading its DNSZone: " + zone.error().describe()};
-}
-
 /// So often what has changed while it was copied is copied again: somebody may change it without end.
 constexpr int most_rounds = 5;
 
@@ -43,8 +33,8 @@ Awaitable<OrProblem<bool>> copy_dependents(Services& services, const Object& dep
   for (int round = 1; round <= most_rounds; ++round) {
     auto items = co_await take_inventory(services.source, services.caches, relocator, deployment);
     if (!items) co_return items.error();
-    auto zone = co_await read_zone(services.source, deployment);
-    if (!zone) co_return zone.error();
+    auto zone = co_await find_zone(services.source, deployment);
+    if (!zone) co_return Problem{reasons::move_failed, "reading its DNSZone: " + zone.error().describe()};
     for (const auto& item : *items) {
       auto copied = co_await copier.copy(item);
       if (!copied) co_return copied.error();

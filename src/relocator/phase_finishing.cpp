@@ -80,6 +80,26 @@ Awaitable<bool> is_deleted_by_hive(Context& context, Key key) {
   co_return deleted;
 }
 
+Problem cannot_delete(const std::string& why) {
+  return {reasons::move_failed, "the destination has it, but it cannot be deleted here: " + why};
+}
+
+/// Nullopt: done. Otherwise what the handler returns.
+Awaitable<std::optional<ReconcileState>> delete_from_source(Context& context, Deployment& deployment) {
+  kube::Request request;
+  request.verb = kube::Verb::remove;
+  request.resource = ocm::cluster_deployments;
+  request.key = deployment.object.key();
+  request.propagation = kube::Propagation::background;
+  request.precondition_uid = std::string{deployment.object.uid()};
+  // If somebody removes the annotation meanwhile, the deletion would deprovision a cluster that lives elsewhere.
+  request.precondition_resource_version = std::string{deployment.object.resource_version()};
+  auto removed = co_await context->source.call(std::move(request));
+  if (removed || is_absent(removed.error(), deployment.object.name())) co_return std::nullopt;
+  if (removed.error().kind == kube::ErrorKind::conflict) co_return retry({});
+  co_return fail(context, deployment, cannot_delete(removed.error().describe()));
+}
+
 }  // namespace
 
 Awaitable<ReconcileState> finish(Context& context, Deployment& deployment, const phase::State&) {
@@ -108,22 +128,19 @@ Awaitable<ReconcileState> remove_from_source(Context& context, Deployment& deplo
   const Key key = deployment.object.key();
   deployment.slot.reset();  // the destination has nothing to do with the rest
   const bool deleted = deployment.object.is_being_deleted() || co_await is_deleted_by_hive(context, key);
-  if (!deleted) {
-    kube::Request request;
-    request.verb = kube::Verb::remove;
-    request.resource = ocm::cluster_deployments;
-    request.key = key;
-    request.propagation = kube::Propagation::background;
-    request.precondition_uid = std::string{deployment.object.uid()};
-    // If somebody removes the annotation meanwhile, the deletion would deprovision a cluster that lives elsewhere.
-    request.precondition_resource_version = std::string{deployment.object.resource_version()};
-    auto removed = co_await context->source.call(std::move(request));
-    if (!removed && removed.error().kind == kube::ErrorKind::conflict) co_return retry({});
-    if (!removed && !is_absent(removed.error(), deployment.object.name()))
-      co_return fail(context, deployment,
-                     {reasons::move_failed,
-                      "the destination has it, but it cannot be deleted here: " + removed.error().describe()});
+  // The DNSZone goes with it, and the DNS records with a DNSZone that has lost its annotation since.
+  const auto relocator = deployment.relocation().relocator;
+  auto zone = co_await find_zone(context->source, deployment.object);
+  if (!zone) co_return fail(context, deployment, cannot_delete("its DNSZone: " + zone.error().describe()));
+  if (*zone && !is_annotated(**zone, Stage::complete, relocator)) {
+    // Finishing annotates it again, unless a user has undone the relocation.
+    auto lost = phase::Error::network("its DNSZone has lost the annotation of the relocation");
+    if (!deleted) co_return retry(phase::Written::failed(std::move(lost)));
+    auto annotated = co_await annotate_zone(context, deployment, Stage::complete, relocator);
+    if (!annotated) co_return fail(context, deployment, cannot_delete("its DNSZone: " + annotated.error().describe()));
   }
+  if (!deleted)
+    if (auto undone = co_await delete_from_source(context, deployment)) co_return *undone;
   context->failures.erase(key);
   context->reporter.deleted(key);
   if (says_successful(deployment.status)) co_return phase::done();

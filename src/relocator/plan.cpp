@@ -71,16 +71,6 @@ class Comparison {
   PlannedRelocation& planned_;
 };
 
-/// The DNSZone that would be copied; nullopt: there is none.
-Awaitable<std::optional<Object>> zone_of(Services& services, const Object& deployment) {
-  const auto key = child_zone(deployment);
-  if (!key) co_return std::nullopt;
-  auto zone = co_await services.source.get(ocm::dns_zones, *key);
-  if (!zone && is_absent(zone.error(), key->name)) co_return std::nullopt;
-  if (!zone) throw std::runtime_error(zone.error().describe());
-  co_return *zone;
-}
-
 Awaitable<PlannedRelocation> plan_one(Services& services, const RelocatorSpec& spec, Object deployment,
                                       std::shared_ptr<Destination> destination) {
   PlannedRelocation planned;
@@ -91,7 +81,9 @@ Awaitable<PlannedRelocation> plan_one(Services& services, const RelocatorSpec& s
   if (items)
     for (const auto& item : *items)
       planned.objects.push_back(item.resource.kind + " " + std::string{item.object.name()});
-  const auto zone = co_await zone_of(services, deployment);
+  const auto found = co_await find_zone(services.source, deployment);
+  if (!found) throw std::runtime_error(found.error().describe());
+  const auto& zone = *found;
   if (zone) planned.objects.push_back("DNSZone " + std::string{zone->name()});
   auto identity = co_await services.destinations.source_identity();
   if (!identity && !problem) problem = identity.error();
@@ -101,6 +93,7 @@ Awaitable<PlannedRelocation> plan_one(Services& services, const RelocatorSpec& s
     if (look) {
       planned.on_destination = look->holding == Holding::ours;
       if (!problem && !planned.on_destination) problem = destination_problem(*look, *destination, deployment);
+      if (!problem && !planned.on_destination) problem = onward_problem(*destination, deployment);
     } else if (!problem) {
       problem = Problem{reasons::no_connection, look.error().describe()};
     }

@@ -51,5 +51,64 @@ TEST_F(BesideHiveTest, HiveDoesNotClearARelocationThatBeganAfterItsDecision) {
   EXPECT_EQ(annotation(on_source(ocm::cluster_deployments, "c1"), "hive.openshift.io/relocate"), "r1/outgoing");
 }
 
+constexpr auto* hives_own = R"({"metadata": {"name": "hives-own", "namespace": "hive"}, "spec":
+    {"clusterDeploymentSelector": {"matchLabels": {"hive-instance": "hive2"}}}})";
+
+// Hive would move it on at once, without waiting for the confirmation of its arrival.
+TEST_F(StateTest, AClusterRelocateOfHiveOnTheDestinationThatMatchesIsNotCompetedWith) {
+  create(ocm::cluster_relocates, hives_own, &destination.server);
+  given_move();
+  live_for(1min);
+  expect_untouched();
+  EXPECT_THAT(condition(), HasSubstr("True HiveClusterRelocateMatches: Hive's own ClusterRelocate hives-own of the "
+                                     "destination would move it on"));
+  const auto relocator = on_source(cluster_relocators, "r1");
+  const auto plan = loop.run(make_plan(source.server.api(), connect(), *relocator, quiet));
+  ASSERT_EQ(plan.deployments.size(), 1u);
+  EXPECT_EQ(plan.deployments.front().reason, "HiveClusterRelocateMatches");
+  remove(ocm::cluster_relocates, {"hive", "hives-own"}, &destination.server);
+  live_until([&] { return has_moved(); });
+  expect_moved();
+}
+
+TEST_F(StateTest, AClusterRelocateOfHiveOnTheDestinationThatDoesNotMatchIsNotInTheWay) {
+  create(ocm::cluster_relocates, hives_own, &destination.server);
+  change(ocm::cluster_relocates, {"hive", "hives-own"},
+         R"({"spec": {"clusterDeploymentSelector": {"matchLabels": {"hive-instance": "hive3"}}}})",
+         &destination.server);
+  given_move();
+  live_until([&] { return has_moved(); });
+  expect_moved();
+}
+
+// An account with the permissions of an earlier version may not list them.
+TEST_F(StateTest, ClusterRelocatesOfHiveThatMayNotBeListedOnTheDestinationAreNotInTheWay) {
+  destination.server.faults().on({.verb = "list", .resource = "clusterrelocates"}).always().fail(403);
+  given_move();
+  live_until([&] { return has_moved(); });
+  expect_moved();
+}
+
+TEST_F(StateTest, ClusterRelocatesOfHiveThatCannotBeListedOnTheDestinationNowAreWaitedFor) {
+  destination.server.faults().on({.verb = "list", .resource = "clusterrelocates"}).always().fail(503);
+  given_move();
+  live_for(1min);
+  expect_untouched();
+  EXPECT_THAT(condition(), HasSubstr("True NoConnection: cannot list Hive's ClusterRelocates of the destination"));
+  destination.server.faults().clear();
+  live_until([&] { return has_moved(); });
+}
+
+// Two hubs have it already: only the end of the move mends that.
+TEST_F(StateTest, AMoveThatHasArrivedIsFinishedWhateverMatchesOnTheDestination) {
+  create(ocm::cluster_relocates, hives_own, &destination.server);
+  given_secret();
+  given_relocator();
+  given_deployment();
+  given_copy_on_destination();
+  live_until([&] { return has_moved(); });
+  expect_moved();
+}
+
 }  // namespace
 }  // namespace hubferry::relocator::test

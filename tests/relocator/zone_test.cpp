@@ -71,5 +71,77 @@ TEST_F(StateTest, AZoneAnnotatedByAnotherRelocatorMovesUnderTheNewName) {
   expect_moved();
 }
 
+/// A move whose source is annotated as relocated, and not deleted yet: Hive is given 2 s to do so.
+class RelocatedZoneTest : public StateTest {
+ protected:
+  /// Then `script`, and another minute.
+  void after_annotation(const std::function<Awaitable<>()>& script) {
+    given_move(R"(, "manageDNS": true)");
+    given_zone();
+    live([&]() -> Awaitable<> {
+      co_await holds([&] { return annotation(on_source(ocm::cluster_deployments, "c1"), names::relocated) == "r1"; });
+      co_await script();
+      co_await sleep(1min);
+    });
+  }
+  /// As an old cache of Hive's relocation controller, or a user, does it.
+  Awaitable<> undo(kube::Resource kind, std::string name) {
+    const auto patch = json::parse(R"({"metadata": {"labels": {"hive-instance": null}, "annotations":
+        {"hive.openshift.io/relocated": null, "hive.openshift.io/relocate": null}}})");
+    const Key key{"prod", name};
+    co_await source.server.api().merge_patch(kind, key, patch.as_object());
+  }
+};
+
+// Otherwise Hive would remove the DNS records of a cluster that lives on the destination.
+TEST_F(RelocatedZoneTest, AZoneThatLosesItsAnnotationBeforeTheDeletionIsAnnotatedAgainFirst) {
+  after_annotation([&] { return undo(ocm::dns_zones, "c1-zone"); });
+  EXPECT_FALSE(on_source(ocm::dns_zones, "c1-zone"));
+  expect_moved();
+  EXPECT_EQ(metric("hive_cluster_relocations", "r1"), 1);
+}
+
+TEST_F(RelocatedZoneTest, AZoneThatHasLostItsAnnotationWhenAUserDeletesItsClusterDeploymentIsAnnotatedAgain) {
+  after_annotation([&]() -> Awaitable<> {
+    auto& admin = source.server.api();
+    const Key key{"prod", "c1"};
+    const auto held = json::parse(R"({"metadata": {"finalizers": ["example.com/held"]}})");
+    co_await admin.merge_patch(ocm::cluster_deployments, key, held.as_object());
+    co_await undo(ocm::dns_zones, "c1-zone");
+    co_await admin.remove(ocm::cluster_deployments, key);
+    co_await sleep(1min);
+    EXPECT_EQ(zone_annotation(ocm::names::hive_relocate_annotation), "r1/complete");
+    const auto free = json::parse(R"({"metadata": {"finalizers": null}})");
+    co_await admin.merge_patch(ocm::cluster_deployments, key, free.as_object());
+  });
+  EXPECT_FALSE(on_source(ocm::dns_zones, "c1-zone"));
+  expect_moved();
+}
+
+TEST_F(RelocatedZoneTest, AZoneThatCannotBeReadKeepsItsClusterDeploymentFromBeingDeleted) {
+  after_annotation([&]() -> Awaitable<> {
+    source.server.faults().on({.verb = "get", .resource = "dnszones"}).always().fail(503);
+    co_await sleep(10min);
+    const auto kept = on_source(ocm::cluster_deployments, "c1");
+    EXPECT_TRUE(kept && !kept->is_being_deleted());
+    EXPECT_THAT(condition(), HasSubstr("True MoveFailed: "));
+    EXPECT_THAT(condition(), HasSubstr("DNSZone"));
+    source.server.faults().clear();
+    co_await holds([&] { return has_moved(); });
+  });
+  expect_moved();
+}
+
+// He decides himself, as the documentation says.
+TEST_F(RelocatedZoneTest, AZoneIsNotAnnotatedAgainIfAUserUndoesTheRelocation) {
+  after_annotation([&]() -> Awaitable<> {
+    co_await undo(ocm::dns_zones, "c1-zone");
+    co_await undo(ocm::cluster_deployments, "c1");
+  });
+  EXPECT_TRUE(is_on_source());
+  EXPECT_EQ(zone_annotation(ocm::names::hive_relocate_annotation), "-");
+  expect_no_deprovision();
+}
+
 }  // namespace
 }  // namespace hubferry::relocator::test
