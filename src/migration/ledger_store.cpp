@@ -141,9 +141,9 @@ Awaitable<OperationResult<std::optional<Ledger>>> read_ledger(kube::Api& api, co
 
 namespace {
 
-/// Whoever takes the migration over records that in its status, and only then writes the ledger. So if another leader
-/// wrote the ledger last, and the status, read after it, names us, that leader is the deposed one. Managers with Leases
-/// of their own depose each other.
+/// A manager that takes the migration over records that in its status, and only then writes the ledger. So if another
+/// leader wrote the ledger last, and the status, read after it, names us, that leader is the deposed one. Managers with
+/// Leases of their own depose each other.
 Awaitable<OperationResult<>> check_not_superseded(kube::Api& api, const Migration& migration,
                                                   const kube::Fence& fence) {
   auto read = co_await api.get(managed_cluster_migrations, migration.object.key());
