@@ -68,7 +68,8 @@ class DirectTargetHub final : public TargetHub {
   Awaitable<Result<Outcome>> find_registered(MigrationRef migration, ClusterNames clusters, OnFound on_found) override;
   Awaitable<Result<>> confirm(MigrationRef migration, std::string cluster, async::WallTime since) override;
   // target_finish.cpp
-  Awaitable<Result<Outcome>> deny(MigrationRef migration, ClusterNames clusters) override;
+  Awaitable<Result<Outcome>> deny(MigrationRef migration, ClusterNames clusters,
+                                  std::optional<async::WallTime> unless_alive_since) override;
   Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) override;
   Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) override;
 

@@ -49,8 +49,10 @@ kube::CacheOptions ours_only(const MigrationRef& migration) {
 }
 
 /// An agent that has arrived already leaves at once when it is no longer accepted.
-Awaitable<Result<Object>> deny(const Hub& hub, MigrationRef migration, Object cluster) {
+Awaitable<Result<Object>> deny(const Hub& hub, MigrationRef migration, Object cluster,
+                               std::function<bool(const Object& current)> may_deny = {}) {
   auto set_denied = [&](json::object& object) {
+    if (may_deny && !may_deny(Object{object})) return false;
     auto& accepts = kube::object_in(object, "spec")["hubAcceptsClient"];
     if (!is_ours(migration, object) || accepts == false) return false;
     accepts = false;
@@ -148,6 +150,29 @@ bool has_agent(const Object& cluster) {
   return decoded && std::static_pointer_cast<const ocm::ManagedCluster>(decoded->object)->is_true(ocm::names::joined);
 }
 
+/// The last look before a cluster is denied that was not here: its agent may have arrived since.
+Awaitable<Result<>> deny_unless_alive(const Hub& hub, MigrationRef migration, Object cluster, async::WallTime since) {
+  const std::string name{cluster.name()};
+  const Error alive{FailureReason::unknown,
+                    "cluster " + name + " has arrived on hub " + hub.name() + " meanwhile, and is not denied there"};
+  auto is_joined = [&](const Object& seen) {
+    const auto decoded = ocm::managed_cluster_decoder().from_object(seen);
+    return decoded && has_joined(*std::static_pointer_cast<const ocm::ManagedCluster>(decoded->object), migration);
+  };
+  const bool had_joined = is_joined(cluster);
+  if (had_joined) {
+    auto lease = co_await get_if_exists(hub, kube::resources::leases, ocm::lease_key(name));
+    if (!lease) co_return lease.error();
+    if (!why_not_alive(*lease ? &**lease : nullptr, since, hub.env().clock.wall_now())) co_return alive;
+  }
+  auto may_deny = [&](const Object& current) { return had_joined || !is_joined(current); };
+  auto denied = co_await deny(hub, migration, std::move(cluster), may_deny);
+  if (!denied && denied.error().is(ErrorKind::not_found)) co_return Result<>{};
+  if (!denied) co_return denied.error();
+  if (is_ours(migration, *denied) && is_accepted(*denied)) co_return alive;
+  co_return Result<>{};
+}
+
 /// The last look before a copy is deleted whose cluster was never detached: an agent that lost the source may have
 /// registered with it since.
 Awaitable<Result<>> check_unregistered(const TargetRollback& rollback, std::string cluster) {
@@ -241,12 +266,14 @@ Awaitable<Result<Outcome>> DirectTargetHub::clean(MigrationRef migration, Cluste
   co_return co_await for_each_cluster_in_time(*hub_, std::move(clusters), process);
 }
 
-Awaitable<Result<Outcome>> DirectTargetHub::deny(MigrationRef migration, ClusterNames clusters) {
+Awaitable<Result<Outcome>> DirectTargetHub::deny(MigrationRef migration, ClusterNames clusters,
+                                                 std::optional<async::WallTime> unless_alive_since) {
   auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
     slot = co_await hub_->settle(cluster, std::move(slot));
     auto found = co_await get_if_exists(*hub_, ocm::managed_clusters, cluster_scoped(cluster));
     if (!found) co_return found.error();
     if (!*found || !is_ours(migration, **found)) co_return Result<>{};
+    if (unless_alive_since) co_return co_await deny_unless_alive(*hub_, migration, **found, *unless_alive_since);
     auto denied = co_await hubagent::deny(*hub_, migration, **found);
     if (!denied && !denied.error().is(ErrorKind::not_found)) co_return denied.error();
     co_return Result<>{};

@@ -112,11 +112,12 @@ Awaitable<hubagent::Result<Outcome>> find_arrived(hubagent::TargetHub& hub, huba
 
 Sighting seen_on_target(const Failure& failure) {
   const auto is = [&](hubagent::FailureReason reason) { return failure.reason == to_string(reason); };
-  if (is(hubagent::FailureReason::cluster_not_found) || is(hubagent::FailureReason::cluster_not_available) ||
-      is(hubagent::FailureReason::works_not_applied))
+  if (is(hubagent::FailureReason::cluster_not_found) || is(hubagent::FailureReason::cluster_not_available))
     return Sighting::absent;
-  // Just adopted.
-  return is(hubagent::FailureReason::resource_differs) ? Sighting::present : Sighting::unknown;
+  // Alive there, or just adopted.
+  if (is(hubagent::FailureReason::works_not_applied) || is(hubagent::FailureReason::resource_differs))
+    return Sighting::present;
+  return Sighting::unknown;
 }
 
 ClusterNames common(const ClusterNames& all, const ClusterNames& some) {

@@ -38,8 +38,6 @@ Awaitable<> look_for_on(Step& step, std::string hub, const ClusterNames& cluster
 
 void Unproven::add(const Failures& failures) {
   for (const auto& [cluster, failure] : failures) {
-    // It lives there, and its agent may know no other hub.
-    if (failure.reason == to_string(hubagent::FailureReason::works_not_applied)) continue;
     switch (seen_on_target(failure)) {
       case Sighting::absent:
         absent.insert_or_assign(cluster, failure);
@@ -47,7 +45,7 @@ void Unproven::add(const Failures& failures) {
       case Sighting::unknown:
         unknown.insert_or_assign(cluster, failure);
         break;
-      case Sighting::present:
+      case Sighting::present:  // it lives there, and its agent may know no other hub
         break;
     }
   }

@@ -40,6 +40,7 @@ bool is_foreign(const kube::Object& config_map, const Migration& migration) {
 }
 
 constexpr const char* epoch_annotation = "hubferry.io/leader-epoch";
+constexpr const char* leader_annotation = "hubferry.io/leader";
 
 /// The term of the leader that last wrote the ledger; -1: none.
 std::int64_t epoch_of(const json::object& config_map) {
@@ -49,12 +50,21 @@ std::int64_t epoch_of(const json::object& config_map) {
   return number;
 }
 
+json::object term_annotations(const kube::LeaderEpoch& term) {
+  return {{epoch_annotation, std::to_string(term.number)}, {leader_annotation, term.identity}};
+}
+
+/// True if this leader was the last one to write it. Our number may have been raised since.
+bool is_written_by(const json::object& config_map, const kube::LeaderEpoch& term) {
+  return kube::string_at(config_map, {"metadata", "annotations", leader_annotation}) == term.identity;
+}
+
 /// Records our term; false if it was there already.
 bool put_epoch(json::object& config_map, const kube::Fence& fence) {
-  const auto number = fence.epoch().number;
-  if (epoch_of(config_map) == number) return false;
+  const auto term = fence.epoch();
+  if (epoch_of(config_map) == term.number && is_written_by(config_map, term)) return false;
   auto& annotations = kube::object_in(kube::object_in(config_map, "metadata"), "annotations");
-  annotations[epoch_annotation] = std::to_string(number);
+  for (const auto& [name, value] : term_annotations(term)) annotations[name] = value;
   return true;
 }
 
@@ -107,7 +117,8 @@ std::invoke_result_t<Operation&> retry_ledger(Step& step, Operation operation) {
   async::Backoff backoff{
       {.first = std::chrono::seconds{1}, .most = std::chrono::minutes{1}}, step.clock(), step->env.random};
   auto result = co_await retry(step, time, operation);
-  while (!result && survives_deletion(step.phase()) && !is_namespace_ending(result.error())) {
+  while (!result && survives_deletion(step.phase()) && !is_namespace_ending(result.error()) &&
+         result.error().kind() != OperationError::Kind::superseded) {
     step.report(kube::ConditionStatus::no, result.error().reason(),
                 "waiting for the ledger: " + result.error().message());
     co_await step.save();
@@ -130,6 +141,19 @@ Awaitable<OperationResult<std::optional<Ledger>>> read_ledger(kube::Api& api, co
 
 namespace {
 
+/// A manager that takes the migration over records that in its status, and only then writes the ledger. So if another
+/// leader wrote the ledger last, and the status, read after it, names us, that leader is the deposed one. Managers with
+/// Leases of their own depose each other.
+Awaitable<OperationResult<>> check_not_superseded(kube::Api& api, const Migration& migration,
+                                                  const kube::Fence& fence) {
+  auto read = co_await api.get(managed_cluster_migrations, migration.object.key());
+  if (!read && read.error().kind != kube::ErrorKind::not_found) co_return OperationError{read.error()};
+  if (!read || read->uid() != migration.object.uid()) co_return OperationError::superseded("the migration is gone");
+  const auto leader = phase::KubeResource{*read}.leader();
+  if (!leader || leader->identity == fence.epoch().identity) co_return OperationResult<>{};
+  co_return OperationError::superseded("another manager works on the migration: " + leader->identity);
+}
+
 /// read_ledger(), and from now on an older leader cannot change what was read.
 Awaitable<OperationResult<std::optional<Ledger>>> claim_ledger(kube::Api& api, const Migration& migration,
                                                                kube::Fence* fence) {
@@ -140,14 +164,18 @@ Awaitable<OperationResult<std::optional<Ledger>>> claim_ledger(kube::Api& api, c
     if (!read) co_return OperationError{read.error()};
     if (is_left_behind(*read, migration)) co_return std::optional<Ledger>{};
     if (is_foreign(*read, migration)) co_return foreign_ledger(migration);
+    if (!is_written_by(read->json(), fence->epoch())) {
+      auto ours = co_await check_not_superseded(api, migration, *fence);
+      if (!ours) co_return ours.error();
+    }
     if (is_newer(read->json(), fence)) {
       const bool ours = co_await fence->outrank(epoch_of(read->json()));
       if (!ours) co_return other_leader();
     }
-    const auto number = fence->epoch().number;
-    if (epoch_of(read->json()) == number) co_return std::optional<Ledger>{data_of(*read)};
-    json::object annotations{{epoch_annotation, std::to_string(number)}};
-    json::object metadata{{"resourceVersion", read->resource_version()}, {"annotations", std::move(annotations)}};
+    const auto term = fence->epoch();
+    if (epoch_of(read->json()) == term.number && is_written_by(read->json(), term))
+      co_return std::optional<Ledger>{data_of(*read)};
+    json::object metadata{{"resourceVersion", read->resource_version()}, {"annotations", term_annotations(term)}};
     json::object patch{{"metadata", std::move(metadata)}};
     auto claimed = co_await api.merge_patch(kube::resources::config_maps, migration.object.key(), std::move(patch));
     if (claimed) co_return std::optional<Ledger>{data_of(*claimed)};
@@ -169,12 +197,15 @@ Awaitable<kube::Result<bool>> still_exists(kube::Api& api, const Migration& migr
 Awaitable<OperationResult<>> change_ledger(kube::Api& api, const Migration& migration, Ledger known,
                                            LedgerChange change, kube::Fence* fence) {
   std::optional<kube::Object> refused;  // not ours to change
-  bool newer = false;
+  bool others = false;                  // the last write was another leader's
+  std::string checked;                  // the version of the ledger after which the status named us
   auto mutate = [&](json::object& object) {
     const kube::Object present{object};
     refused.reset();
-    newer = is_newer(object, fence);
-    if (newer || is_foreign(present, migration)) refused = present;
+    others =
+        fence != nullptr && !present.uid().empty() &&
+        (is_newer(object, fence) || (!is_written_by(object, fence->epoch()) && present.resource_version() != checked));
+    if (others || is_foreign(present, migration)) refused = present;
     if (refused) return false;
     bool changed = claim(object, migration);
     if (fence != nullptr) changed = put_epoch(object, *fence) || changed;
@@ -197,9 +228,13 @@ Awaitable<OperationResult<>> change_ledger(kube::Api& api, const Migration& migr
     if (!written) co_return OperationError{written.error()};
     if (!refused) co_return OperationResult<>{};
     if (is_left_behind(*refused, migration)) co_return left_behind(migration);
-    if (!newer) co_return foreign_ledger(migration);
-    const bool ours = co_await fence->outrank(epoch_of(refused->json()));
-    if (!ours) co_return other_leader();
+    if (is_foreign(*refused, migration)) co_return foreign_ledger(migration);
+    auto ours = co_await check_not_superseded(api, migration, *fence);
+    if (!ours) co_return ours;
+    checked = refused->resource_version();
+    if (!is_newer(refused->json(), fence)) continue;
+    const bool leads = co_await fence->outrank(epoch_of(refused->json()));
+    if (!leads) co_return other_leader();
   }
   co_return other_leader();
 }

@@ -11,10 +11,10 @@ Awaitable<OperationResult<std::optional<Ledger>>> read_ledger(kube::Api& api, co
 
 using LedgerChange = std::function<void(Ledger&)>;
 /// Applies `change` to the ledger on the server, or to `known` where there is none: steps that run concurrently do not
-/// overwrite each other's changes. With a fence, it is not changed if a newer leader has written it; the ConfigMap has
-/// the term in an annotation. Of a migration that was deleted and is gone nothing is written, and that is no error.
-/// Errors: foreign_config_map, which is left as it is; a transient one while the ledger of a deleted migration of the
-/// same name has not been garbage collected.
+/// overwrite each other's changes. With a fence, it is not changed if another leader has taken the migration over, by
+/// the status: superseded; the ConfigMap has the term of its last writer in annotations. Of a migration that was
+/// deleted and is gone nothing is written, and that is no error. Errors: foreign_config_map, which is left as it is; a
+/// transient one while the ledger of a deleted migration of the same name has not been garbage collected.
 Awaitable<OperationResult<>> change_ledger(kube::Api& api, const Migration& migration, Ledger known,
                                            LedgerChange change, kube::Fence* fence);
 

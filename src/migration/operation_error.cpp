@@ -30,12 +30,17 @@ OperationError OperationError::foreign_config_map(std::string message) {
   return {Kind::foreign_config_map, std::move(message)};
 }
 
+OperationError OperationError::superseded(std::string message) {
+  return {Kind::superseded, std::move(message)};
+}
+
 std::string OperationError::reason() const {
   switch (kind_) {
     case Kind::failed:
       // Of a failed request the message says what is wrong; a reason of our own is a name for it.
       return cause_->request() != nullptr ? reasons::error : std::string{to_string(cause_->reason())};
     case Kind::rejected:
+    case Kind::superseded:
       return reasons::error;
     case Kind::timed_out:
       return reasons::timeout;

@@ -113,6 +113,15 @@ ReconcileState wait_again(Step& step, std::string_view obstacle) {
   return phase::go_to(phases::pending);
 }
 
+/// Whatever another manager, which works on the migration now, has not decided is not rejected.
+Awaitable<ReconcileState> reject(Step& step, OperationError error) {
+  if (error.kind() == OperationError::Kind::superseded) {
+    step.log().warn("decision dropped", {{"error", error.describe()}});
+    co_return phase::not_done(std::chrono::seconds{1});
+  }
+  co_return co_await reject(step, error.reason(), error.message());
+}
+
 /// Writes the ledger before anything else is changed.
 Awaitable<ReconcileState> record_clusters(Step& step) {
   RetriedReads reads{step};
@@ -126,7 +135,7 @@ Awaitable<ReconcileState> record_clusters(Step& step) {
   ledger.all = std::move(selected.clusters);
   const auto began = step.clock().now();
   auto saved = co_await save_ledger(step, ledger);
-  if (!saved) co_return co_await reject(step, saved.error().reason(), saved.error().message());
+  if (!saved) co_return co_await reject(step, saved.error());
   // The time that others took, such as the garbage collector, is not to the checks' account.
   if (step.clock().now() - began > std::chrono::seconds{1}) step.migration.enter(step.phase(), step.now());
   co_return phase::done();
@@ -156,7 +165,7 @@ Awaitable<std::vector<Problem>> check_on_both(Step& step, const ClusterNames& cl
 
 Awaitable<ReconcileState> check_clusters(Step& step) {
   auto ledger = co_await load_ledger(step);
-  if (!ledger) co_return co_await reject(step, ledger.error().reason(), ledger.error().message());
+  if (!ledger) co_return co_await reject(step, ledger.error());
   auto problems = co_await check_on_both(step, ledger->all);
   if (problems.empty()) {
     step.report(
@@ -166,9 +175,11 @@ Awaitable<ReconcileState> check_clusters(Step& step) {
   }
   auto failures = take_failures(step, problems);
   add_summary(problems, failures, ledger->all.size());
-  step->reporter.clusters_failed(step.migration, step.phase(), failures);
-  for (auto& [cluster, failure] : failures) ledger->fail(cluster, std::move(failure));
+  for (const auto& [cluster, failure] : failures) ledger->fail(cluster, failure);
   auto saved = co_await save_ledger(step, *ledger);
+  if (!saved && saved.error().kind() == OperationError::Kind::superseded)
+    co_return co_await reject(step, saved.error());
+  step->reporter.clusters_failed(step.migration, step.phase(), failures);
   if (!saved) step.log().warn("cannot write the ledger", {{"error", saved.error().describe()}});
   co_return co_await reject(step, problems.front().reason, joined(problems));
 }

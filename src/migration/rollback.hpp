@@ -28,9 +28,10 @@ Awaitable<> roll_back_all(Rollback& rollback);
 // Its parts: rollback_detached.cpp has the first, rollback_clusters.cpp the second.
 
 /// Detached clusters return to the source. The order is what keeps each on exactly one hub: it is looked for on the
-/// target; where it is not, the source accepts it again; only then the target denies it. If the target does not answer,
-/// the source comes first all the same, and the cluster is looked for again in the next round: until its agent has
-/// renewed its lease on one of the two hubs, nothing is decided.
+/// target; where it is not, the source accepts it again; only then the target denies it, unless it has arrived there
+/// since. One that lives there stays, though its arrival is not complete: it may know no other hub. If the target does
+/// not answer, the source comes first all the same, and the cluster is looked for again in the next round: until its
+/// agent has renewed its lease on one of the two hubs, nothing is decided.
 Awaitable<> return_detached(Rollback& rollback, ClusterNames clusters);
 
 /// The source drops its claim: of clusters that were never detached, or that are back.

@@ -11,9 +11,11 @@ using hubagent::Stage;
 
 /// What the target says of clusters that were detached.
 struct Look {
-  ClusterNames arrived;
-  ClusterNames absent;  // known not to be there, or not to stay there
-  Failures unknown;     // the target could not be asked
+  ClusterNames arrived = {};
+  Failures present = {};      // alive there, though their arrival is not complete
+  ClusterNames absent = {};   // known not to be there
+  ClusterNames leaving = {};  // there, and known not to stay
+  Failures unknown = {};      // the target could not be asked
 };
 
 Awaitable<Look> look_at_target(Rollback& rollback, ClusterNames clusters) {
@@ -37,10 +39,17 @@ Awaitable<Look> look_at_target(Rollback& rollback, ClusterNames clusters) {
   auto found = co_await in_batches(std::move(clusters), find_with_retry);
   look.arrived = std::move(found.done);
   for (const auto& [cluster, failure] : found.not_done()) {
-    if (seen_on_target(failure) == Sighting::absent)
-      look.absent.push_back(cluster);
-    else
-      look.unknown.emplace(cluster, failure);
+    switch (seen_on_target(failure)) {
+      case Sighting::absent:
+        look.absent.push_back(cluster);
+        break;
+      case Sighting::present:
+        look.present.emplace(cluster, failure);
+        break;
+      case Sighting::unknown:
+        look.unknown.emplace(cluster, failure);
+        break;
+    }
   }
   co_return look;
 }
@@ -124,6 +133,23 @@ ClusterNames find_perhaps_there(Rollback& rollback, const Look& look) {
   return names;
 }
 
+/// Those that stay on the target for now: their agents live there, and may have applied the klusterlet's work already,
+/// with which they know no other hub. Denied, such a cluster would be on no hub. Its arrival is completed, and found by
+/// the next round. If a person gives the target up, the source accepts it again, but the target still does.
+ClusterNames find_staying(Rollback& rollback, Look& look, const ClusterNames& accepted_by_both) {
+  ClusterNames staying;
+  for (const auto& cluster : without(names_of(look.present), accepted_by_both)) {
+    const auto& failure = look.present.at(cluster);
+    if (rollback.pending.add(
+            rollback.target(), cluster,
+            "it lives on " + rollback.step.target_name() + ", and may know no other hub: " + failure.message))
+      staying.push_back(cluster);
+    else
+      look.unknown.emplace(cluster, failure);
+  }
+  return staying;
+}
+
 /// Of those that had arrived: they may have moved on from the target since, to a hub that this migration does not know.
 Awaitable<ClusterNames> find_moved_on(Rollback& rollback, ClusterNames clusters) {
   std::erase_if(clusters, [&](const std::string& cluster) { return !had_arrived(rollback, cluster); });
@@ -166,19 +192,26 @@ Awaitable<> return_to_source(Rollback& rollback, ClusterNames clusters, Look loo
   auto accepted = co_await each_on_source(step, std::move(clusters), accept);
   rollback.pending.add(rollback.source(), accepted.not_done());
   step->reporter.clusters_failed(step.migration, step.phase(), accepted.failed);
-  TargetOperation deny = [&](hubagent::TargetHub& hub, ClusterNames names) {
-    return hub.deny(rollback.ref, std::move(names));
+  TargetOperation deny_leaving = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.deny(rollback.ref, std::move(names), std::nullopt);
   };
-  auto denied = co_await each_on_target(step, common(accepted.done, look.absent), deny);
+  // Some may have arrived since the look.
+  TargetOperation deny_absent = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.deny(rollback.ref, std::move(names), step.migration.cut_over());
+  };
+  auto denied = co_await each_on_target(step, common(accepted.done, look.leaving), deny_leaving);
+  denied.add(co_await each_on_target(step, common(accepted.done, look.absent), deny_absent));
   auto target_problems = std::move(look.unknown);
   target_problems.merge(denied.not_done());
   co_await wait_for_returns(rollback, accepted.done, target_problems);
 }
 
-Awaitable<> return_all(Rollback& rollback, ClusterNames clusters, Look look) {
-  if (clusters.empty()) co_return;
+/// The arrivals of `staying` are completed meanwhile.
+Awaitable<> return_all(Rollback& rollback, ClusterNames clusters, Look look, ClusterNames staying) {
+  staying.insert(staying.end(), clusters.begin(), clusters.end());
+  if (staying.empty()) co_return;
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
-    scope.spawn(let_registrations_finish(rollback, clusters));
+    scope.spawn(let_registrations_finish(rollback, staying));
     co_await return_to_source(rollback, clusters, std::move(look));
     scope.stop();
   };
@@ -229,7 +262,7 @@ Awaitable<> settle_accepted_by_both(Rollback& rollback, ClusterNames clusters) {
     rollback.pending.add(rollback.source(), cluster,
                          step.source_name() + " and " + step.target_name() +
                              " accept it; waiting for its agent to renew its lease on one of them");
-  co_await return_all(rollback, returning, Look{.arrived = {}, .absent = returning, .unknown = {}});
+  co_await return_all(rollback, returning, Look{.leaving = returning}, {});
 }
 
 }  // namespace
@@ -237,14 +270,17 @@ Awaitable<> settle_accepted_by_both(Rollback& rollback, ClusterNames clusters) {
 Awaitable<> return_detached(Rollback& rollback, ClusterNames clusters) {
   if (clusters.empty()) co_return;
   auto look = co_await look_at_target(rollback, clusters);
-  const auto both = co_await find_accepted_by_both(rollback, look.arrived);
-  const auto released = co_await keep_late_arrivals(rollback, without(look.arrived, both));
-  auto returning = without(without(clusters, look.arrived), find_perhaps_there(rollback, look));
+  auto living = names_of(look.present);
+  living.insert(living.end(), look.arrived.begin(), look.arrived.end());
+  const auto both = co_await find_accepted_by_both(rollback, living);
+  look.leaving = co_await keep_late_arrivals(rollback, without(look.arrived, both));
+  const auto staying = find_staying(rollback, look, both);
+  auto returning = without(without(without(clusters, look.arrived), both), staying);
+  returning = without(returning, find_perhaps_there(rollback, look));
   const auto elsewhere = co_await find_moved_on(rollback, returning);
   returning = without(returning, elsewhere);
-  returning.insert(returning.end(), released.begin(), released.end());
-  look.absent.insert(look.absent.end(), released.begin(), released.end());
-  co_await return_all(rollback, std::move(returning), std::move(look));
+  returning.insert(returning.end(), look.leaving.begin(), look.leaving.end());
+  co_await return_all(rollback, std::move(returning), std::move(look), staying);
   co_await settle_accepted_by_both(rollback, both);
 }
 

@@ -78,7 +78,7 @@ TEST_F(AbsenceTest, AClusterIsNotTakenForAbsentFromATargetThatAnswers404ToEveryt
     auto arrived = co_await hub2_->target->arrived(migration_, {"c1"}, clock_.wall_now());
     CO_ASSERT_TRUE(arrived);
     EXPECT_THAT(reasons_of(*arrived), ElementsAre("c1: Error")) << "unknown, so that the source does not take it back";
-    auto denied = co_await hub2_->target->deny(migration_, {"c1"});
+    auto denied = co_await hub2_->target->deny(migration_, {"c1"}, std::nullopt);
     CO_ASSERT_TRUE(denied);
     EXPECT_THAT(reasons_of(*denied), ElementsAre("c1: Error"));
     auto copied = co_await hub2_->target->copied(migration_);

@@ -91,6 +91,33 @@ class ArrivalTest : public HubTest {
   std::vector<std::string> arrivals_;
 };
 
+// Between the look at the target and the denial lies the acceptance on the source, of thousands perhaps.
+TEST_F(ArrivalTest, AClusterThatHasArrivedMeanwhileIsNotDenied) {
+  run([&]() -> Awaitable<> {
+    const auto since = clock_.wall_now();
+    for (const char* name : {"arrived", "silent", "absent"}) {
+      co_await put_namespace(*hub2_, name);
+      co_await deploy(name);
+    }
+    co_await join("silent");
+    co_await clock_.sleep_for(1h);
+    co_await join("arrived");
+    auto denied = co_await hub2_->target->deny(migration_, {"arrived", "silent", "absent"}, since);
+    CO_ASSERT_TRUE(denied);
+    EXPECT_THAT(reasons_of(*denied), ElementsAre("arrived: Unknown"));
+    auto accepts = [&](const char* name) {
+      const auto found = hub2_->server.object(ocm::managed_clusters, {{}, name});
+      return *found->find({"spec", "hubAcceptsClient"}) == true;
+    };
+    EXPECT_TRUE(accepts("arrived"));
+    EXPECT_FALSE(accepts("silent"));
+    EXPECT_FALSE(accepts("absent"));
+    auto in_any_case = co_await hub2_->target->deny(migration_, {"arrived"}, std::nullopt);
+    CO_ASSERT_TRUE(in_any_case);
+    EXPECT_FALSE(accepts("arrived"));
+  });
+}
+
 TEST_F(ArrivalTest, ClustersArriveTheMomentTheyAreAvailable) {
   run([&]() -> Awaitable<> {
     for (const char* name : {"c1", "c2"}) co_await deploy(name);

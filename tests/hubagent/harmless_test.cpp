@@ -181,7 +181,7 @@ TEST_F(HarmlessTest, CopiesOfAClusterThatReturnsArePausedWhenItIsDenied) {
       return std::string{object(*hub2_, ocm::bare_metal_hosts, {"c1", host}).annotation(metal3_pause_annotation)};
     };
     EXPECT_EQ(pause_of("host"), "");
-    auto denied = co_await hub2_->target->deny(migration_, {"c1"});
+    auto denied = co_await hub2_->target->deny(migration_, {"c1"}, std::nullopt);
     CO_ASSERT_TRUE(denied);
     EXPECT_THAT(denied->done, ElementsAre("c1"));
     EXPECT_EQ(*cluster(*hub2_, "c1").find({"spec", "hubAcceptsClient"}), false);
@@ -191,7 +191,7 @@ TEST_F(HarmlessTest, CopiesOfAClusterThatReturnsArePausedWhenItIsDenied) {
     // Also if the hub has lost the ManagedCluster, and kept its namespace.
     co_await hub2_->target->clean(migration_, {"c1"});
     co_await hub2_->server.api().remove(ocm::managed_clusters, {{}, "c1"});
-    co_await hub2_->target->deny(migration_, {"c1"});
+    co_await hub2_->target->deny(migration_, {"c1"}, std::nullopt);
     EXPECT_EQ(pause_of("host"), "true");
   });
 }

@@ -548,17 +548,24 @@ class FakeTarget final : public hubagent::TargetHub {
                               "cluster " + cluster + " is not Available on " + hub_.name};
   }
 
-  Awaitable<Result<Outcome>> deny(MigrationRef migration, ClusterNames clusters) override {
+  Awaitable<Result<Outcome>> deny(MigrationRef migration, ClusterNames clusters,
+                                  std::optional<async::WallTime> unless_alive_since) override {
     auto begun = co_await world_.begin(hub_, "target.deny");
     if (!begun) co_return begun.error();
+    Outcome outcome;
     for (const auto& name : clusters) {
-      const auto found = hub_.clusters.find(name);
-      if (found == hub_.clusters.end() || found->second.created_by != migration.uid) continue;
-      found->second.accepted = found->second.available = false;
+      if (unless_alive_since && is_alive(migration, name, *unless_alive_since)) {
+        outcome.failed.push_back({name, FailureReason::unknown, "cluster " + name + " has arrived meanwhile"});
+        continue;
+      }
+      outcome.done.push_back(name);
+      if (!has_copy(migration, name)) continue;
+      auto& copy = hub_.clusters.at(name);
+      copy.accepted = copy.available = false;
     }
     world_.changed();
     if (world_.on_order) world_.on_order();
-    co_return Outcome{clusters, {}};
+    co_return outcome;
   }
 
   Awaitable<Result<Outcome>> verify(MigrationRef, Bundle bundle) override {
@@ -661,10 +668,13 @@ class FakeTarget final : public hubagent::TargetHub {
     if (!has_copy(migration, name)) return FailureReason::cluster_not_found;
     return hub_.clusters.at(name).lacks_works ? FailureReason::works_not_applied : FailureReason::cluster_not_available;
   }
+  bool is_alive(const MigrationRef& migration, const std::string& name, async::WallTime since) const {
+    if (!has_copy(migration, name)) return false;
+    const auto& copy = hub_.clusters.at(name);
+    return copy.accepted && copy.available && copy.seen > since;
+  }
   bool is_here(const MigrationRef& migration, const std::string& name, async::WallTime since) const {
-    const auto found = hub_.clusters.find(name);
-    return found != hub_.clusters.end() && found->second.created_by == migration.uid && found->second.accepted &&
-           found->second.available && !found->second.lacks_works && found->second.seen > since;
+    return is_alive(migration, name, since) && !hub_.clusters.at(name).lacks_works;
   }
 
   FakeHubs& world_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 
+#include "../worlds/wire.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/migration/resource.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -37,6 +38,9 @@ class Managers {
     SimulatedManagerOptions options;
     options.identity = identity;
     options.leader_elect = leader_elect;
+    return start(std::move(options));
+  }
+  SimulatedManager& start(SimulatedManagerOptions options) {
     managers_.push_back(std::make_unique<SimulatedManager>(world, std::move(options)));
     return *managers_.back();
   }
@@ -52,6 +56,9 @@ class Managers {
     return world.global().object(managed_cluster_migrations, {"default", name}).value_or(kube::Object{});
   }
   std::string phase(const std::string& name) { return std::string{migration(name).string_at({"status", "phase"})}; }
+  bool ledger_exists(const std::string& name) {
+    return world.global().object(kube::resources::config_maps, {"default", name}).has_value();
+  }
   /// Who wrote the status last.
   std::string worker(const std::string& name) {
     return std::string{migration(name).string_at({"status", "state", "leader", "identity"})};
@@ -187,6 +194,41 @@ TEST(TwoManagers, TheLeaderOfATermIsRecordedInTheStatusAndTheLedger) {
   managers.expect_moved({"m1"}, 2);
 }
 
+// With a different --namespace each has a Lease of its own, and outranks the other. The first one is still validating,
+// without a connection to the source, when the second one has moved the clusters: then it finds none on the source.
+TEST(TwoManagers, ALateDecisionDoesNotReplaceTheLedgerOfAnotherLeader) {
+  Managers managers{5};
+  auto& world = managers.world;
+  worlds::Wire to_source{async::Random{5}};
+  to_source.down = true;
+  SimulatedManagerOptions options;
+  options.identity = "late";
+  options.lease_namespace = "hub1";
+  options.wire = [&](std::shared_ptr<kube::Api> api) -> std::shared_ptr<kube::Api> {
+    if (api->name() != "hub1") return api;
+    return worlds::make_faulty_api(std::move(api), to_source, world.clock(), [](Awaitable<>) {});
+  };
+  auto& late = managers.start(std::move(options));
+  managers.migrate("m1", {managers.names[0], managers.names[1]});
+  managers.run_until([&] { return managers.phase("m1") == "Validating" && managers.ledger_exists("m1"); });
+  EXPECT_EQ(managers.worker("m1"), "late");
+  // The second one stays in Cleaning, with all clusters deleted from the source.
+  auto& source = world.server("hub1");
+  source.faults().on({"delete", "klusterletconfigs"}).always().fail(500);
+  managers.start("second");
+  managers.run_until([&] {
+    return managers.phase("m1") == "Cleaning" && !source.object(ocm::managed_clusters, {"", managers.names[0]}) &&
+           !source.object(ocm::managed_clusters, {"", managers.names[1]});
+  });
+  const auto connected = world.clock().now();
+  to_source.down = false;
+  world.run_for(3min);
+  EXPECT_GT(late.writes_since(connected), 0U) << "it has noticed";
+  source.faults().clear();
+  managers.run_until_ended({"m1"});
+  managers.expect_moved({"m1"}, 2);
+}
+
 // Its numbers start over: the new leader takes one above those in the resources.
 TEST(TwoManagers, ALeaseThatWasDeletedDoesNotLockTheNextLeaderOut) {
   Managers managers{4};
@@ -283,6 +325,39 @@ TEST_P(DeceivedLeader, LeadsBesideItsSuccessorAndDoesNoHarm) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DeceivedLeader, testing::Range(1, 7));
+
+// With a different --namespace neither knows of the other: both lead all the time. In half of the worlds a person
+// cancels one of the migrations.
+class TwoLeases : public testing::TestWithParam<int> {};
+
+TEST_P(TwoLeases, BothManagersLeadAndDoNoHarm) {
+  const auto seed = static_cast<std::uint64_t>(GetParam());
+  const bool cancels = seed % 2 == 0;
+  Managers managers{seed};
+  async::Random random{seed};
+  SimulatedManagerOptions other;
+  other.identity = "second";
+  other.lease_namespace = "hub1";
+  auto& first = managers.start("first");
+  managers.migrate("m1", {managers.names[0], managers.names[1], managers.names[2]});
+  managers.world.run_for(random.between(0ms, 4s));
+  auto& second = managers.start(std::move(other));
+  managers.migrate("m2", {managers.names[3]});
+  if (cancels) {
+    managers.world.run_for(random.between(0ms, 10s));
+    managers.world.run(managers.world.api("global").remove(managed_cluster_migrations, {"default", "m2"}));
+  }
+  managers.run_until([&] { return managers.has_ended("m1") && managers.has_ended("m2"); });
+  EXPECT_TRUE(first.leads());
+  EXPECT_TRUE(second.leads());
+  EXPECT_EQ(managers.phase("m1"), "Completed") << json::serialize(managers.migration("m1").json());
+  if (cancels)
+    managers.expect_on_one_hub();
+  else
+    managers.expect_moved({"m1", "m2"}, 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, TwoLeases, testing::Range(1, 9));
 
 }  // namespace
 }  // namespace hubferry::migration::test

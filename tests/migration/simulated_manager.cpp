@@ -174,7 +174,7 @@ class GatedApi final : public kube::Api {
 kube::LeaderElectionOptions election(const SimulatedManagerOptions& options) {
   kube::LeaderElectionOptions made;
   made.name = leader_lease;
-  made.ns = "default";
+  made.ns = options.lease_namespace;
   made.identity = options.identity;
   if (options.leader_elect) return made;
   made.takeover_after = 3 * made.retry_period;

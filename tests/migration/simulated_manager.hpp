@@ -27,6 +27,8 @@ struct SimulatedManagerOptions {
   std::string identity;
   /// False: as without --leader-elect.
   bool leader_elect = true;
+  /// Of its Lease. Managers with different ones do not see each other.
+  std::string lease_namespace = "default";
   ControllerOptions controller = {};
   /// The user as whom it writes, on all servers: tells its writes from those of others. Empty: as the hubs' kubeconfigs
   /// say.

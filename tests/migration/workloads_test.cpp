@@ -62,19 +62,36 @@ class WorkloadTest : public testing::TestWithParam<sim::ImportController> {
     if (!settings || !server) return "";
     return std::string{settings->uid()} + " " + std::string{server->uid()};
   }
-  void migrate(const std::string& name, const std::string& from, const std::string& to) {
-    json::object object{
-        {"metadata", json::object{{"name", name}, {"namespace", "default"}}},
-        {"spec", json::object{{"from", from}, {"to", to}, {"includedManagedClusters", json::array{cluster_}}}}};
+  void start(const std::string& name, const std::string& from, const std::string& to, const char* timeout = "10m") {
+    json::object spec{{"from", from},
+                      {"to", to},
+                      {"includedManagedClusters", json::array{cluster_}},
+                      {"supportedConfigs", json::object{{"stageTimeout", timeout}}}};
+    json::object object{{"metadata", json::object{{"name", name}, {"namespace", "default"}}},
+                        {"spec", std::move(spec)}};
     auto created = world_.run(world_.api("global").create(managed_cluster_migrations, std::move(object)));
     ASSERT_TRUE(created) << created.error();
-    const auto phase = [&] {
-      const auto now = world_.global().object(managed_cluster_migrations, {"default", name});
-      return now ? std::string{now->string_at({"status", "phase"})} : "gone";
+  }
+  std::string phase(const std::string& name) {
+    const auto now = world_.global().object(managed_cluster_migrations, {"default", name});
+    return now ? std::string{now->string_at({"status", "phase"})} : "gone";
+  }
+  void expect_phase(const std::string& name, const std::string& expected) {
+    const auto is_over = [&] {
+      return phase(name) == expected || phase(name) == "Completed" || phase(name) == "Failed";
     };
-    for (int second = 0; second < 1200 && phase() != "Completed" && phase() != "Failed"; ++second) world_.run_for(1s);
-    const auto ended = world_.global().object(managed_cluster_migrations, {"default", name});
-    EXPECT_EQ(phase(), "Completed") << json::serialize(*ended->find({"status"}));
+    for (int second = 0; second < 1200 && !is_over(); ++second) world_.run_for(1s);
+    const auto now = world_.global().object(managed_cluster_migrations, {"default", name});
+    EXPECT_EQ(phase(name), expected) << json::serialize(*now->find({"status"}));
+  }
+  void migrate(const std::string& name, const std::string& from, const std::string& to) {
+    start(name, from, to);
+    expect_phase(name, "Completed");
+  }
+  bool accepts(const std::string& hub) {
+    const auto found = world_.server(hub).object(ocm::managed_clusters, Key{{}, cluster_});
+    const auto* value = found ? found->find({"spec", "hubAcceptsClient"}) : nullptr;
+    return value != nullptr && *value == true;
   }
 
   sim::VirtualWorld world_{options_for(GetParam())};
@@ -117,6 +134,24 @@ TEST_P(WorkloadTest, AnAgentThatIsRestartedAfterTheMigrationStaysOnTheTarget) {
   world_.run_for(2min);
   EXPECT_NE(renewal(), before);
   EXPECT_EQ(world_.world().agents().joined_at("https://hub2.sim"), 1U);
+}
+
+// The agent has applied the klusterlet's work of the target, and knows no other hub any more: denied there, it would be
+// on none. Only what keeps a user's workload on the cluster is outstanding.
+TEST_P(WorkloadTest, ARollbackDoesNotDenyAClusterThatIsAliveOnTheTargetWithWorksOutstanding) {
+  put_work("hub1", "app");
+  auto& faults = world_.server("hub2").faults();
+  faults.on({.verb = "write", .resource = "manifestworks", .subresource = "status", .name = "app"}).always().fail(500);
+  start("there", "hub1", "hub2", "2m");
+  expect_phase("there", "Rollbacking");
+  world_.run_for(10min);
+  const auto& agents = world_.world().agents();
+  EXPECT_EQ(agents.joined_at("https://hub2.sim"), 1U) << agents.joined_at("https://hub1.sim") << " on hub1";
+  EXPECT_TRUE(accepts("hub2"));
+  EXPECT_EQ(phase("there"), "Rollbacking");
+  faults.clear();
+  expect_phase("there", "Completed");
+  EXPECT_EQ(agents.joined_at("https://hub2.sim"), 1U);
 }
 
 INSTANTIATE_TEST_SUITE_P(On, WorkloadTest,

@@ -97,8 +97,11 @@ class TargetHub {
   virtual async::Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) = 0;
 
   /// Denies clusters that this migration created here: an agent that registers, or has registered, leaves again.
-  /// Its machines' copies are paused: after clean() this hub's controllers acted on them.
-  virtual async::Awaitable<Result<Outcome>> deny(MigrationRef migration, ClusterNames clusters) = 0;
+  /// Its machines' copies are paused: after clean() this hub's controllers acted on them. With `unless_alive_since`,
+  /// one whose agent has joined and renewed its lease after that time stays accepted, and fails: with this hub's
+  /// klusterlet work an agent knows no other hub.
+  virtual async::Awaitable<Result<Outcome>> deny(MigrationRef migration, ClusterNames clusters,
+                                                 std::optional<async::WallTime> unless_alive_since) = 0;
 
   /// Deletes what this migration created for these clusters, and nothing else. In Stage::deploying, whose clusters were
   /// not detached, the copy of one whose agent has registered here after all stays, and the cluster fails.

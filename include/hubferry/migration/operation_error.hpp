@@ -17,6 +17,7 @@ class OperationError {
     timed_out,           // it was retried until the phase's deadline; cause() has the last error, if there was one
     rejected,            // what we found makes it impossible; a person has to act
     foreign_config_map,  // the same: the ledger's ConfigMap belongs to somebody else
+    superseded,          // another manager works on the migration now: what was decided here counts no more
   };
 
   OperationError() = default;
@@ -28,6 +29,7 @@ class OperationError {
   static OperationError timed_out(std::string message);
   static OperationError rejected(std::string message);
   static OperationError foreign_config_map(std::string message);
+  static OperationError superseded(std::string message);
 
   [[nodiscard]] Kind kind() const { return kind_; }
   /// For conditions and events, without the request's details.
