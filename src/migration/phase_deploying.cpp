@@ -73,11 +73,11 @@ Awaitable<ReconcileState> copy_resources(Step& step) {
   // A hub that fails as a whole fails the phase: no cluster should move there. A slow cluster only fails itself.
   const bool hub_failed = !result && (copied.hub_error || copied.deployed.empty());
   if (!hub_failed) fail_missing(step, copied);
-  step->reporter.clusters_failed(step.migration, step.phase(), copied.failures);
   const auto& failed = copied.failures;
   for (const auto& [cluster, failure] : failed) ledger->fail(cluster, failure);
   auto saved = co_await save_ledger(step, *ledger);
   if (!saved) co_return fail_phase(step, saved.error());
+  step->reporter.clusters_failed(step.migration, step.phase(), failed);
   if (hub_failed)
     co_return fail_phase(step, result.error(),
                          "cannot copy the resources from " + step.source_name() + " to " + step.target_name());

@@ -42,14 +42,15 @@ Awaitable<ReconcileState> prepare_source(Step& step) {
   };
   auto prepared = co_await on_source(step, initialize);
   if (!prepared) co_return fail_phase(step, prepared.error(), "cannot prepare " + step.source_name());
-  auto failures = failures_of(step, *prepared);
+  const auto failures = failures_of(step, *prepared);
   if (!failures.empty()) {
-    step->reporter.clusters_failed(step.migration, step.phase(), failures);
     const auto message = "on " + step.source_name() + " " + count_clusters(failures.size()) +
                          " cannot be prepared: " + some_failures(failures);
     const auto reason = common_reason(failures);
-    for (auto& [cluster, failure] : failures) ledger->fail(cluster, std::move(failure));
+    for (const auto& [cluster, failure] : failures) ledger->fail(cluster, failure);
     auto saved = co_await save_ledger(step, *ledger);
+    if (!saved && saved.error().kind() == OperationError::Kind::superseded) co_return fail_phase(step, saved.error());
+    step->reporter.clusters_failed(step.migration, step.phase(), failures);
     if (!saved) step.log().warn("cannot write the ledger", {{"error", saved.error().describe()}});
     co_return fail_phase(step, reason, message);
   }

@@ -167,9 +167,9 @@ Awaitable<ReconcileState> move_clusters(Step& step) {
   for (const auto& name : ledger->in_flight())
     missing.emplace(name, Failure{step.phase(), reasons::timeout, why_missing(step, crossing, name)});
   for (const auto& [name, failure] : missing) ledger->fail(name, failure);
-  step->reporter.clusters_failed(step.migration, step.phase(), missing);
   auto saved = co_await save_ledger(step, *ledger);
   if (!saved) co_return fail_phase(step, saved.error());
+  step->reporter.clusters_failed(step.migration, step.phase(), missing);
   const auto arrived = std::to_string(ledger->success.size()) + " of " + count_clusters(ledger->all.size()) +
                        " Available on " + step.target_name();
   if (ledger->all_arrived()) {
