@@ -90,15 +90,18 @@ std::string renewal_of(const Object& lease) {
 std::string why_not_joined(const ocm::ManagedCluster& cluster) {
   if (cluster.is_being_deleted()) return "is being deleted";
   if (!cluster.hub_accepts_client()) return "is not accepted (spec.hubAcceptsClient)";
-  if (!cluster.is_true(joined)) return "has not joined";
-  return "is not Available";
+  return "has not joined";
 }
 
 }  // namespace
 
 bool has_joined(const ocm::ManagedCluster& cluster, const MigrationRef& migration) {
   return cluster.label(migration_label) == migration.uid && !cluster.is_being_deleted() &&
-         cluster.hub_accepts_client() && cluster.is_true(joined) && cluster.is_true(available);
+         cluster.hub_accepts_client() && cluster.is_true(joined);
+}
+
+bool is_available(const ocm::ManagedCluster& cluster, const MigrationRef& migration) {
+  return has_joined(cluster, migration) && cluster.is_true(available);
 }
 
 std::optional<std::string> why_not_alive(const Object* lease, async::WallTime since, async::WallTime now) {
@@ -268,8 +271,12 @@ Awaitable<Result<std::optional<Object>>> read_unless_listed(const ListedClusters
 
 }  // namespace
 
-Awaitable<Result<>> check_joined(const Hub& hub, MigrationRef migration, std::string cluster,
-                                 const ListedClusters& listed) {
+namespace {
+
+using JoinedCluster = std::shared_ptr<const ocm::ManagedCluster>;
+
+Awaitable<Result<JoinedCluster>> read_joined(const Hub& hub, MigrationRef migration, std::string cluster,
+                                             const ListedClusters& listed) {
   auto found = co_await read_unless_listed(listed, listed.clusters, hub, cluster, ocm::managed_clusters,
                                            cluster_scoped(cluster));
   if (!found) co_return found.error();
@@ -279,20 +286,33 @@ Awaitable<Result<>> check_joined(const Hub& hub, MigrationRef migration, std::st
                     "managed cluster " + cluster + " on hub " + hub.name() + " is not the one of this migration"};
   auto decoded = ocm::managed_cluster_decoder().from_object(**found);
   if (!decoded) co_return decoded.error();
-  const auto seen = std::static_pointer_cast<const ocm::ManagedCluster>(decoded->object);
+  auto seen = std::static_pointer_cast<const ocm::ManagedCluster>(decoded->object);
   if (!has_joined(*seen, migration)) co_return not_arrived(hub, cluster, why_not_joined(*seen));
+  co_return seen;
+}
+
+}  // namespace
+
+Awaitable<Result<>> check_available(const Hub& hub, MigrationRef migration, std::string cluster,
+                                    const ListedClusters& listed) {
+  auto seen = co_await read_joined(hub, migration, cluster, listed);
+  if (!seen) co_return seen.error();
+  if (!is_available(**seen, migration)) co_return not_arrived(hub, cluster, "is not Available");
   co_return Result<>{};
 }
 
 Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
                                   WorkRule rule, const ListedClusters& listed) {
-  auto joined_here = co_await check_joined(hub, migration, cluster, listed);
-  if (!joined_here) co_return joined_here.error();
+  auto seen = co_await read_joined(hub, migration, cluster, listed);
+  if (!seen) co_return seen.error();
   auto lease = co_await read_unless_listed(listed, listed.leases, hub, cluster, kube::resources::leases,
                                            ocm::lease_key(cluster));
   if (!lease) co_return lease.error();
   if (const auto why = why_not_alive(*lease ? &**lease : nullptr, since, hub.env().clock.wall_now()))
     co_return not_arrived(hub, cluster, *why);
+  if (!is_available(**seen, migration))
+    co_return Error{FailureReason::cluster_unhealthy,
+                    "cluster " + cluster + " on hub " + hub.name() + " is not Available, though its agent is there"};
   // One request for all of them; without a rule only the copied ones matter.
   auto listing = rule == WorkRule::none ? list_few(hub, ocm::manifest_works, cluster, ours_selector(migration))
                                         : list(hub, ocm::manifest_works, cluster);

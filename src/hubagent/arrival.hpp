@@ -19,8 +19,10 @@
 /// they deployed when the source is cleaned.
 namespace hubferry::hubagent {
 
-/// As far as the ManagedCluster shows.
+// As far as the ManagedCluster shows: it is the migration's, accepted, and its agent has joined.
 bool has_joined(const ocm::ManagedCluster& cluster, const MigrationRef& migration);
+/// Joined, and Available.
+bool is_available(const ocm::ManagedCluster& cluster, const MigrationRef& migration);
 
 /// Why the lease does not prove that the agent is here: absent if it was renewed after `since`, and within the last
 /// five periods. That is the rule by which a hub keeps a cluster Available, applied here because the hub's own
@@ -68,12 +70,13 @@ bool is_worth_listing(const Hub& hub, const MigrationRef& migration, std::size_t
 /// Leaves out lists that would return much more than is wanted.
 Awaitable<ListedClusters> list_for_arrival(Hub& hub, MigrationRef migration, std::size_t wanted);
 
-/// The first of the criteria: its ManagedCluster is the migration's, accepted, joined and Available.
-Awaitable<Result<>> check_joined(const Hub& hub, MigrationRef migration, std::string cluster,
-                                 const ListedClusters& listed);
+/// The first of the criteria: is_available().
+Awaitable<Result<>> check_available(const Hub& hub, MigrationRef migration, std::string cluster,
+                                    const ListedClusters& listed);
 
-/// All criteria at once, read from the API server, or listed just before. Errors: cluster_not_available, with what is
-/// missing; works_not_applied; cluster_not_found.
+/// All criteria at once, read from the API server, or listed just before. Errors: cluster_not_found;
+/// cluster_not_available, with what is missing; for one whose agent has renewed its lease after `since`:
+/// cluster_unhealthy, works_not_applied.
 Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
                                   WorkRule rule, const ListedClusters& listed);
 

@@ -13,6 +13,8 @@ std::string_view to_string(FailureReason reason) {
       return "ClusterConflict";
     case FailureReason::cluster_not_available:
       return "ClusterNotAvailable";
+    case FailureReason::cluster_unhealthy:
+      return "ClusterUnhealthy";
     case FailureReason::works_not_applied:
       return "WorksNotApplied";
     case FailureReason::cluster_is_local:

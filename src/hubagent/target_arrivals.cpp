@@ -25,7 +25,7 @@ struct Wait {
 /// Waits until the cache shows the cluster in another version than `seen`, and as joined.
 Awaitable<std::shared_ptr<const ocm::ManagedCluster>> wait_for_join(Wait& wait, std::string cluster, std::string seen) {
   auto is_joined = [&](const ocm::ManagedCluster* now) {
-    return now != nullptr && now->resource_version() != seen && has_joined(*now, wait.migration);
+    return now != nullptr && now->resource_version() != seen && is_available(*now, wait.migration);
   };
   const Key key = cluster_scoped(cluster);
   co_return co_await wait.hub.clusters().wait_for(key, is_joined, async::never);
@@ -52,7 +52,7 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
       if (!alive) co_return alive.error();
     }
     const auto current = wait.hub.clusters().get(cluster_scoped(cluster));
-    if (current == nullptr || !has_joined(*current, wait.migration)) continue;
+    if (current == nullptr || !is_available(*current, wait.migration)) continue;
     auto enabled = co_await enable_import(wait.hub, wait.migration, cluster);
     if (!enabled) co_return enabled.error();
     auto complete = co_await are_works_complete(wait, cluster);
@@ -179,7 +179,7 @@ Awaitable<Result<>> DirectTargetHub::confirm(MigrationRef migration, std::string
   auto arrived = co_await check_arrival(*hub_, migration, cluster, since, WorkRule::none, none);
   if (!arrived || clock.now() - began <= longest_look) co_return arrived;
   // It has been read first: somebody may have denied or deleted it since.
-  co_return co_await check_joined(*hub_, std::move(migration), std::move(cluster), none);
+  co_return co_await check_available(*hub_, std::move(migration), std::move(cluster), none);
 }
 
 }  // namespace hubferry::hubagent

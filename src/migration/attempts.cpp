@@ -115,7 +115,8 @@ Sighting seen_on_target(const Failure& failure) {
   if (is(hubagent::FailureReason::cluster_not_found) || is(hubagent::FailureReason::cluster_not_available))
     return Sighting::absent;
   // Alive there, or just adopted.
-  if (is(hubagent::FailureReason::works_not_applied) || is(hubagent::FailureReason::resource_differs))
+  if (is(hubagent::FailureReason::cluster_unhealthy) || is(hubagent::FailureReason::works_not_applied) ||
+      is(hubagent::FailureReason::resource_differs))
     return Sighting::present;
   return Sighting::unknown;
 }

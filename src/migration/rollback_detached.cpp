@@ -54,28 +54,40 @@ Awaitable<Look> look_at_target(Rollback& rollback, ClusterNames clusters) {
   co_return look;
 }
 
-/// A cluster that is on the target after all stays there: it counts as arrived once the source, which may have accepted
-/// it again while the target did not answer, has detached it. Returns those that the source has released already: they
-/// are the source's, and return to it.
-Awaitable<ClusterNames> keep_late_arrivals(Rollback& rollback, ClusterNames clusters) {
-  ClusterNames released;
-  if (clusters.empty()) co_return released;
+/// What the source says when it lets go of clusters that are on the target.
+struct Detached {
+  ClusterNames done;      // also those that somebody deleted from the source
+  ClusterNames released;  // by the source, earlier: they count as returned to it
+};
+
+/// A cluster that is on the target after all stays there: the source, which may have accepted it again while the target
+/// did not answer, detaches it.
+Awaitable<Detached> detach_from_source(Rollback& rollback, ClusterNames clusters) {
+  Detached detached;
+  if (clusters.empty()) co_return detached;
   SourceOperation detach = [&](hubagent::SourceHub& hub, ClusterNames names) {
     return hub.detach_arrived(rollback.ref, std::move(names));
   };
-  auto detached = co_await each_on_source(rollback.step, std::move(clusters), detach);
-  for (const auto& cluster : detached.done) rollback.ledger.succeed(cluster);
-  for (const auto& [cluster, failure] : detached.not_done()) {
-    // Somebody deleted it from the source: it is on the target only.
+  auto results = co_await each_on_source(rollback.step, std::move(clusters), detach);
+  for (const auto& [cluster, failure] : results.not_done()) {
     if (failure.reason == to_string(hubagent::FailureReason::cluster_not_found))
-      rollback.ledger.succeed(cluster);
+      detached.done.push_back(cluster);
     else if (failure.reason == to_string(hubagent::FailureReason::cluster_conflict))
-      released.push_back(cluster);
+      detached.released.push_back(cluster);
     else
       rollback.pending.add(rollback.source(), cluster,
-                           "it is Available on " + rollback.step.target_name() + ": " + failure.message);
+                           "it is on " + rollback.step.target_name() + ": " + failure.message);
   }
-  co_return released;
+  detached.done.insert(detached.done.end(), results.done.begin(), results.done.end());
+  co_return detached;
+}
+
+/// Clusters that have arrived count as such once the source has detached them. Returns those that it has released
+/// already: they are the source's, and return to it.
+Awaitable<ClusterNames> keep_late_arrivals(Rollback& rollback, ClusterNames clusters) {
+  auto detached = co_await detach_from_source(rollback, std::move(clusters));
+  for (const auto& cluster : detached.done) rollback.ledger.succeed(cluster);
+  co_return std::move(detached.released);
 }
 
 /// Of clusters that are on the target, those that the source accepts as well: a previous round accepted them again
@@ -133,16 +145,22 @@ ClusterNames find_perhaps_there(Rollback& rollback, const Look& look) {
   return names;
 }
 
-/// Those that stay on the target for now: their agents live there, and may have applied the klusterlet's work already,
-/// with which they know no other hub. Denied, such a cluster would be on no hub. Its arrival is completed, and found by
-/// the next round. If a person gives the target up, the source accepts it again, but the target still does.
+/// Of a cluster that stays on the target for now: its agent lives there, and may have applied the klusterlet's work
+/// already, with which it knows no other hub. Denied, it would be on none. Its arrival is completed, and found by the
+/// next round. False: a person has given the target up.
+bool wait_for_completion(Rollback& rollback, const std::string& cluster, const Failure& failure) {
+  return rollback.pending.add(
+      rollback.target(), cluster,
+      "it lives on " + rollback.step.target_name() + ", and may know no other hub: " + failure.message);
+}
+
+/// Those that stay on the target for now. Where a person has given the target up, the source accepts them again, but
+/// the target still does.
 ClusterNames find_staying(Rollback& rollback, Look& look, const ClusterNames& accepted_by_both) {
   ClusterNames staying;
   for (const auto& cluster : without(names_of(look.present), accepted_by_both)) {
     const auto& failure = look.present.at(cluster);
-    if (rollback.pending.add(
-            rollback.target(), cluster,
-            "it lives on " + rollback.step.target_name() + ", and may know no other hub: " + failure.message))
+    if (wait_for_completion(rollback, cluster, failure))
       staying.push_back(cluster);
     else
       look.unknown.emplace(cluster, failure);
@@ -230,6 +248,26 @@ Awaitable<> watch_returns(Rollback& rollback, ClusterNames clusters, hubagent::S
   }
 }
 
+/// Those that renew their lease on the target, as a look at it says. Returns whatever of them is decided now: arrived,
+/// or alive there with their arrival not complete. `back` gets those that return.
+Awaitable<ClusterNames> keep_renewed(Rollback& rollback, const Results& renewed, std::set<std::string>& back) {
+  const ClusterNames known{back.begin(), back.end()};
+  auto decided = without(renewed.done, known);
+  const auto released = co_await keep_late_arrivals(rollback, decided);
+  back.insert(released.begin(), released.end());
+
+  auto living = renewed.not_done();
+  std::erase_if(living, [&](const auto& entry) {
+    return back.contains(entry.first) || seen_on_target(entry.second) != Sighting::present;
+  });
+  const auto detached = co_await detach_from_source(rollback, names_of(living));
+  for (const auto& cluster : detached.done) {
+    wait_for_completion(rollback, cluster, living.at(cluster));
+    decided.push_back(cluster);
+  }
+  co_return decided;
+}
+
 /// Both hubs accept these clusters, and the target calls a cluster Available for minutes after its agent has left: the
 /// agent may have returned to the source since. The hub on which it renews its lease from now on keeps it. One that
 /// renews it on neither within an attempt stays as it is: accepted by both, and looked at again in the next round.
@@ -245,14 +283,12 @@ Awaitable<> settle_accepted_by_both(Rollback& rollback, ClusterNames clusters) {
   auto undecided = clusters;
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(watch_returns(rollback, clusters, on_return));
+    scope.spawn(let_registrations_finish(rollback, clusters));
     while (!undecided.empty()) {
       co_await step.clock().sleep_for(look_again);
       undecided = without(undecided, {back.begin(), back.end()});
       const auto renewed = co_await each_on_target(step, undecided, find_renewed);
-      const auto arrived = without(renewed.done, {back.begin(), back.end()});
-      const auto released = co_await keep_late_arrivals(rollback, arrived);
-      back.insert(released.begin(), released.end());
-      undecided = without(undecided, arrived);
+      undecided = without(undecided, co_await keep_renewed(rollback, renewed, back));
     }
     scope.stop();
   };

@@ -95,21 +95,29 @@ class ArrivalTest : public HubTest {
 TEST_F(ArrivalTest, AClusterThatHasArrivedMeanwhileIsNotDenied) {
   run([&]() -> Awaitable<> {
     const auto since = clock_.wall_now();
-    for (const char* name : {"arrived", "silent", "absent"}) {
+    for (const char* name : {"arrived", "unhealthy", "silent", "absent"}) {
       co_await put_namespace(*hub2_, name);
       co_await deploy(name);
     }
     co_await join("silent");
     co_await clock_.sleep_for(1h);
     co_await join("arrived");
-    auto denied = co_await hub2_->target->deny(migration_, {"arrived", "silent", "absent"}, since);
+    co_await report("unhealthy", "False", clock_.wall_now());
+    co_await beat("unhealthy");
+    auto here = co_await hub2_->target->arrived(migration_, {"arrived", "unhealthy", "silent", "absent"}, since);
+    CO_ASSERT_TRUE(here);
+    EXPECT_THAT(here->done, ElementsAre("arrived"));
+    EXPECT_THAT(reasons_of(*here), UnorderedElementsAre("unhealthy: ClusterUnhealthy", "silent: ClusterNotAvailable",
+                                                        "absent: ClusterNotAvailable"));
+    auto denied = co_await hub2_->target->deny(migration_, {"arrived", "unhealthy", "silent", "absent"}, since);
     CO_ASSERT_TRUE(denied);
-    EXPECT_THAT(reasons_of(*denied), ElementsAre("arrived: Unknown"));
+    EXPECT_THAT(reasons_of(*denied), ElementsAre("arrived: Unknown", "unhealthy: Unknown"));
     auto accepts = [&](const char* name) {
       const auto found = hub2_->server.object(ocm::managed_clusters, {{}, name});
       return *found->find({"spec", "hubAcceptsClient"}) == true;
     };
     EXPECT_TRUE(accepts("arrived"));
+    EXPECT_TRUE(accepts("unhealthy"));
     EXPECT_FALSE(accepts("silent"));
     EXPECT_FALSE(accepts("absent"));
     auto in_any_case = co_await hub2_->target->deny(migration_, {"arrived"}, std::nullopt);

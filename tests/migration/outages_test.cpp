@@ -96,5 +96,45 @@ TEST_P(SeveredTarget, IsWaitedForAndNoClusterStaysAcceptedByBoth) {
 
 INSTANTIATE_TEST_SUITE_P(MillisecondsAfterTheCutOver, SeveredTarget, testing::Values(0, 50, 100, 150, 200, 250, 300));
 
+// Registering has ended meanwhile and the source accepts the clusters again, but their agents live on the target.
+class LivingOnASeveredTarget : public testing::TestWithParam<sim::ImportController> {};
+
+TEST_P(LivingOnASeveredTarget, AClusterWithWorksOutstandingEndsOnOneHub) {
+  WholeWorld whole{2, 1, true, GetParam()};
+  const auto names = whole.world.world().clusters();
+  auto& faults = whole.world.server("hub2").faults();
+  faults.on({.verb = "write", .resource = "manifestworks", .subresource = "status"}).always().fail(500);
+  whole.start_manager();
+  whole.migrate("m1", {names.begin(), names.end()});
+  const auto all_on_hub2 = [&] {
+    return std::ranges::all_of(names, [&](const auto& name) { return whole.is_available("hub2", name); });
+  };
+  ASSERT_TRUE(whole.run_until(all_on_hub2)) << whole.describe("m1");
+  ASSERT_EQ(whole.phase("m1"), phases::registering);
+  whole.lines["hub2"].severed = true;
+  whole.world.run_for(1h);
+  for (const auto& name : names) {
+    EXPECT_TRUE(whole.is_accepted("hub1", name)) << name << whole.describe("m1");
+    EXPECT_TRUE(whole.is_available("hub2", name)) << name;
+  }
+  whole.lines["hub2"].severed = false;
+  whole.world.run_for(30min);
+  for (const auto& name : names) {
+    EXPECT_FALSE(whole.is_accepted("hub1", name)) << name << whole.describe("m1");
+    EXPECT_TRUE(whole.is_accepted("hub2", name) && whole.is_available("hub2", name)) << name;
+  }
+  EXPECT_EQ(whole.phase("m1"), phases::rollbacking);
+  faults.clear();
+  whole.run_until_ended({"m1"});
+  EXPECT_EQ(whole.phase("m1"), "Completed") << whole.describe("m1");
+  for (const auto& name : names) {
+    EXPECT_FALSE(whole.exists("hub1", name)) << name;
+    EXPECT_TRUE(whole.is_available("hub2", name)) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(On, LivingOnASeveredTarget,
+                         testing::Values(sim::ImportController::mce_2_17, sim::ImportController::mce_5_x));
+
 }  // namespace
 }  // namespace hubferry::migration::test

@@ -64,8 +64,8 @@ class TargetHub {
                                                     async::WallTime since, OnArrival on_arrival) = 0;
 
   /// Which of them have arrived, by the same criteria: read from the API server, not from the cache. The others fail:
-  /// cluster_not_available or cluster_not_found are known not to be here; works_not_applied: is here, and its agent has
-  /// not applied all yet; of any other it is not known. Changes nothing.
+  /// cluster_not_available or cluster_not_found are known not to be here; with works_not_applied or cluster_unhealthy
+  /// the agent is here, and has renewed its lease after `since`; of any other it is not known. Changes nothing.
   virtual async::Awaitable<Result<Outcome>> arrived(MigrationRef migration, ClusterNames clusters,
                                                     async::WallTime since) = 0;
 
