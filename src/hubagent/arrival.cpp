@@ -269,10 +269,6 @@ Awaitable<Result<std::optional<Object>>> read_unless_listed(const ListedClusters
   co_return co_await get_if_exists(hub, std::move(resource), std::move(key));
 }
 
-}  // namespace
-
-namespace {
-
 using JoinedCluster = std::shared_ptr<const ocm::ManagedCluster>;
 
 Awaitable<Result<JoinedCluster>> read_joined(const Hub& hub, MigrationRef migration, std::string cluster,

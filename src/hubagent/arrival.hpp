@@ -19,7 +19,7 @@
 /// they deployed when the source is cleaned.
 namespace hubferry::hubagent {
 
-// As far as the ManagedCluster shows: it is the migration's, accepted, and its agent has joined.
+/// As far as the ManagedCluster shows: it is the migration's, accepted, and its agent has joined.
 bool has_joined(const ocm::ManagedCluster& cluster, const MigrationRef& migration);
 /// Joined, and Available.
 bool is_available(const ocm::ManagedCluster& cluster, const MigrationRef& migration);

@@ -54,7 +54,7 @@ Awaitable<Look> look_at_target(Rollback& rollback, ClusterNames clusters) {
   co_return look;
 }
 
-/// What the source says when it lets go of clusters that are on the target.
+/// What became of clusters on the source that are on the target.
 struct Detached {
   ClusterNames done;      // also those that somebody deleted from the source
   ClusterNames released;  // by the source, earlier: they count as returned to it
