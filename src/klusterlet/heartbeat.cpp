@@ -89,11 +89,13 @@ void Session::reached(TimePoint sent) {
 }
 
 void Session::give_grace() {
-  if (std::exchange(agent_.grace_given, true)) return;
   const auto now = agent_.env.clock.now();
-  const auto graced = async::later(now - agent_.connection_timeout(), grace);
-  agent_.reached = std::max(agent_.reached, std::min(now, graced));
-  timeout_.reached(agent_.reached);
+  const auto graced = std::min(now, async::later(now - agent_.connection_timeout(), grace));
+  // With more time left than that the hub needs none, and may later.
+  if (agent_.grace_given || graced <= agent_.reached) return;
+  agent_.grace_given = true;
+  agent_.reached = graced;
+  timeout_.reached(graced);
 }
 
 void Session::check_for_stop(TimePoint due) {
@@ -123,8 +125,10 @@ Awaitable<> Session::watch_connection() {
     // heartbeat that succeeds postpones the timeout; the Lease is read only if none did.
     const auto lost_at = async::later(timeout_.due(), instant);
     const auto due = rotating_ ? lost_at : std::min(lost_at, rotation);
+    // A timeout that was shortened may have passed before the wait begins.
+    const bool waits = due > clock.now();
     const bool changed = co_await async::before_deadline(clock, due, agent_.store.wait_for_change(seen));
-    if (!changed) check_for_stop(due);
+    if (waits && !changed) check_for_stop(due);
     if (changed || !timeout_.expired(clock.now())) continue;
     co_await read_lease();
     if (!timeout_.expired(clock.now())) continue;

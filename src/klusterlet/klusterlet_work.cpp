@@ -133,7 +133,7 @@ std::vector<BootstrapConfig> merge_bootstraps(const std::vector<BootstrapConfig>
     }
   }
   if (work.has_klusterlet)
-    for (auto& entry : merged) entry.fallback = entry.fallback || (entry.sent && server_of(entry) != server_in_use);
+    for (auto& entry : merged) entry.fallback = entry.sent && server_of(entry) != server_in_use;
   return merged;
 }
 

@@ -107,6 +107,11 @@ class StoppedAgentTest : public KlusterletTest {
     loop_.run_for(time);
   }
 
+  Awaitable<> shorten_timeout() {
+    auto put = co_await store_.put_bootstraps(store_.bootstraps(), 180s);
+    EXPECT_TRUE(put);
+  }
+
   StoppableClock clock_{loop_.clock()};
   kube::Env stoppable_{clock_, random_, metrics_, obs::Logger{}};
 };
@@ -131,6 +136,32 @@ TEST_F(StoppedAgentTest, AnAgentThatWasStoppedLeavesAHubThatDiedMeanwhile) {
   hub1_.server.outage(true);
   stop_for(11min);
   EXPECT_TRUE(until_available(hub2_, 1min));
+}
+
+// A wait for a time that had passed before it began says nothing about a stop.
+TEST_F(StoppedAgentTest, AnAgentThatWasNotStoppedGivesADeadHubNoGrace) {
+  join_hub1();
+  loop_.run_for(5min);
+  hub1_.server.outage(true);
+  loop_.run_for(4min);
+  // Shorter than the time since the last heartbeat: the hub counts as lost now, and not in half a minute.
+  loop_.run(shorten_timeout());
+  loop_.run_for(1s);
+  EXPECT_EQ(switches("connection_lost"), 1);
+}
+
+// A short stop that cost the hub nothing uses up no grace: a later one has it.
+TEST_F(StoppedAgentTest, AShortStopLeavesTheGraceForALongOne) {
+  join_hub1();
+  hub1_.server.faults().on({"update", "leases"}).always().reset_before();
+  loop_.run_for(2min);
+  stop_for(1min);
+  loop_.run_for(5s);
+  stop_for(11min);
+  hub1_.server.faults().clear();
+  loop_.run_for(5min);
+  EXPECT_EQ(switches("connection_lost"), 0);
+  EXPECT_EQ(agents_.back()->view().hub, hub1_.url());
 }
 
 // As `kubectl replace --force` does it, with a manifest that does not accept.

@@ -59,9 +59,11 @@ class HubProcess {
     if (text) std::ofstream{file} << text->reveal();
   }
 
-  /// With a short lease, so that heartbeats come often.
+  /// With a short lease, so that heartbeats come often. As accepted automatically before: the hub would otherwise do so
+  /// after a denial, as a real one does, and the agent see both at once or not.
   Awaitable<> add_cluster(std::string name) {
-    json::object cluster{{"metadata", json::object{{"name", name}}},
+    json::object annotations{{ocm::names::accepted_on_annotation, "2030-01-01T00:00:00Z"}};
+    json::object cluster{{"metadata", json::object{{"name", name}, {"annotations", std::move(annotations)}}},
                          {"spec", json::object{{"hubAcceptsClient", true}, {"leaseDurationSeconds", lease_seconds}}}};
     co_await create(ocm::managed_clusters, std::move(cluster));
   }
@@ -76,6 +78,14 @@ class HubProcess {
     kube::Key key{{}, std::move(name)};
     auto patched = co_await api_->merge_patch(ocm::managed_clusters, key, std::move(patch));
     EXPECT_TRUE(patched) << patched.error();
+  }
+
+  Awaitable<bool> accepts(std::string name) {
+    kube::Key key{{}, std::move(name)};
+    auto cluster = co_await api_->get(ocm::managed_clusters, key);
+    EXPECT_TRUE(cluster) << cluster.error();
+    const auto* accepted = cluster ? cluster->find({"spec", "hubAcceptsClient"}) : nullptr;
+    co_return accepted != nullptr && accepted->is_bool() && accepted->get_bool();
   }
 
   /// Joined, and a heartbeat within the last seconds: all that can be said of an agent without an API server.
@@ -212,6 +222,7 @@ TEST_F(KlusterletProcessTest, ThreeAgentsAlwaysEndOnTheRightHub) {
   // Denied by hub1: this one leaves immediately, the others stay.
   loop_.run(hub1_->accept("one", false));
   ASSERT_TRUE(comes_to(*hub2_, one));
+  EXPECT_FALSE(loop_.run(hub1_->accepts("one"))) << "the agent may miss a denial that the hub takes back at once";
   EXPECT_EQ(two.server(), hub1_->config().server);
 
   // Stopped: it accepts connections and does not answer.

@@ -135,6 +135,17 @@ TEST_F(KlusterletWorkAgentTest, AHubThatRenewsItsOwnCredentialDoesNotDisqualifyT
   EXPECT_TRUE(until_available(hub2_, 20min)) << "it must be registered there, as the administrator wants it";
 }
 
+// The move was rolled back: the agent is on the hub that it had been moved away from.
+TEST_F(KlusterletWorkAgentTest, AHubToWhichTheClusterCameBackIsNoFallbackAnyMore) {
+  KlusterletWork work;
+  work.has_klusterlet = true;
+  auto list = as_sent({hub2_.bootstrap(), hub1_.bootstrap()});
+  list[1].fallback = true;
+  const auto merged = merge_bootstraps(list, work, hub1_.bootstrap(), hub1_.url());
+  EXPECT_TRUE(merged[0].fallback);
+  EXPECT_FALSE(merged[1].fallback) << "restored from a backup without the cluster, it would reject it for ever";
+}
+
 // A cluster that was moved: its old hub is no candidate any more once that has deleted it.
 TEST_F(KlusterletWorkAgentTest, TheHubThatWasLeftIsAFallbackOnlyWhileItStillHasTheCluster) {
   KlusterletWork work;
