@@ -1,6 +1,7 @@
 // `hubferry hub` and `migrate --selector` as people start them, against a simulated global hub and a simulated hub.
 #include <gmock/gmock.h>
 
+#include <csignal>
 #include <map>
 #include <regex>
 
@@ -375,6 +376,18 @@ TEST_F(HubProcess, ASecondSecretOfAHubIsNotIgnoredInSilence) {
   const auto checked = run({"hub", "check", "hub1"});
   EXPECT_EQ(checked.code, 0) << checked.out;
   EXPECT_THAT(checked.out, HasSubstr("Secret hub1/a is used; 1 further Secret of the hub is ignored"));
+}
+
+TEST_F(HubProcess, TheManagerLogsWhichOfSeveralSecretsOfAHubItIgnores) {
+  add_hub("hub1");
+  add_secret("hub1", hub_.kubeconfig_for(sim::admin()), "a");
+  add_secret("hub1", nowhere, "b");
+  Process manager{{test::hubferry_binary(), "manager", "--kubeconfig=" + config_, "--namespace=default",
+                   "--metrics-bind-address=0", "--health-probe-bind-address=0"}};
+  manager.await_error_text("hub has several kubeconfig Secrets, using the first by name");
+  manager.signal(SIGTERM);
+  EXPECT_EQ(manager.wait(), 0) << manager.err();
+  EXPECT_THAT(manager.err(), HasSubstr(R"("hub":"hub1","used":"a","ignored":"b")"));
 }
 
 TEST_F(HubProcess, MigrateTakesTheClustersWithALabelAndNeverTheHubItself) {

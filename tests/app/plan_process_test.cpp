@@ -44,6 +44,13 @@ TEST_F(PlanProcess, AServerThatIsNotAGlobalHubIsReportedAtOnce) {
   EXPECT_THAT(lost->err(), HasSubstr("does not serve ManagedClusters, so it is not a global hub"));
 }
 
+TEST_F(PlanProcess, AContextThatTheKubeconfigDoesNotHaveIsNamed) {
+  install();
+  const auto lost = plan(sim::admin(), {"--context=nowhere", "--from=hub1", "--to=hub2", "--clusters=c"});
+  EXPECT_EQ(lost->wait(), 1);
+  EXPECT_THAT(lost->err(), HasSubstr("nowhere"));
+}
+
 TEST_F(PlanProcess, AFileThatCannotBeReadIsNamedWithTheReason) {
   const auto missing = plan(sim::admin(), {"-f", "/nowhere/move.yaml"});
   EXPECT_EQ(missing->wait(), 1);

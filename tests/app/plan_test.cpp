@@ -17,6 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::SizeIs;
 
 /// Two hubs with four clusters on the first; nobody does anything while a plan is made.
 class PlanTest : public testing::Test {
@@ -253,6 +254,63 @@ TEST_F(PlanTest, TheMigrationsOwnTimeoutIsUsed) {
   const auto refused = plan(plan_spec_of(object));
   EXPECT_THAT(reasons(refused), ElementsAre(":ResourceInvalid"));
   EXPECT_THAT(refused.problems[0].message, HasSubstr("stageTimeout 'soon' is not a duration"));
+}
+
+/// `count` clusters that can move, and as many that the source does not have.
+Plan large_plan(std::size_t count) {
+  Plan plan;
+  plan.spec.from = "hub1";
+  plan.spec.to = "hub2";
+  for (std::size_t number = 0; number < count; ++number) {
+    const auto name = std::to_string(number);
+    plan.clusters.push_back({"c" + name, {{"v1", "Secret", "c" + name, "s", 1024}}});
+    plan.clusters.push_back({"missing" + name, {}});
+    plan.problems.push_back(
+        {"hub1", "missing" + name, "ClusterNotFound", "there is no managed cluster missing" + name});
+  }
+  return plan;
+}
+
+// One line per cluster and problem would scroll what matters off the screen.
+TEST(PlanText, ThousandsOfClustersAndProblemsAreGrouped) {
+  const auto plan = large_plan(5000);
+  const auto text = plan_text(plan, false, Terminal{});
+  EXPECT_THAT(text, SizeIs(testing::Lt(40)));
+  EXPECT_THAT(text, Contains("CLUSTERS   OBJECTS   SIZE      VERDICT"));
+  EXPECT_THAT(text, Contains("5000       5000      4.9 MiB   can move"));
+  EXPECT_THAT(text, Contains("5000       -         -         ClusterNotFound"));
+  EXPECT_THAT(text, Contains("  missing9 (hub1): ClusterNotFound: there is no managed cluster missing9"));
+  EXPECT_THAT(text, Not(Contains(HasSubstr("missing10"))));
+  EXPECT_THAT(text, Contains("  … and 4990 more ClusterNotFound (hub1) (all: hubferry plan --objects, or -o json)"));
+  EXPECT_THAT(text, Contains("This migration cannot succeed: 5000 problems. Nothing was changed."));
+}
+
+// A group of one reason must not hide another, nor what is wrong with a hub.
+TEST(PlanText, EachReasonIsShownInALongListOfProblems) {
+  auto plan = large_plan(5000);
+  plan.problems.insert(plan.problems.begin(), {"hub2", "", "PermissionMissing", "may not get managedclusters"});
+  plan.problems.push_back({"hub2", "c4999", "ClusterConflict", "it exists"});
+  const auto text = plan_text(plan, false, Terminal{});
+  EXPECT_THAT(text, Contains("  hub2: PermissionMissing: may not get managedclusters"));
+  EXPECT_THAT(text, Contains("  c4999 (hub2): ClusterConflict: it exists"));
+}
+
+TEST(PlanText, IsCompleteForShortListsAndOnRequestAndInJson) {
+  const auto is_complete = [](const std::vector<std::string>& text, std::size_t count) {
+    const auto last = std::to_string(count - 1);
+    EXPECT_THAT(text, Contains(AllOf(testing::StartsWith("c" + last + " "), HasSubstr("can move"))));
+    EXPECT_THAT(text, Contains(AllOf(testing::StartsWith("missing" + last + " "), HasSubstr("ClusterNotFound"))));
+    EXPECT_THAT(text,
+                Contains("  missing" + last + " (hub1): ClusterNotFound: there is no managed cluster missing" + last));
+    EXPECT_THAT(text, Not(Contains(HasSubstr("more"))));
+  };
+  is_complete(plan_text(large_plan(25), false, Terminal{}), 25);
+  const auto plan = large_plan(5000);
+  is_complete(plan_text(plan, true, Terminal{}), 5000);
+  const auto json = plan_json(plan);
+  EXPECT_EQ(json.at("clusters").as_array().size(), 10'000U);
+  EXPECT_EQ(json.at("problems").as_array().size(), 5000U);
+  EXPECT_EQ(json.at("clusters").at(9999).at("problems").at(0).at("reason"), "ClusterNotFound");
 }
 
 TEST(SizeText, IsHumanReadable) {

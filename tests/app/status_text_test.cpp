@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "app/cli/terminal.hpp"
 #include "migration_samples.hpp"
 
@@ -142,6 +144,22 @@ TEST(StatusText, OnlyTheFirstFailedClustersAreListed) {
   EXPECT_THAT(text, Not(HasSubstr("\n  c11  ")));
   EXPECT_THAT(text, HasSubstr("\n  … and 9 more (all: hubferry status m -o wide)\n"));
   EXPECT_THAT(joined(migration_details(failed, "", now, Terminal{}, 19)), HasSubstr("\n  c19  "));
+}
+
+// Names may have 253 characters: a script that reads the list needs all of each, and all of them.
+TEST(StatusText, WideListsThousandsOfLongNamesInFull) {
+  auto failed = view("m", timed_out_status);
+  failed.failures.clear();
+  const auto name = [](int number) { return std::string(240, 'c') + std::to_string(number); };
+  for (int number = 0; number < 5000; ++number)
+    failed.failures.push_back({name(number), "Registering", "Timeout", "not there"});
+  const Terminal narrow{.interactive = true, .colour = false, .width = 80, .height = 50};
+  for (const auto& terminal : {Terminal{}, narrow}) {
+    const auto lines = migration_details(failed, "", now, terminal, failed.failures.size());
+    const auto is_one = [](const std::string& line) { return line.starts_with("  ccc"); };
+    EXPECT_EQ(std::ranges::count_if(lines, is_one), 5000);
+    EXPECT_THAT(lines, testing::Contains(testing::StartsWith("  " + name(4999))));
+  }
 }
 
 TEST(StatusText, WideShowsMore) {

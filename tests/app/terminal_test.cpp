@@ -175,6 +175,12 @@ TEST(YamlText, NestsObjectsAndLists) {
   EXPECT_EQ(to_yaml("only"), "only\n");
 }
 
+TEST(Plural, OneIsNotMany) {
+  EXPECT_EQ(plural(0, "cluster"), "0 clusters");
+  EXPECT_EQ(plural(1, "cluster"), "1 cluster");
+  EXPECT_EQ(plural(2, "cluster"), "2 clusters");
+}
+
 TEST(Output, NumbersHaveNoExponents) {
   const kube::json::object object{{"seconds", 1200.0}, {"part", 0.25}, {"count", 3}};
   EXPECT_EQ(to_json_line(object), "{\"seconds\":1200,\"part\":0.25,\"count\":3}\n");

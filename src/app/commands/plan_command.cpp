@@ -123,7 +123,8 @@ void add_plan_command(CommandLine& line, std::ostream& out) {
   command.add_text(options->placement, "placement", "PLACEMENT",
                    "A Placement on the source hub, [NAMESPACE/]NAME, that selects the clusters.");
   add_carried_resources_flag(command, options->carried_resources);
-  command.add_switch(options->list_objects, "objects", "List every object that would be copied.");
+  command.add_switch(options->list_objects, "objects",
+                     "List every object that would be copied, and every cluster and problem of long lists.");
   add_output_flag(command, options->output, {"table", "json"}, "Output format: table or json.");
   command.not_from_environment({"filename", "from", "to", "clusters", "placement", "objects"});
   command.example("hubferry plan -f migration.yaml", "before kubectl apply -f migration.yaml");

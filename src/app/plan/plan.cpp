@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <stdexcept>
+#include <string_view>
 #include <tuple>
+#include <unordered_set>
 
 #include "app/cli/flag_values.hpp"
 #include "app/cli/terminal.hpp"
@@ -98,13 +100,12 @@ class Planner {
   }
 
   [[nodiscard]] hubagent::ClusterNames clusters_without_problem(const std::string& hub) const {
+    std::unordered_set<std::string_view> with_problem;
+    for (const auto& problem : plan_.problems)
+      if (problem.hub == hub) with_problem.insert(problem.cluster);
     hubagent::ClusterNames names;
-    for (const auto& cluster : plan_.clusters) {
-      const auto has_problem = [&](const migration::Problem& problem) {
-        return problem.hub == hub && problem.cluster == cluster.name;
-      };
-      if (std::ranges::none_of(plan_.problems, has_problem)) names.push_back(cluster.name);
-    }
+    for (const auto& cluster : plan_.clusters)
+      if (!with_problem.contains(cluster.name)) names.push_back(cluster.name);
     return names;
   }
 
@@ -129,9 +130,9 @@ class Planner {
   }
 
   void take(const hubagent::ClusterResources& resources) {
-    const auto is_it = [&](const PlannedCluster& cluster) { return cluster.name == resources.cluster; };
-    const auto cluster = std::find_if(plan_.clusters.begin(), plan_.clusters.end(), is_it);
-    if (cluster == plan_.clusters.end()) return;
+    const auto cluster =
+        std::ranges::lower_bound(plan_.clusters, resources.cluster, natural_less, &PlannedCluster::name);
+    if (cluster == plan_.clusters.end() || cluster->name != resources.cluster) return;
     cluster->staying = resources.staying;
     for (const auto& carried : resources.objects) {
       const auto text = [&](std::initializer_list<std::string_view> path) {
@@ -260,13 +261,6 @@ std::map<std::string, std::size_t> Plan::kinds() const {
   for (const auto& cluster : clusters)
     for (const auto& object : cluster.objects) ++counts[object.kind + " (" + object.api_version + ")"];
   return counts;
-}
-
-std::vector<const migration::Problem*> Plan::problems_of(const std::string& cluster) const {
-  std::vector<const migration::Problem*> found;
-  for (const auto& problem : problems)
-    if (problem.cluster == cluster) found.push_back(&problem);
-  return found;
 }
 
 async::Awaitable<Plan> make_plan(hubs::Hubs& hubs, migration::MigrationSpec spec, Serves target_serves,

@@ -46,8 +46,6 @@ struct Plan {
   [[nodiscard]] std::size_t bytes() const;
   /// The objects by kind: "Secret (v1)".
   [[nodiscard]] std::map<std::string, std::size_t> kinds() const;
-  /// The problems of one cluster.
-  [[nodiscard]] std::vector<const migration::Problem*> problems_of(const std::string& cluster) const;
 };
 
 /// Whether the target serves that kind.
@@ -59,7 +57,8 @@ using Serves = std::function<async::Awaitable<kube::Result<bool>>(kube::Resource
 async::Awaitable<Plan> make_plan(hubs::Hubs& hubs, migration::MigrationSpec spec, Serves target_serves,
                                  async::Clock& clock, const hubagent::CarriedResources& carried);
 
-/// The plan as text. `list_objects`: list each object, not only the counts.
+/// The plan as text. `list_objects`: list each object, not only the counts, and each cluster and problem of long lists,
+/// which are grouped otherwise.
 std::vector<std::string> plan_text(const Plan& plan, bool list_objects, const Terminal& terminal);
 
 /// {"possible", "from", "to", "problems", "clusters": [{"name", "objects": […], "staying": […], "problems": […]}],

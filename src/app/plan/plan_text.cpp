@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 #include <map>
+#include <string_view>
+#include <unordered_map>
 
 #include "app/cli/terminal.hpp"
 #include "app/status/migration_view.hpp"
@@ -48,42 +50,92 @@ std::string seconds_text(async::Duration duration) {
   return duration < std::chrono::seconds{1} ? "less than 1s" : "about " + short_duration(duration);
 }
 
-void add_clusters(std::vector<std::string>& lines, const Plan& plan, const Terminal& terminal) {
-  TextTable table{{"CLUSTER", "OBJECTS", "SIZE", "VERDICT"}};
+/// Longer lists are grouped, unless a user asks for all of it: a plan is read by a person, and -o json has everything.
+constexpr std::size_t longest_list = 50;
+
+/// Of each group of problems in a long list.
+constexpr std::size_t listed_per_group = 10;
+
+using ProblemsByCluster = std::unordered_map<std::string_view, std::vector<const migration::Problem*>>;
+
+/// Once for all clusters: to search them for each of thousands of clusters takes seconds.
+ProblemsByCluster by_cluster(const std::vector<migration::Problem>& problems) {
+  ProblemsByCluster found;
+  for (const auto& problem : problems)
+    if (!problem.cluster.empty()) found[problem.cluster].push_back(&problem);
+  return found;
+}
+
+/// What the plan says about one cluster.
+TextTable::Cell verdict(const std::vector<const migration::Problem*>& problems, bool is_checked) {
+  if (problems.empty())
+    return is_checked ? TextTable::Cell{"can move", Colour::green} : TextTable::Cell{"not checked", Colour::yellow};
+  std::string reasons = problems.front()->reason;
+  for (std::size_t index = 1; index < problems.size(); ++index) reasons += ", " + problems[index]->reason;
+  return {reasons, Colour::red};
+}
+
+/// A row of the table of clusters: one cluster, or all with the same verdict.
+struct ClusterRow {
+  TextTable::Cell verdict;
+  std::size_t clusters = 0;
+  std::size_t objects = 0;
+  std::size_t bytes = 0;
+
+  void add(const PlannedCluster& cluster) {
+    ++clusters;
+    objects += cluster.objects.size();
+    for (const auto& object : cluster.objects) bytes += object.bytes;
+  }
+  [[nodiscard]] std::vector<TextTable::Cell> cells(const std::string& first) const {
+    return {first, objects == 0 ? "" : std::to_string(objects), objects == 0 ? "" : size_text(bytes), verdict};
+  }
+};
+
+void add_clusters(std::vector<std::string>& lines, const Plan& plan, bool list_all, const Terminal& terminal) {
   // Of a hub that cannot be used nothing is known about any cluster.
   const bool is_checked = std::ranges::none_of(
       plan.problems, [](const auto& problem) { return problem.cluster.empty() && !problem.hub.empty(); });
+  const bool is_grouped = !list_all && plan.clusters.size() > longest_list;
+  TextTable table{{is_grouped ? "CLUSTERS" : "CLUSTER", "OBJECTS", "SIZE", "VERDICT"}};
+  std::map<std::string, ClusterRow> groups;
+  const auto problems = by_cluster(plan.problems);
   for (const auto& cluster : plan.clusters) {
-    std::size_t bytes = 0;
-    for (const auto& object : cluster.objects) bytes += object.bytes;
-    const auto problems = plan.problems_of(cluster.name);
-    const bool is_fine = problems.empty();
-    std::string verdict = is_checked ? "can move" : "not checked";
-    if (!is_fine) verdict = problems.front()->reason;
-    for (std::size_t index = 1; index < problems.size(); ++index) verdict += ", " + problems[index]->reason;
-    table.add({cluster.name,
-               cluster.objects.empty() ? "" : std::to_string(cluster.objects.size()),
-               cluster.objects.empty() ? "" : size_text(bytes),
-               {verdict, !is_fine     ? Colour::red
-                         : is_checked ? Colour::green
-                                      : Colour::yellow}});
+    const auto of_cluster = problems.find(cluster.name);
+    ClusterRow row{
+        verdict(of_cluster != problems.end() ? of_cluster->second : ProblemsByCluster::mapped_type{}, is_checked)};
+    if (is_grouped) {
+      groups.try_emplace(row.verdict.text, row).first->second.add(cluster);
+    } else {
+      row.add(cluster);
+      table.add(row.cells(cluster.name));
+    }
   }
+  for (const auto& [text, group] : groups) table.add(group.cells(std::to_string(group.clusters)));
   lines.emplace_back();
   for (auto& line : table.lines(terminal)) lines.push_back(std::move(line));
+  if (is_grouped) lines.emplace_back("Each cluster: hubferry plan --objects, or -o json");
 }
 
-/// All problems, not truncated.
-void add_problems(std::vector<std::string>& lines, const Plan& plan, const Terminal& terminal) {
+/// No message is truncated. Of a long list, the first ones of each reason and hub; those of no single cluster are few.
+void add_problems(std::vector<std::string>& lines, const Plan& plan, bool list_all, const Terminal& terminal) {
   if (plan.problems.empty()) return;
   lines.emplace_back();
   lines.push_back(painted("Problems", Colour::bold, terminal.colour));
+  const bool is_grouped = !list_all && plan.problems.size() > longest_list;
+  std::map<std::string, std::size_t> groups;
   for (const auto& problem : plan.problems) {
-    std::string who = problem.cluster;
-    if (!problem.hub.empty()) who += who.empty() ? problem.hub : " (" + problem.hub + ")";
+    const auto hub = problem.hub.empty() ? "" : " (" + problem.hub + ")";
+    if (is_grouped && !problem.cluster.empty() && ++groups[problem.reason + hub] > listed_per_group) continue;
+    const auto who = problem.cluster.empty() ? problem.hub : problem.cluster + hub;
     const auto text = fitted((who.empty() ? "" : who + ": ") + problem.reason + ": " + problem.message, 0);
     for (const auto& line : wrapped(text, terminal.width, "  ", "    "))
       lines.push_back(painted(line, Colour::red, terminal.colour));
   }
+  for (const auto& [group, count] : groups)
+    if (count > listed_per_group)
+      lines.push_back("  … and " + std::to_string(count - listed_per_group) + " more " + group +
+                      " (all: hubferry plan --objects, or -o json)");
 }
 
 void add_times(std::vector<std::string>& lines, const Plan& plan, const Terminal& terminal) {
@@ -161,14 +213,14 @@ std::vector<std::string> plan_text(const Plan& plan, bool list_objects, const Te
   lines.push_back(painted(
       "Plan: " + spec.from + " -> " + spec.to + ", " + plural(plan.clusters.size(), "cluster") + selection_text(spec),
       Colour::bold, terminal.colour));
-  if (!plan.clusters.empty()) add_clusters(lines, plan, terminal);
+  if (!plan.clusters.empty()) add_clusters(lines, plan, list_objects, terminal);
   if (plan.objects() > 0) {
     add_kinds(lines, plan);
     if (list_objects) add_objects(lines, plan, terminal);
     add_staying(lines, plan, list_objects, terminal);
     add_times(lines, plan, terminal);
   }
-  add_problems(lines, plan, terminal);
+  add_problems(lines, plan, list_objects, terminal);
   lines.emplace_back();
   if (plan.can_succeed())
     lines.push_back(painted("This migration can succeed. Nothing was changed.", Colour::green, terminal.colour));
@@ -181,11 +233,13 @@ std::vector<std::string> plan_text(const Plan& plan, bool list_objects, const Te
 
 json::object plan_json(const Plan& plan) {
   json::array clusters;
+  const auto of_clusters = by_cluster(plan.problems);
   for (const auto& cluster : plan.clusters) {
     json::array objects;
     for (const auto& object : cluster.objects) objects.push_back(to_json(object));
     json::array problems;
-    for (const auto* problem : plan.problems_of(cluster.name)) problems.push_back(to_json(*problem));
+    if (const auto found = of_clusters.find(cluster.name); found != of_clusters.end())
+      for (const auto* problem : found->second) problems.push_back(to_json(*problem));
     json::array staying;
     for (const auto& object : cluster.staying)
       staying.push_back(json::object{{"kind", object.kind}, {"name", object.name}, {"why", object.why}});
