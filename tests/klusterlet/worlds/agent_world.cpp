@@ -74,12 +74,14 @@ Awaitable<> AgentWorld::live(Machine& machine) {
     const Connect connect = [this](const kube::ClientConfig& config) { return network_.connect(config); };
     Agent agent{options, machine.store, connect, env};
     machine.started = env_.clock.now();
+    machine.process = &agent;
     auto process = [&](async::TaskScope& scope) -> Awaitable<> {
       scope.spawn(agent.run());
       co_await machine.kill.wait();
       scope.stop();
     };
     co_await async::with_scope(process);
+    machine.process = nullptr;
     co_await machine.revive.wait();
   }
 }

@@ -52,6 +52,7 @@ struct Machine {
   async::TimePoint started{};
   bool disk_failed = false;  // at least once: what is on it may be old
   async::TimePoint unreadable_since{};
+  const Agent* process = nullptr;  // that runs on it
   test::FlakyStore store;
   MachineClock clock;
   async::Random random;

@@ -173,7 +173,10 @@ void AgentWorld::check_denial(std::size_t agent) {
   auto& watched = watched_[agent];
   const auto now = loop_.clock().now();
   const bool calm = is_calm(agent);
-  const bool denied = watched.hub && !accepts(*watched.hub, agent);
+  // One that registers elsewhere has left, though no other hub has seen a heartbeat yet.
+  const auto* process = machines_[agent]->process;
+  const bool stays = watched.hub && process != nullptr && process->view().hub == hubs_[*watched.hub]->url;
+  const bool denied = stays && !accepts(*watched.hub, agent);
   bool another = false;
   for (std::size_t hub = 0; hub < hubs_.size(); ++hub) another = another || would_take(hub, agent);
   const bool was_settled = std::exchange(watched.settled, calm && !denied && is_fed(agent));
