@@ -104,6 +104,8 @@ class MysqlDemo {
     if (!co_await holds_soon([this] { return is_settled(); })) co_return fail("the servers did not start");
     has_started_ = true;
     say(primary() + " is the primary, the others replicate from it");
+    const auto settled = cluster();
+    show_changes(&settled);
     for (const auto& statement : writing_client_setup()) co_await query(primary(), statement);
     say("a client writes through the Service demo-mysql-write, one row after the other");
     client_.on_change = [this](bool is_acknowledged) {
