@@ -255,12 +255,16 @@ State MachineCore::entered_state(const Phase& phase) const {
 }
 
 /// Context::save(). Handlers keep a reference to the resource, so it is changed in place; and they keep changing it
-/// while the write is in flight, so a copy is written.
+/// while the write is in flight, so a copy is written. It says which step runs: people look at it for hours.
 Awaitable<> MachineCore::save(Step& step) {
   if (!step.saving) step.saving = std::make_unique<async::Semaphore>(1);
   const auto permit = co_await step.saving->acquire();
   void* const resource = step.resource.get();
   for (int attempt = 0; attempt < 2; ++attempt) {
+    definition_.erased_set_state(
+        resource, step.phase,
+        with_begun(definition_.handler_for(step.phase), definition_.erased_state(resource, step.phase), step.result,
+                   definition_.component_limit()));
     const auto copy = definition_.erased_copy(resource);
     const auto written = co_await caught(definition_.erased_persist(services_, copy.get()));
     ++step.reconciled.writes;

@@ -131,6 +131,20 @@ State merge(const HandlerNode* handler, const State& last, const ReconcileState&
   return state;
 }
 
+State with_begun(const HandlerNode* handler, State state, const ReconcileState& run, std::size_t component_limit) {
+  if (!run.start_time) return state;
+  if (!state.start_time) state.start_time = whole_seconds(run.start_time);
+  // A summary has no times.
+  if (handler != nullptr && handler->components.size() > component_limit) return state;
+  ComponentFinder finder{handler};
+  for (const auto& component : run.components) {
+    if (!component.start_time) continue;
+    auto& entry = state.components[component.handler];
+    entry = with_begun(finder.find(component.handler), std::move(entry), component, component_limit);
+  }
+  return state;
+}
+
 State merge_concurrent(const HandlerNode* handler, const State& base, const State& mine, const State& fresh) {
   if (fresh == base || fresh == mine) return mine;
   if (mine == base) return fresh;

@@ -225,6 +225,13 @@ TEST(StatusText, TheChecklistMarksTheRunningStep) {
   EXPECT_THAT(text, HasSubstr("\n  [x] cut-over"));
   EXPECT_THAT(text, HasSubstr("\n  [>] permission"));
   EXPECT_THAT(text, HasSubstr("\n  [ ] arrivals"));
+  const auto later = migration_checklist(view("m", R"({"phase": "Registering", "state": {
+    "Registering": {"startTime": "2030-01-01T00:00:10Z", "state": {
+      "cut-over": {"done": true, "startTime": "2030-01-01T00:00:10Z"},
+      "permission": {"done": false, "startTime": "2030-01-01T00:00:11Z"},
+      "arrivals": {"done": false, "startTime": "2030-01-01T00:00:12Z"}}}}})"));
+  EXPECT_THAT(later, HasSubstr("\n  [x] permission"));
+  EXPECT_THAT(later, HasSubstr("\n  [>] arrivals"));
   const auto back = migration_checklist(view("m", R"({"phase": "Rollbacking", "state": {"Rollbacking": {"state": {
       "take-up": {"done": true}, "acknowledge": {"done": true}}}}})"));
   EXPECT_THAT(back, HasSubstr("[>] clusters"));

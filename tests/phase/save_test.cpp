@@ -33,6 +33,26 @@ TEST_F(SaveTest, ProgressInsideALongHandlerIsWrittenWhenItIsSaved) {
   EXPECT_EQ(world.store.writes.at(0).status.phase, "initialize");
 }
 
+TEST_F(SaveTest, WhatIsWrittenSaysWhichStepRunsWithoutCountingTheStepsBeforeItAsCompleted) {
+  auto first = [](TestContext&, Item&, const State&) -> Awaitable<ReconcileState> { co_return done(); };
+  auto second = [](TestContext& context, Item&, const State&) -> Awaitable<ReconcileState> {
+    co_await context.save();
+    co_return done();
+  };
+  auto third = [](TestContext&, Item&, const State&) -> Awaitable<ReconcileState> { co_return done(); };
+  handle("precheck", Handlers::serial({}, {leaf("first", first), leaf("second", second), leaf("third", third)}));
+  EXPECT_EQ(reconcile_to_the_end().phase, "success");
+  const auto has_it = [](const Item& item) { return item.status.state.contains("precheck"); };
+  const auto first_write = std::ranges::find_if(world.store.writes, has_it);
+  ASSERT_NE(first_write, world.store.writes.end());
+  const auto& saved = first_write->status.state.at("precheck");
+  EXPECT_TRUE(saved.component("second").start_time);
+  EXPECT_FALSE(saved.component("third").start_time);
+  EXPECT_FALSE(saved.component("first").done) << "the next process would skip it";
+  EXPECT_FALSE(saved.component("second").done);
+  EXPECT_TRUE(state("precheck").component("first").done);
+}
+
 TEST_F(SaveTest, OnAConflictTheChangesAreReappliedToTheLatestVersion) {
   handle("precheck",
          Handlers::leaf({}, [this](TestContext& context, Item& item, const State&) -> Awaitable<ReconcileState> {

@@ -35,6 +35,10 @@ void mark_unworkable(ReconcileState& result, std::string why);
 /// first run that had it.
 State merge(const HandlerNode* handler, const State& last, const ReconcileState& run, std::size_t component_limit);
 
+/// The State while a run is under way, to be shown: with the times when components began, but without their results,
+/// which count once the run is over.
+State with_begun(const HandlerNode* handler, State state, const ReconcileState& run, std::size_t component_limit);
+
 /// Three-way merge of our State and one written concurrently, both derived from `base`. A change of only one side is
 /// taken; if both changed, a completed component wins, else ours.
 State merge_concurrent(const HandlerNode* handler, const State& base, const State& mine, const State& fresh);

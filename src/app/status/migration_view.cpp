@@ -19,12 +19,24 @@ void sort_failures(MigrationView& view) {
             [](const auto& one, const auto& other) { return natural_less(one.cluster, other.cluster); });
 }
 
-/// The status is written when a step has ended. The running step is the first unfinished one; of parallel steps, all of
-/// them.
+/// True for a step whose successor has begun: its own result is written later.
+bool has_passed(const phase::HandlerNode& serial, std::size_t index, const phase::State& state) {
+  for (std::size_t later = index + 1; later < serial.components.size(); ++later)
+    if (!state.component(serial.components[later].name()).never_ran()) return true;
+  return false;
+}
+
+/// Results are written when a step has ended at which the migration could continue. The running step is the last one
+/// that has begun, or else the first unfinished one; of parallel steps, all of them.
 void mark_running(const phase::HandlerNode& handler, phase::State& state) {
-  for (const auto& component : handler.components) {
+  for (std::size_t index = 0; index < handler.components.size(); ++index) {
+    const auto& component = handler.components[index];
     auto& known = state.components[component.name()];
     if (known.completed()) continue;
+    if (handler.kind == phase::HandlerKind::serial && !known.failed && has_passed(handler, index, state)) {
+      known.done = true;
+      continue;
+    }
     if (known.never_ran()) known.start_time = async::WallTime{};
     mark_running(component, known);
     if (handler.kind == phase::HandlerKind::serial) break;
