@@ -89,11 +89,21 @@ std::string some_names(const ClusterNames& names, std::size_t most) {
 }
 
 std::string some_failures(const Failures& failures, std::size_t most) {
+  // Thousands often fail for one reason: it is said once, and hides no other one.
+  std::vector<std::pair<std::string, ClusterNames>> groups;
+  std::map<std::string, std::size_t> group_of;
+  for (const auto& [name, failure] : failures) {
+    auto message = phase::shortened(failure.message, longest_failure_shown);
+    const auto [known, is_new] = group_of.try_emplace(message, groups.size());
+    if (is_new) groups.emplace_back(std::move(message), ClusterNames{});
+    groups[known->second].second.push_back(name);
+  }
   std::string text;
   std::size_t shown = 0;
-  for (const auto& [name, failure] : failures) {
-    if (shown == most) break;
-    text += (shown++ == 0 ? "" : "; ") + name + ": " + phase::shortened(failure.message, longest_failure_shown);
+  for (const auto& [message, names] : groups) {
+    if (most-- == 0) break;
+    text += (shown == 0 ? "" : "; ") + some_names(names, 3) + ": " + message;
+    shown += names.size();
   }
   if (shown < failures.size()) text += "; and " + std::to_string(failures.size() - shown) + " more";
   return text;

@@ -27,7 +27,7 @@ inline constexpr std::size_t longest_failure_shown = 256;
 std::string count_clusters(std::size_t count);
 /// "a, b, c and 17 more".
 std::string some_names(const ClusterNames& names, std::size_t most = 5);
-/// "a: not found; b: not Available; and 3 more".
+/// "a: not found; b, c and d: not Available; and 3 more".
 std::string some_failures(const Failures& failures, std::size_t most = 5);
 /// The reason that all failures share, else "Error".
 std::string common_reason(const Failures& failures);

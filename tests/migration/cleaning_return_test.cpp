@@ -49,7 +49,7 @@ TEST_F(CleaningReturnTest, ClustersOfATargetThatAPersonCallsLostReturnToTheSourc
   EXPECT_EQ(clusters("m1", "rolledBack"), 2);
   EXPECT_EQ(clusters("m1", "migrated"), 0);
   EXPECT_THAT(condition("m1", "ResourceCleaned"),
-              HasSubstr("False Cancelled: rolled back to hub 'hub1': a: it had arr"));
+              HasSubstr("False Cancelled: rolled back to hub 'hub1': a and b: it had arr"));
   EXPECT_THAT(condition("m1", "ResourceRolledBack"), AllOf(HasSubstr("LeftBehind"), HasSubstr("hub2")));
   EXPECT_TRUE(migration("m1").annotation(names::request_annotation).empty());
 }

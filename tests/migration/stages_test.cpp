@@ -172,7 +172,7 @@ TEST_F(StagesTest, TheSourceIsRestoredWhileTheTargetDoesNotAnswerAndTheRestFollo
     EXPECT_TRUE(hubs.hub("hub1").kubeconfigs.empty());
     EXPECT_THAT(
         condition("m1", "ResourceRolledBack"),
-        testing::AllOf(HasSubstr("False RollbackPending: 2 clusters pending: a: operation on hub 'hub2' failed"),
+        testing::AllOf(HasSubstr("False RollbackPending: 2 clusters pending: a and b: operation on hub 'hub2' failed"),
                        HasSubstr("hubferry.io/leave-behind")));
     EXPECT_EQ(clusters("m1", "rolledBack"), 2);
     EXPECT_LT(hubs.orders.size(), 1000u) << "with growing pauses";

@@ -179,6 +179,17 @@ TEST(StatusReport, ListsNameTheFirstFewAndCountTheRest) {
   EXPECT_EQ(count_clusters(1), "1 cluster");
 }
 
+TEST(StatusReport, AReasonThatManyClustersShareIsSaidOnceAndHidesNoOther) {
+  Failures failures;
+  for (int number = 10; number < 50; ++number)
+    failures.emplace("c" + std::to_string(number), Failure{"Registering", "Timeout", "not Available within 15s"});
+  failures.at("c49").message = "no route to host";
+  EXPECT_EQ(some_failures(failures), "c10, c11, c12 and 36 more: not Available within 15s; c49: no route to host");
+  failures.at("c20").message = "denied";
+  EXPECT_EQ(some_failures(failures, 1), "c10, c11, c12 and 35 more: not Available within 15s; and 2 more");
+  EXPECT_EQ(some_failures({{"a", {"", "", "gone"}}, {"b", {"", "", "gone"}}}), "a and b: gone");
+}
+
 // An identical condition is not a change: nothing is written for it.
 TEST(StatusReport, AnIdenticalConditionIsNotChanged) {
   auto migration = with_spec(sound);
