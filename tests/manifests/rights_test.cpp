@@ -279,7 +279,7 @@ TEST_F(RightsTest, AreSufficientForAMigrationAndARollback) {
 }
 
 // The other direction: without one right the migration must not succeed, so the test above would notice its absence.
-TEST_F(RightsTest, WhateverIsMissingIsNamedAtOnceAndBeforeAnythingIsTouched) {
+TEST_F(RightsTest, WhateverIsMissingIsNamedAtOnceBeforeAnythingIsTouchedAndThereIsNoRollback) {
   auto role = find_manifest("ClusterRole", "hubferry-source").content;
   auto& rules = role.at("rules").as_array();
   for (auto& rule : rules)
@@ -299,6 +299,7 @@ TEST_F(RightsTest, WhateverIsMissingIsNamedAtOnceAndBeforeAnythingIsTouched) {
   EXPECT_THAT(text, testing::HasSubstr("apply manifests/hub-rbac/approval"));
   EXPECT_THAT(text, testing::HasSubstr("in namespace cluster-00002: grant role hubferry-target-cluster"));
   EXPECT_THAT(refused(), IsEmpty()) << "it was tried";
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("Rollback"))) << "there is nothing to roll back";
   for (const auto* server : {"hub1", "hub2"})
     for (const auto& request : world_.server(server).requests())
       if (request.user == on_hub.name)

@@ -227,6 +227,34 @@ TEST_F(ObjectsTest, TheSchemaChecksPrunesAndKeepsWhatItShould) {
   loop_.run(test());
 }
 
+TEST_F(ObjectsTest, TheSchemaEnforcesOneOfAndAnyOf) {
+  auto test = [&]() -> Awaitable<> {
+    auto definition =
+        (co_await api_.get(kube::resources::custom_resource_definitions, {"", "widgets.example.com"}))->json();
+    auto& schema = definition.at("spec").at("versions").at(0).at("schema").at("openAPIV3Schema").at("properties");
+    schema.at("spec").as_object()["oneOf"] = json::parse(R"([{"required": ["code"]}, {"required": ["tags"]}])");
+    schema.at("spec").as_object()["anyOf"] = json::parse(R"([{"required": ["more"]}, {"required": ["free"]}])");
+    CO_ASSERT_TRUE(co_await api_.update(kube::resources::custom_resource_definitions, definition));
+    const auto create = [&](std::string name, const char* fields) -> Awaitable<std::string> {
+      json::object body = widget(name);
+      const auto added = json::parse(fields);
+      for (const auto& [field, value] : added.as_object()) body["spec"].as_object()[field] = value;
+      const auto created = co_await api_.create(widgets, body);
+      co_return created ? "created" : created.error().message;
+    };
+    const auto neither = co_await create("a", R"({"more": {}})");
+    EXPECT_NE(neither.find("must validate one and only one schema (oneOf). Found none valid"), std::string::npos)
+        << neither;
+    const auto both = co_await create("a", R"({"code": "ab", "tags": ["x"], "more": {}})");
+    EXPECT_NE(both.find("must validate one and only one schema (oneOf). Found 2 valid"), std::string::npos) << both;
+    const auto none_of_any = co_await create("a", R"({"code": "ab"})");
+    EXPECT_NE(none_of_any.find("must validate at least one schema (anyOf)"), std::string::npos) << none_of_any;
+    EXPECT_EQ(co_await create("a", R"({"code": "ab", "more": {}})"), "created");
+    EXPECT_EQ(co_await create("b", R"({"tags": ["x"], "more": {}, "free": {}})"), "created");
+  };
+  loop_.run(test());
+}
+
 // A caller that is resumed in the same turn would never meet the races that real latency causes.
 TEST_F(ObjectsTest, NoCallCompletesInTheTurnInWhichItWasMade) {
   int turns = 0;
