@@ -366,6 +366,7 @@ TEST_F(ManagerOptionsTest, MistakesAreFoundBeforeAnythingRuns) {
       {"--leader-elect-resource-name=", "--leader-elect-resource-name: '' is not a valid name"},
       {"--threads=-1", "'-1' is not an integer"},
       {"--max-concurrent-migrations=0", "'0' is not an integer"},
+      {"--ui-auth=token", "--ui-auth=token needs --ui-bind-address: without it there is no page"},
       {"--leader-elect-lease-duration=900ms", "--leader-elect-lease-duration (900ms) must be at least 1s"},
       {"--leader-elect-lease-duration=10s", "must be longer than --leader-elect-renew-deadline (10s)"},
       {"--leader-elect-retry-period=9s", "1.2 times --leader-elect-retry-period (9s)"},

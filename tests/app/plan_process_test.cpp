@@ -60,7 +60,7 @@ TEST_F(PlanProcess, AFileThatCannotBeReadIsNamedWithTheReason) {
   EXPECT_EQ(directory->err(), "hubferry plan: cannot read /: Is a directory\n");
   const auto empty = plan(sim::admin(), {"-f", "/dev/null"});
   EXPECT_EQ(empty->wait(), 1);
-  EXPECT_EQ(empty->err(), "hubferry plan: /dev/null: it must contain exactly one migration or ClusterRelocator\n");
+  EXPECT_EQ(empty->err(), "hubferry plan: /dev/null: it must contain exactly one object, and is empty\n");
 }
 
 // Files come from others, too.

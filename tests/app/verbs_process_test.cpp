@@ -125,6 +125,9 @@ TEST_F(VerbsProcess, MigrateRefusesWhatMakesNoSense) {
   EXPECT_EQ(run({"migrate", "--from", "hub1", "--to", "hub2", "c1", "--dry-run", "--wait"}).code, 2);
   EXPECT_EQ(run({"migrate", "-f", "-", "c1"}).code, 2);
   EXPECT_EQ(run({"migrate", "--from", "hub1", "--to", "hub2", "NoName"}).code, 2);
+  const auto no_hub = run({"migrate", "--from", "hub1", "--to", "hubX", "c1"});
+  EXPECT_EQ(no_hub.code, 2);
+  EXPECT_THAT(no_hub.err, HasSubstr("--to: 'hubX' is not a valid name"));
   const auto nowhere = run({"migrate", "--from", "hub1", "--to", "hub2", "c1", "-n", "nowhere"});
   EXPECT_EQ(nowhere.code, 1);
   EXPECT_THAT(nowhere.err, HasSubstr("namespace nowhere does not exist"));

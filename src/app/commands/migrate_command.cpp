@@ -97,8 +97,16 @@ void add_migrate_command(CommandLine& line, std::ostream& out) {
                .default_text = "that of the file, or FROM-to-TO-HASH",
                .apply = [options](const std::string& text) { options->name = parse_object_name(text); },
                .short_name = ""});
-  command.add_text(options->from, "from", "HUB", "The source hub.");
-  command.add_text(options->to, "to", "HUB", "The target hub.");
+  const auto hub_flag = [](std::string& target, std::string name, std::string help) {
+    Flag flag;
+    flag.name = std::move(name);
+    flag.placeholder = "HUB";
+    flag.help = std::move(help);
+    flag.apply = [&target](const std::string& text) { target = parse_object_name(text); };
+    return flag;
+  };
+  command.add(hub_flag(options->from, "from", "The source hub."));
+  command.add(hub_flag(options->to, "to", "The target hub."));
   command.add_text(
       options->placement, "placement", "PLACEMENT",
       "A Placement on the source hub, [NAMESPACE/]NAME, that selects the clusters when the migration starts.");

@@ -103,6 +103,8 @@ void ManagerOptions::add_to(Command& command) {
 
 void ManagerOptions::check() const {
   using async::format_duration;
+  if (ui.auth != "none" && ui.address == "0")
+    throw UsageError("--ui-auth=" + ui.auth + " needs --ui-bind-address: without it there is no page");
   // The Lease stores it in whole seconds.
   if (lease_duration < std::chrono::seconds{1})
     throw UsageError("--leader-elect-lease-duration (" + format_duration(lease_duration) + ") must be at least 1s");

@@ -34,7 +34,8 @@ kube::json::object read_only_object(const std::string& file) {
   const auto text = file == "-" ? read_standard_input() : read_file(file);
   const auto documents = kube::parse_yaml_documents(text, file);
   if (documents.size() != 1 || !documents[0].is_object())
-    throw std::runtime_error(file + ": it must contain exactly one migration or ClusterRelocator");
+    throw std::runtime_error((file == "-" ? "standard input" : file) + ": it must contain exactly one " +
+                             (documents.empty() ? "object, and is empty" : "object"));
   return documents[0].get_object();
 }
 
