@@ -17,6 +17,8 @@ const $ = (id) => document.getElementById(id);
 const model = {
   migrations: new Map(), // by key
   hubs: [],
+  known: false, // there was a snapshot
+  order: "name", // of the shown clusters
   history: new Map(), // requests per second of each hub, the last ones
   about: {},
   skew: 0, // the manager's clock minus ours
@@ -64,6 +66,9 @@ const count = (value) => number.format(value || 0);
 const now = () => Date.now() + model.skew;
 const clock = (ms) => new Date(ms).toISOString().slice(11, 19);
 const plural = (n, word) => count(n) + " " + word + (n === 1 ? "" : "s");
+
+/** What a cluster's state is called. Nothing is pending in a migration that has ended. */
+const labelOf = (state, migration) => (state.name === "pending" && migration?.ended ? "not started" : state.label);
 
 /** Counts of a migration, each cluster once. The status counts those rolled back among the failed ones as well. */
 function counts(migration) {
@@ -141,6 +146,8 @@ function setConnection(state, text) {
   if (pill.dataset.state === state && pill.textContent === text) return;
   pill.dataset.state = state;
   pill.textContent = text;
+  // What is shown then is what was known last.
+  document.body.classList.toggle("stale", state === "lost" && model.known);
 }
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -240,6 +247,7 @@ function dispatch(frame) {
 const events = {
   snapshot(content) {
     setConnection("live", "Live");
+    model.known = true;
     model.about = content.about;
     model.hubs = content.hubs;
     model.migrations = new Map(content.migrations.map((migration) => [migration.key, seen(migration)]));
@@ -290,7 +298,8 @@ function applyClusters(content) {
   shown.version = content.version;
   for (const [letter, places] of Object.entries(content.changes)) for (const place of places) shown.states[place] = letter;
   gridChanged = true;
-  if (model.open) openCluster(model.open, true);
+  const open = model.open ? shown.names.indexOf(model.open) : -1;
+  if (Object.values(content.changes).some((places) => places.includes(open))) openCluster(model.open, true);
 }
 
 let missed = null; // events that came while the clusters were being loaded
@@ -374,6 +383,7 @@ function draw() {
   const any = model.migrations.size > 0;
   $("empty").hidden = any || $("connection").dataset.state !== "live";
   $("columns").hidden = !any;
+  $("overview").hidden = !model.known || (!any && !model.hubs.length);
   drawSummary();
   drawList();
   drawHubs();
@@ -407,17 +417,23 @@ function drawSummary() {
   for (const migration of model.migrations.values()) {
     if (!migration.ended) ++running;
     const c = counts(migration);
-    for (const name of Object.keys(sum)) sum[name] += c[name] || 0;
+    for (const name of Object.keys(sum)) if (name !== "pending" || !migration.ended) sum[name] += c[name] || 0;
   }
-  const shown = [["running", "migrations running", running], ...STATES.map((state) => [state.name, state.label, sum[state.name]])];
+  document.title = (running ? count(running) + " active · " : "") + "hubferry";
+  const shown = [["running", running === 1 ? "active migration" : "active migrations", running], ...STATES.map((state) => [state.name, state.label, sum[state.name]])];
   for (const [name, label, value] of shown) {
     if (!tiles.has(name)) {
       const value_node = element("b");
       const letter = BY_NAME.get(name)?.letter;
-      $("summary").append(element("div", { class: "tile" }, value_node, letter ? shape(letter) : "", element("span", {}, label)));
-      tiles.set(name, value_node);
+      const label_node = element("span");
+      const tile = element("div", { class: "tile" }, value_node, letter ? shape(letter) : "", label_node);
+      $("summary").append(tile);
+      tiles.set(name, { tile, value_node, label_node });
     }
-    setText(tiles.get(name), count(value));
+    const { tile, value_node, label_node } = tiles.get(name);
+    setText(value_node, model.known ? count(value) : "–");
+    setText(label_node, label);
+    tile.classList.toggle("zero", !value);
   }
 }
 
@@ -529,7 +545,7 @@ function drawHead(migration) {
       head.facts[name] = { fact, value };
       facts.append(fact);
     }
-    $("title").replaceChildren(element("strong", {}, migration.name), head.badge, head.hubs);
+    $("title").replaceChildren(element("strong", { title: migration.name }, migration.name), head.badge, head.hubs);
     $("progress").replaceChildren(head.bar, facts);
   }
   setBadge(head.badge, migration);
@@ -549,15 +565,29 @@ function drawHead(migration) {
   fact("Placement", migration.placement);
   if (!detailChanged) return;
   const notices = [];
-  if (migration.cause) notices.push(element("p", { class: "notice bad" }, migration.cause));
-  for (const problem of migration.problems) notices.push(element("p", { class: "notice warn" }, problem));
-  if (migration.message && !migration.cause.endsWith(migration.message)) notices.push(element("p", { class: "notice" }, migration.message));
+  if (migration.cause) notices.push(notice("notice bad", migration.cause));
+  for (const problem of migration.problems) notices.push(notice("notice warn", problem));
+  if (migration.message && !migration.cause.endsWith(migration.message)) notices.push(notice("notice", migration.message, asOf(migration)));
   $("notices").replaceChildren(...notices);
+}
+
+/** A message names what is missing one after the other: each gets a line. */
+function notice(kind, message, more) {
+  const [first, ...others] = message.split(/; (?:waiting: )?/);
+  const list = others.length ? element("ul", {}, ...others.map((part) => element("li", {}, part))) : "";
+  return element("div", { class: kind }, first, list, more);
+}
+
+/** The status is written every few seconds, clusters arrive in between: the counts above may be ahead of its message. */
+function asOf(migration) {
+  const written = migration.ended ? 0 : Math.max(0, ...migration.conditions.filter((c) => c.message === migration.message).map((c) => c.changed || 0));
+  return written ? element("span", { class: "quiet written" }, "as of " + clock(written) + " UTC") : "";
 }
 
 function drawTimeline(migration) {
   const spans = migration.timeline;
   const root = $("timeline");
+  $("no-timeline").hidden = spans.length > 0;
   const start = Math.min(...spans.map((span) => span.start));
   const end = Math.max(start + 1000, migration.ended ? migration.completed : now());
   while (root.children.length > spans.length) root.lastChild.remove();
@@ -569,14 +599,16 @@ function drawTimeline(migration) {
     }
     const running = span.phase === migration.phase && !migration.ended;
     const last = span.phase === migration.phase && migration.ended;
-    row.className = "span" + (running ? " running" : "") + (span.failed ? " failed" : "");
+    row.className = "span" + (running ? " running" : "") + (span.failed ? " failed" : "") + (last ? " last" : "");
     row.dataset.kind = span.kind;
     const until = span.end || (migration.ended ? span.start : now());
     const fill = row.children[1].firstChild;
-    fill.style.left = Math.min(99, (100 * (span.start - start)) / (end - start)) + "%";
-    fill.style.width = Math.max(0, Math.min(100, (100 * (until - span.start)) / (end - start))) + "%";
+    fill.style.left = last ? "100%" : Math.min(99, (100 * (span.start - start)) / (end - start)) + "%";
+    fill.style.width = last ? "" : Math.max(0, Math.min(100, (100 * (until - span.start)) / (end - start))) + "%";
     setText(row.children[0], span.phase);
-    setText(row.children[2], last ? "" : duration(until - span.start));
+    // The status has the start of the present phase more precisely.
+    const from = (running && migration.phaseStarted) || span.start;
+    setText(row.children[2], last ? clock(span.start) : duration(until - from));
     row.title = span.phase + " since " + clock(span.start) + " UTC";
   });
 }
@@ -584,9 +616,20 @@ function drawTimeline(migration) {
 const marks = { done: "✓", running: "▸", failed: "✕", pending: "·" };
 function drawSteps(migration) {
   $("steps").replaceChildren(
-    ...migration.steps.map((step) =>
-      element("li", { "data-state": step.state, "data-depth": Math.min(3, step.depth) }, element("b", { "aria-label": step.state }, marks[step.state]), element("span", {}, step.text)),
-    ),
+    ...migration.steps.map(stepItem),
+  );
+}
+
+/** "name: what it does (4s) -- message" as `hubferry status` writes it. */
+function stepItem(step) {
+  const [, line, message] = step.text.match(/^(.*?)(?: -- (.*))?$/s);
+  const [, words, took] = line.match(/^(.*?)(?: \(([0-9][0-9a-z.]*)\))?$/s);
+  return element(
+    "li",
+    { "data-state": step.state, "data-depth": Math.min(3, step.depth) },
+    element("b", { role: "img", "aria-label": step.state }, marks[step.state]),
+    element("span", { class: "words" }, words, message ? element("span", { class: "message" }, message) : ""),
+    took ? element("span", { class: "took" }, took) : "",
   );
 }
 
@@ -609,6 +652,7 @@ function drawConditions(migration) {
       element("div", {}, element("div", { class: "row" }, element("strong", {}, c.type), element("span", { class: "quiet" }, c.status + " · " + c.reason + (c.changed ? " · " + clock(c.changed) : ""))), element("p", {}, c.message)),
     );
   $("conditions").replaceChildren(...migration.conditions.map(item));
+  if (!migration.conditions.length) $("conditions").append(element("li", { class: "quiet" }, "None yet."));
 }
 
 function drawFailures(migration) {
@@ -640,7 +684,8 @@ function drawLegend() {
     }
     const { button, label } = legend.get(state.letter);
     button.setAttribute("aria-pressed", String(!model.hidden.has(state.letter)));
-    setText(label, state.label + " " + count(totals[state.letter] || 0));
+    setText(label, labelOf(state, model.migrations.get(model.selected)) + " " + count(totals[state.letter] || 0));
+    button.classList.toggle("zero", !totals[state.letter]);
   }
 }
 
@@ -655,6 +700,9 @@ function drawGrid() {
   }
   const wanted = $("find-cluster").value.trim().toLowerCase();
   layout.places = clusters.order.filter((place) => !model.hidden.has(clusters.states[place]) && (!wanted || clusters.names[place].toLowerCase().includes(wanted)));
+  // Troubles first; in the order of names within a state.
+  const rank = (place) => "frmpd".indexOf(clusters.states[place]);
+  if (model.order === "state") layout.places.sort((a, b) => rank(a) - rank(b));
   const n = layout.places.length;
   layout.pitch = n <= 60 ? 26 : n <= 300 ? 20 : n <= 1500 ? 14 : 10;
   layout.size = layout.pitch - (layout.pitch > 16 ? 5 : layout.pitch > 12 ? 4 : 2);
@@ -695,7 +743,7 @@ function clusterAt(event) {
 }
 
 const nameAt = (at) => model.clusters.names[layout.places[at]];
-const stateAt = (at) => BY_LETTER.get(model.clusters.states[layout.places[at]]).label;
+const stateAt = (at) => labelOf(BY_LETTER.get(model.clusters.states[layout.places[at]]), model.migrations.get(model.selected));
 
 $("canvas").addEventListener("pointermove", (event) => {
   const at = clusterAt(event);
@@ -726,6 +774,12 @@ $("canvas").addEventListener("keydown", (event) => {
   const grid = $("grid");
   if (y < grid.scrollTop) grid.scrollTop = y;
   else if (y + layout.pitch > grid.scrollTop + grid.clientHeight) grid.scrollTop = y + layout.pitch - grid.clientHeight;
+  gridChanged = true;
+  schedule();
+});
+$("order").addEventListener("input", () => {
+  model.order = $("order").value;
+  model.cursor = -1;
   gridChanged = true;
   schedule();
 });
@@ -760,15 +814,20 @@ async function openCluster(name, refresh) {
   const line = (label, text) => (text ? element("p", {}, element("span", { class: "quiet" }, label + " "), text) : "");
   const step = (entry) =>
     element("li", {}, shape(BY_NAME.get(entry.state).letter), BY_NAME.get(entry.state).label, element("span", { class: "quiet" }, entry.since ? "since " + clock(entry.since) + " UTC" : "since before this manager started"));
+  const kinds = { pending: "waiting", migrated: "success", failed: "failure", rolledBack: "rollback" };
+  const badge = element("span", { class: "badge", "data-kind": kinds[state.name] || "forward" }, labelOf(state, model.migrations.get(model.selected)));
   $("cluster").replaceChildren(
-    element("div", { class: "row" }, element("strong", {}, cluster.name), element("button", { type: "button", onclick: closeCluster, "aria-label": "Close" }, "Close")),
-    element("div", { class: "row" }, element("span", { class: "badge", "data-kind": { pending: "waiting", migrated: "success", failed: "failure", rolledBack: "rollback" }[state.name] || "forward" }, state.label), element("span", { class: "spacer" })),
+    element("div", { class: "row" }, element("strong", {}, cluster.name), badge, element("span", { class: "spacer" }), element("button", { type: "button", onclick: closeCluster, "aria-label": "Close" }, "Close")),
     line("Reason", cluster.reason ? cluster.reason + (cluster.stage ? " in " + cluster.stage : "") : ""),
     line("Message", cluster.message),
     line("Waiting for", cluster.waiting),
     element("ol", { "aria-label": "History" }, ...cluster.history.map(step)),
   );
   $("cluster").hidden = false;
+  // Beside the grid rather than over it, where both fit on the screen.
+  const panel = $("clusters-panel");
+  const fits = panel.offsetHeight < window.innerHeight - 80;
+  if (!refresh) (fits ? panel : $("cluster")).scrollIntoView({ block: "nearest" });
   schedule();
 }
 
@@ -783,45 +842,41 @@ function allHubs() {
   return [...known.values()].filter((hub) => hub.name !== "other").sort((a, b) => (a.name === "global") - (b.name === "global") || collator.compare(a.name, b.name));
 }
 
-const cards = new Map();
+const rows = new Map(); // of hubs, by name
 function drawHubs() {
   const hubs = allHubs();
   const names = new Set(hubs.map((hub) => hub.name));
-  for (const [name, card] of cards)
+  for (const [name, row] of rows)
     if (!names.has(name)) {
-      card.node.remove();
-      cards.delete(name);
+      row.node.remove();
+      rows.delete(name);
     }
   for (const hub of hubs) {
-    let card = cards.get(hub.name);
-    if (!card) {
-      card = { badge: element("span"), flight: element("b"), rate: element("b"), latency: element("b"), line: svg("polyline", { points: "" }) };
-      const row = (label, value) => element("div", { class: "line" }, label, value);
-      card.node = element(
-        "div",
-        { class: "hub" },
-        element("div", { class: "row" }, element("span", { class: "name" }, hub.name === "global" ? "global hub" : hub.name), card.badge),
-        row("clusters in flight", card.flight),
-        row("requests per second", card.rate),
-        row("latency", card.latency),
-        svg("svg", { viewBox: "0 0 60 20", preserveAspectRatio: "none", "aria-hidden": "true" }, card.line),
-      );
-      cards.set(hub.name, card);
-      $("hubs").append(card.node);
+    let row = rows.get(hub.name);
+    if (!row) {
+      row = { badge: element("span"), flight: element("td"), rate: element("td"), latency: element("td"), line: svg("polyline", { points: "" }) };
+      const shown = hub.name === "global" ? "global hub" : hub.name;
+      const chart = svg("svg", { viewBox: "0 0 60 20", preserveAspectRatio: "none", "aria-hidden": "true" }, row.line);
+      row.node = element("tr", {}, element("th", { scope: "row", title: shown }, shown), element("td", {}, row.badge), row.flight, row.rate, row.latency, element("td", { class: "load" }, chart));
+      rows.set(hub.name, row);
+      $("hub-rows").append(row.node);
     }
     const errors = hub.errorsPerSecond > 0;
-    card.badge.className = "badge";
-    card.badge.dataset.kind = hub.reachable === false ? "failure" : errors ? "rollback" : hub.reachable ? "success" : "waiting";
-    setText(card.badge, hub.reachable === false ? "not reachable" : errors ? hub.errorsPerSecond + " errors/s" : hub.reachable ? "reachable" : hub.name === "global" ? "connected" : "no operation yet");
-    if (hub.name === "global" && hub.reachable === undefined && !errors) card.badge.dataset.kind = "success";
-    setText(card.flight, hub.inFlight === undefined ? "–" : count(hub.inFlight));
-    setText(card.rate, hub.requestsPerSecond === undefined ? "–" : String(hub.requestsPerSecond));
-    setText(card.latency, hub.latencyMs === undefined ? "–" : hub.latencyMs + " ms");
+    row.badge.className = "badge";
+    row.badge.dataset.kind = hub.reachable === false ? "failure" : errors ? "rollback" : hub.reachable ? "success" : "waiting";
+    setText(row.badge, hub.reachable === false ? "not reachable" : errors ? hub.errorsPerSecond + " errors/s" : hub.reachable ? "reachable" : hub.name === "global" ? "connected" : "unused");
+    if (hub.name === "global" && hub.reachable === undefined && !errors) row.badge.dataset.kind = "success";
+    setText(row.flight, hub.inFlight === undefined ? "–" : count(hub.inFlight));
+    setText(row.rate, hub.requestsPerSecond === undefined ? "–" : figure(hub.requestsPerSecond));
+    setText(row.latency, hub.latencyMs === undefined ? "–" : figure(hub.latencyMs) + " ms");
     const values = model.history.get(hub.name) || [];
     const top = Math.max(1, ...values);
-    card.line.setAttribute("points", values.map((value, at) => 60 - values.length + at + 1 + "," + (19 - (17 * value) / top).toFixed(1)).join(" "));
+    row.line.setAttribute("points", values.map((value, at) => 60 - values.length + at + 1 + "," + (19 - (17 * value) / top).toFixed(1)).join(" "));
   }
 }
+
+/** Three digits are enough for the eye. */
+const figure = (value) => (value >= 10 ? count(Math.round(value)) : String(value));
 
 let flowShown = "";
 function drawFlow() {
@@ -829,15 +884,21 @@ function drawFlow() {
   for (const migration of model.migrations.values()) {
     if (!migration.from || !migration.to) continue;
     const key = JSON.stringify([migration.from, migration.to]);
-    const edge = edges.get(key) || { from: migration.from, to: migration.to, total: 0, migrated: 0, migrating: 0, rolledBack: 0, failed: 0, moving: false, back: false };
+    const edge = edges.get(key) || { from: migration.from, to: migration.to, total: 0, migrated: 0, migrating: 0, rolledBack: 0, failed: 0, left: 0, open: false, moving: false, back: false };
     const c = counts(migration);
-    for (const name of ["total", "migrated", "migrating", "rolledBack", "failed"]) edge[name] += c[name] || 0;
+    for (const name of ["migrated", "migrating", "rolledBack", "failed"]) edge[name] += c[name] || 0;
+    // What has not arrived when a migration ends is no longer on its way.
+    edge.total += migration.ended ? c.migrated : c.total;
+    if (!migration.ended) {
+      edge.open = true;
+      edge.left += c.pending + c.migrating;
+    }
     if (migration.kind === "forward") edge.moving = true;
     if (migration.kind === "rollback") edge.back = true;
     edges.set(key, edge);
   }
   const down = model.hubs.filter((hub) => hub.reachable === false).map((hub) => hub.name);
-  const width = Math.max(320, Math.min(640, $("flow").clientWidth));
+  const width = Math.max(320, Math.min(720, $("flow").clientWidth));
   const shown = JSON.stringify([[...edges.values()], down, width]);
   if (shown === flowShown) return;
   flowShown = shown;
@@ -848,33 +909,55 @@ function drawFlow() {
   $("flow").replaceChildren(flowDiagram([...edges.values()], new Set(down), width));
 }
 
+/** "245 of 300", "300 moved", "12 of 20, 3 rolled back". */
+function flowText(edge) {
+  const parts = [];
+  if (edge.open && edge.total) parts.push(count(edge.migrated) + " of " + count(edge.total));
+  else if (edge.migrated) parts.push(count(edge.migrated) + " moved");
+  if (edge.rolledBack) parts.push(count(edge.rolledBack) + " rolled back");
+  if (edge.failed) parts.push(count(edge.failed) + " failed");
+  return parts.join(", ") || "none moved";
+}
+
+/** A line that is drawn anew with each change goes on where the one before was. */
+function moving(kind, path) {
+  const line = svg("path", { class: kind, d: path });
+  line.style.animationDelay = -(performance.now() % 1000) + "ms";
+  return line;
+}
+
 function flowDiagram(edges, down, width) {
   const sources = new Set(edges.map((edge) => edge.from)), targets = new Set(edges.map((edge) => edge.to));
   const columns = [[], [], []];
   for (const name of [...new Set([...sources, ...targets])].sort(collator.compare)) columns[!targets.has(name) ? 0 : !sources.has(name) ? 2 : 1].push(name);
+  // Hubs that clusters move to and from are in the middle, but not all of them.
+  if (!columns[0].length) columns[0] = columns[1].splice(0, 1);
+  if (!columns[2].length) columns[2] = columns[1].splice(-1, 1);
   const used = columns.filter((column) => column.length);
-  const box = { width: width < 480 ? 92 : 132, height: 52 };
+  const box = { width: width >= 480 ? 132 : used.length > 2 ? 76 : 92, height: 52 };
   const rows = Math.max(...used.map((column) => column.length));
-  const height = Math.max(150, rows * 78 + 20);
+  const height = Math.max(120, rows * 74 + 16);
   const at = new Map();
   used.forEach((column, c) =>
-    column.forEach((name, r) => at.set(name, { x: used.length === 1 ? width / 2 : box.width / 2 + 4 + (c * (width - box.width - 8)) / (used.length - 1), y: (height * (r + 1)) / (column.length + 1) })),
+    column.forEach((name, r) => at.set(name, { x: used.length === 1 ? width / 2 : box.width / 2 + 4 + (c * (width - box.width - 8)) / (used.length - 1), y: (height * (r + 0.5)) / column.length })),
   );
   const lines = [], labels = [];
   edges.forEach((edge) => {
     const a = at.get(edge.from), b = at.get(edge.to);
-    const bend = a.x === b.x ? 110 : edges.some((other) => other.from === edge.to && other.to === edge.from) ? (a.x < b.x ? -46 : 46) : 0;
+    const right = a.y <= b.y ? 1 : -1; // of two in a column
+    const bend = a.x === b.x ? 90 * right : edges.some((other) => other.from === edge.to && other.to === edge.from) ? (a.x < b.x ? -46 : 46) : 0;
     const side = a.x <= b.x ? 1 : -1;
-    const x1 = a.x + (a.x === b.x ? box.width / 2 : (side * box.width) / 2), x2 = b.x + (a.x === b.x ? box.width / 2 : (-side * box.width) / 2);
+    const x1 = a.x + ((a.x === b.x ? right : side) * box.width) / 2, x2 = b.x + ((a.x === b.x ? right : -side) * box.width) / 2;
     const middle = a.x === b.x ? [x1 + bend, (a.y + b.y) / 2] : [(x1 + x2) / 2, (a.y + b.y) / 2 + bend];
     const path = a.x === b.x ? `M${x1} ${a.y} Q${middle[0]} ${middle[1]} ${x2} ${b.y}` : `M${x1} ${a.y} C${(x1 + x2) / 2} ${a.y + bend} ${(x1 + x2) / 2} ${b.y + bend} ${x2} ${b.y}`;
     const thick = 5 + Math.min(13, 2.6 * Math.log10(1 + edge.total));
     const group = svg("g", {});
     group.append(svg("path", { class: "edge", d: path, "stroke-width": thick }));
-    if (edge.migrated) group.append(svg("path", { class: "done", d: path, "stroke-width": thick, pathLength: 100, "stroke-dasharray": (100 * edge.migrated) / edge.total + " 200" }));
-    if (edge.moving && edge.migrating) group.append(svg("path", { class: "moving", d: path }));
-    if (edge.back) group.append(svg("path", { class: "back", d: path }));
-    const text = count(edge.migrated) + " of " + count(edge.total) + (edge.rolledBack ? ", " + count(edge.rolledBack) + " back" : edge.failed ? ", " + count(edge.failed) + " failed" : "");
+    if (edge.migrated) group.append(svg("path", { class: "done", d: path, "stroke-width": thick, pathLength: 100, "stroke-dasharray": (100 * edge.migrated) / Math.max(edge.total, edge.migrated) + " 200" }));
+    if (edge.moving && edge.migrating) group.append(moving("moving", path));
+    if (edge.back) group.append(moving("back", path));
+    const arrows = a.x === b.x ? ["↓ ", "↑ "] : ["→ ", "← "];
+    const text = arrows[(a.x === b.x ? a.y : a.x) <= (a.x === b.x ? b.y : b.x) ? 0 : 1] + flowText(edge);
     group.append(svg("title", {}, edge.from + " to " + edge.to + ": " + text));
     lines.push(group);
     const y = a.x === b.x ? middle[1] : middle[1] - bend * 0.25;
@@ -884,16 +967,15 @@ function flowDiagram(edges, down, width) {
     labels.push(svg("g", { class: "label" }, svg("rect", { x: middle[0] - wide / 2, y: y - 11, width: wide, height: 22, rx: 11 }), caption));
   });
   const nodes = [...at].map(([name, place]) => {
-    const leaving = edges.filter((edge) => edge.from === name).reduce((sum, edge) => sum + edge.total - edge.migrated - edge.rolledBack, 0);
-    const back = edges.filter((edge) => edge.from === name).reduce((sum, edge) => sum + edge.rolledBack, 0);
-    const here = edges.filter((edge) => edge.to === name).reduce((sum, edge) => sum + edge.migrated, 0);
+    const sum = (side, figure) => edges.filter((edge) => edge[side] === name).reduce((all, edge) => all + figure(edge), 0);
+    const leaving = sum("from", (edge) => edge.left), here = sum("to", (edge) => edge.migrated);
     const title = svg("text", { x: place.x, y: place.y - 2 });
     title.textContent = name.length > box.width / 8.5 ? name.slice(0, Math.floor(box.width / 8.5) - 1) + "…" : name;
     const small = svg("text", { class: "small", x: place.x, y: place.y + 15 });
-    small.textContent = (sources.has(name) ? (back && !leaving ? count(back) + " back" : count(leaving) + " to go") : "") + (sources.has(name) && targets.has(name) ? ", " : "") + (targets.has(name) ? count(here) + " arrived" : "");
+    small.textContent = [leaving ? count(leaving) + " to go" : "", here ? count(here) + " arrived" : ""].filter(Boolean).join(", ") || (sources.has(name) ? "source" : "target");
     return svg("g", { class: down.has(name) ? "node down" : "node" }, svg("rect", { x: place.x - box.width / 2, y: place.y - box.height / 2, width: box.width, height: box.height, rx: 10 }), title, small, svg("title", {}, name));
   });
-  const words = edges.map((edge) => count(edge.migrated) + " of " + plural(edge.total, "cluster") + " from " + edge.from + " to " + edge.to).join("; ");
+  const words = edges.map((edge) => edge.from + " to " + edge.to + ": " + flowText(edge)).join("; ");
   return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": words }, ...lines, ...nodes, ...labels);
 }
 
