@@ -153,7 +153,7 @@ def a_rollback_is_shown_with_its_reasons(browser):
         assert "Timeout in Registering" in text(page, "#cluster"), text(page, "#cluster")
         # What failed is back: nothing is left to go.
         assert "30 rolled back" in text(page, "#flow") and "to go" not in text(page, "#flow"), text(page, "#flow")
-        page.screenshot(SHOTS / "rollback.png")
+        page.screenshot(SHOTS / "rollback.png", False)
         return page.problems
 
 
@@ -223,6 +223,7 @@ def hostile_names_are_text_and_a_lost_manager_is_found_again(browser):
         page.wait_until(LIVE)
         page.wait_until("!document.body.classList.contains('stale')")
         page.wait_until("model.migrations.has('default/meanwhile')")
+        page.evaluate("(closeCluster(), scrollTo({top: 0, behavior: 'instant'}))")
         page.screenshot(SHOTS / "hostile.png")
         # While there was no manager the browser logged that it could not connect.
         return problems + [p for p in page.problems[len(problems):] if "ERR_CONNECTION_REFUSED" not in p and "ERR_INCOMPLETE" not in p and "ERR_EMPTY" not in p and "ERR_CONNECTION_RESET" not in p]
@@ -331,6 +332,7 @@ def five_thousand_clusters_are_one_screen(browser):
         page.wait_until("stateAt(0) === 'failed' && stateAt(layout.places.length - 1) === 'migrated'")
         page.prefers("dark")
         page.wait_until("document.querySelector('#theme').textContent === 'Light'")
+        page.evaluate("scrollTo({top: 0, behavior: 'instant'})")
         page.screenshot(SHOTS / "five-thousand-rollback.png")
         page.evaluate("""(() => { const find = document.querySelector('#find-cluster'); find.value = 'edge-0012';
             find.dispatchEvent(new Event('input')); })()""")
