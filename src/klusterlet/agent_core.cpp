@@ -12,6 +12,26 @@ namespace {
 // Each agent probes a returning hub once in one to two minutes: 5,000 agents make some 60 probes a second.
 const async::BackoffPolicy selection_policy{.first = std::chrono::seconds{1}, .most = std::chrono::seconds{60}};
 
+struct FailureNames {
+  const char* reason;
+  const char* what;
+};
+
+const FailureNames& names_of(ConnectionPart part) {
+  static constexpr FailureNames heartbeat{"HubLeaseUpdateFailed", "heartbeats do not reach the hub "};
+  static constexpr FailureNames cluster{"HubUnreachable", "cannot watch the hub "};
+  static constexpr FailureNames status{"HubStatusUpdateFailed", "cannot write the ManagedCluster's status on the hub "};
+  switch (part) {
+    case ConnectionPart::heartbeat:
+      return heartbeat;
+    case ConnectionPart::cluster:
+      return cluster;
+    case ConnectionPart::status:
+      return status;
+  }
+  return cluster;
+}
+
 }  // namespace
 
 std::string_view to_string(LeaveReason reason) {
@@ -53,8 +73,8 @@ AgentMetrics::AgentMetrics(obs::Metrics& metrics)
     switches.with({to_string(reason)});
   for (const auto* result : {"ok", "failed"}) heartbeats.with({result});
   for (const auto* reason :
-       {"HubKubeConfigUnauthorized", "HubLeaseUpdateFailed", "HubUnreachable", "ManagedClusterMissing",
-        "RegistrationFailed", "BootstrapSecretError", "CredentialNotSaved"})
+       {"HubKubeConfigUnauthorized", "HubLeaseUpdateFailed", "HubUnreachable", "HubStatusUpdateFailed",
+        "ManagedClusterMissing", "RegistrationFailed", "BootstrapSecretError", "CredentialNotSaved"})
     problems.with({reason});
 }
 
@@ -152,6 +172,14 @@ void AgentCore::set_secret(HubSecret loaded) {
   secret = std::move(loaded);
 }
 
+void AgentCore::trust_certificate_again() {
+  rejected_certificate.clear();
+  env.log.info("the hub accepts the certificate that it had rejected, or that had expired by this machine's clock");
+  if (!validity) return;
+  const auto left = std::chrono::duration_cast<Duration>((validity->until - validity->from) * least_remaining);
+  certificate_until = std::max(certificate_until, async::later(env.clock.now(), left));
+}
+
 void AgentCore::connection_failed(ConnectionPart part, std::string reason, std::string message) {
   auto& known = connection[part];
   if (known.reason == reason) return;
@@ -163,10 +191,9 @@ void AgentCore::connection_failed(ConnectionPart part, std::string reason, std::
 
 void AgentCore::connection_failed(ConnectionPart part, const kube::Error& error) {
   const bool refused = error.kind == kube::ErrorKind::unauthorized || error.kind == kube::ErrorKind::forbidden;
-  const char* reason = part == ConnectionPart::heartbeat ? "HubLeaseUpdateFailed" : "HubUnreachable";
-  const char* what = part == ConnectionPart::heartbeat ? "heartbeats do not reach the hub " : "cannot watch the hub ";
-  connection_failed(part, refused ? "HubKubeConfigUnauthorized" : reason,
-                    what + (selected ? selected->config.server : std::string{}) + ": " + error.describe());
+  const auto& names = names_of(part);
+  connection_failed(part, refused ? "HubKubeConfigUnauthorized" : names.reason,
+                    names.what + (selected ? selected->config.server : std::string{}) + ": " + error.describe());
 }
 
 void AgentCore::connection_works(ConnectionPart part) {

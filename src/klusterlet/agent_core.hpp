@@ -68,7 +68,7 @@ enum class BootstrapChange {
 };
 
 /// The parts of an agent that notice a failing connection. Each reports its own failures, and that they are over.
-enum class ConnectionPart { heartbeat, cluster };
+enum class ConnectionPart { heartbeat, cluster, status };
 
 /// The phase machine's resource: the state of one agent. It lives in memory; see Agent.
 struct AgentRecord {
@@ -104,6 +104,8 @@ class AgentCore {
   /// The same for the registration. Empty: it works.
   void registration_problem(std::string message);
   void set_secret(HubSecret secret);
+  /// The hub accepts the certificate in use after all: it is not rejected any more, and is due for renewal.
+  void trust_certificate_again();
   void became_available();
   void view_changed();
   /// Compares the hub in use with the list, and takes over its new credential and CA.

@@ -6,6 +6,7 @@
 #include "klusterlet/agent_core.hpp"
 #include "klusterlet/client_configs.hpp"
 #include "klusterlet/enrolment.hpp"
+#include "klusterlet/hub_pause.hpp"
 
 // The phase Bootstrapping: registers the cluster with the bootstrap kubeconfig and obtains a credential.
 namespace hubferry::klusterlet {
@@ -34,12 +35,16 @@ bool is_refusal(const kube::Error& error) {
   return error.kind == kube::ErrorKind::forbidden || error.kind == kube::ErrorKind::unauthorized;
 }
 
-/// Reports why our ManagedCluster is not registered, once for each reason. True: an administrator has to register it,
-/// since we are not allowed to.
-bool report_refusal(AgentCore& agent, const char* what, const kube::Error& error) {
+/// What one attempt to register failed with; nullopt: it need not be repeated.
+using Failure = std::optional<kube::Error>;
+
+/// Reports why our ManagedCluster is not registered, once for each reason. If we are not allowed to register it, an
+/// administrator has to.
+Failure report_refusal(AgentCore& agent, const char* what, const kube::Error& error) {
   agent.registration_problem(std::string{what} + " ManagedCluster " + agent.options.cluster_name + " on " +
                              agent.selected->config.server + " failed: " + error.describe());
-  return is_refusal(error) && !error.denied_by_admission;
+  if (is_refusal(error) && !error.denied_by_admission) return std::nullopt;
+  return error;
 }
 
 Awaitable<kube::Result<kube::Object>> read_cluster(AgentCore& agent, kube::Api& api, kube::Key key) {
@@ -49,8 +54,8 @@ Awaitable<kube::Result<kube::Object>> read_cluster(AgentCore& agent, kube::Api& 
   co_return kube::Error{kube::ErrorKind::not_found, 0, {}, "there is no ManagedCluster " + key.name, std::nullopt};
 }
 
-/// One attempt to create our ManagedCluster on the hub. False: retry.
-Awaitable<bool> ensure_cluster(AgentCore& agent, kube::Api& api) {
+/// One attempt to create our ManagedCluster on the hub.
+Awaitable<Failure> ensure_cluster(AgentCore& agent, kube::Api& api) {
   const kube::Key key{{}, agent.options.cluster_name};
   auto found = co_await read_cluster(agent, api, key);
   if (!found && found.error().kind == kube::ErrorKind::not_found) {
@@ -64,22 +69,24 @@ Awaitable<bool> ensure_cluster(AgentCore& agent, kube::Api& api) {
       agent.cluster_version = created->resource_version();
       agent.env.log.info("cluster registered", {{"event", "ManagedClusterCreated"}});
     }
-    co_return true;
+    co_return std::nullopt;
   }
   if (!found) co_return report_refusal(agent, "reading", found.error());
   agent.registration_problem({});
   const auto servers = agent.external_servers();
   object copy = found->json();
-  if (!add_client_configs(copy, servers)) co_return true;
+  if (!add_client_configs(copy, servers)) co_return std::nullopt;
   const kube::Mutation mutate = [&servers](object& cluster) { return add_client_configs(cluster, servers); };
   auto edited = co_await kube::edit(api, ocm::managed_clusters, std::move(*found), mutate, kube::EditOptions{});
-  co_return edited || is_refusal(edited.error());
+  if (edited || is_refusal(edited.error())) co_return std::nullopt;
+  co_return edited.error();
 }
 
 /// Returns when the cluster is registered.
 Awaitable<> register_cluster(AgentCore& agent, kube::Api& api) {
   async::Backoff backoff{registration_retry, agent.env.clock, agent.env.random};
-  while (!co_await ensure_cluster(agent, api)) co_await backoff.pause();
+  while (const auto failure = co_await ensure_cluster(agent, api))
+    co_await agent.env.clock.sleep_for(pause_after(*failure, backoff, agent.env.random));
 }
 
 /// Registers the cluster again if it is deleted while we wait.
@@ -145,13 +152,18 @@ Awaitable<> obtain_credential(AgentCore& agent, kube::Api& api) {
   agent.requested[agent.selected->config.server] = agent.env.clock.now();
   options.identity = agent.identity();
   options.lifetime = agent.certificate_lifetime();
-  options.report = [&agent](std::string_view reason, const std::string& message) {
-    if (reason == "CSRCreated")
+  bool failing = false;
+  options.report = [&](std::string_view reason, const std::string& message) {
+    if (reason == "CSRCreated") {
       agent.env.log.info(message, {{"event", reason}});
-    else
-      agent.env.log.warn(message, {{"event", reason}});
+      if (std::exchange(failing, false)) agent.registration_problem({});
+      return;
+    }
+    failing = true;
+    agent.registration_problem(std::string{reason} + " on " + agent.selected->config.server + ": " + message);
   };
-  options.failed = [&agent](const std::string& what, const kube::Error& error) {
+  options.failed = [&](const std::string& what, const kube::Error& error) {
+    failing = true;
     agent.registration_problem(what + " on " + agent.selected->config.server + " failed: " + error.describe());
   };
   auto enrolled = co_await enrol(api, std::move(options), agent.env);

@@ -3,6 +3,7 @@
 #include "hubferry/klusterlet/cluster_facts.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/resources.hpp"
+#include "klusterlet/hub_pause.hpp"
 #include "klusterlet/session.hpp"
 
 // What the agent reports in the ManagedCluster's status.
@@ -121,6 +122,7 @@ Awaitable<> Session::write_status() {
       const bool unprobed = !agent_.options.probe && !agent_.options.has_api_server && beats_ > 0;
       if (is_accepted() && (unprobed || cluster_->is_true(ocm::names::available))) agent_.became_available();
       if (tried_to_beat_) latest_.reset();
+      agent_.connection_works(ConnectionPart::status);
       co_await status_changed_.wait();
       continue;
     }
@@ -137,10 +139,13 @@ Awaitable<> Session::write_status() {
                                  : kube::edit(*api_, ocm::managed_clusters, cluster_key_, mutate, options);
     auto written = co_await std::move(edit);
     if (!written) {
+      // Until the hub has it, it shows the cluster as it was before: a heartbeat alone is not enough.
+      agent_.connection_failed(ConnectionPart::status, written.error());
       env.log.info("writing the cluster status failed, retrying", {{"error", written.error().describe()}});
-      co_await backoff.pause();
+      co_await env.clock.sleep_for(pause_after(written.error(), backoff, env.random));
       continue;
     }
+    agent_.connection_works(ConnectionPart::status);
     if (certificate_condition_ && certificate && certificate_condition_->message == certificate->message)
       certificate_condition_.reset();
     written_version_ = version;

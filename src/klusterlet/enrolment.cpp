@@ -5,6 +5,7 @@
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/ocm/resources.hpp"
+#include "klusterlet/hub_pause.hpp"
 #include "klusterlet/object_follower.hpp"
 
 namespace hubferry::klusterlet {
@@ -41,15 +42,20 @@ Awaitable<kube::Result<std::size_t>> count_requests(kube::Api& api, std::string 
       std::ranges::count_if(listed->items, [&](const auto& item) { return item.key.name.starts_with(prefix); }));
 }
 
-/// Waits until the request is answered.
+/// Waits until the request is answered. A denial is reported, but is no answer: it may be approved after all, and a new
+/// request would be denied as well; the hub deletes it after an hour.
 Awaitable<RequestAnswer> wait_for_answer(kube::Api& api, kube::Object created, std::string public_key,
-                                         const kube::Env& env) {
+                                         const EnrolmentOptions& options, const kube::Env& env) {
   ObjectFollower follower{api, certificate_signing_requests, created.key(), kube::object_decoder(), env};
   follower.begin_with_watch({.resource_version = std::string{created.resource_version()}});
   while (true) {
-    auto request = co_await follower.next();
-    auto answer = answer_of(static_cast<const kube::Object*>(request.get()), public_key);
+    const auto request = std::static_pointer_cast<const kube::Object>(co_await follower.next());
+    auto answer = answer_of(request.get(), public_key);
     if (answer.state != RequestState::waiting) co_return answer;
+    const auto* denied = kube::find_condition(*request, "Denied");
+    if (denied != nullptr)
+      options.report("CSRDenied", "certificate request " + std::string{created.name()} +
+                                      " was denied: " + std::string{kube::string_at(*denied, {"message"})});
   }
 }
 
@@ -71,7 +77,7 @@ Awaitable<Enrolled> enrol(kube::Api& api, EnrolmentOptions options, const kube::
       auto count = co_await count_requests(api, options.identity.cluster);
       if (!count) {
         options.failed("listing certificate requests", count.error());
-        co_await backoff.pause();
+        co_await env.clock.sleep_for(pause_after(count.error(), backoff, env.random));
         continue;
       }
       if (*count >= most_requests) {
@@ -85,11 +91,11 @@ Awaitable<Enrolled> enrol(kube::Api& api, EnrolmentOptions options, const kube::
     auto created = co_await api.create(certificate_signing_requests, request_object(options, made.request));
     if (!created) {
       options.failed("creating a certificate request", created.error());
-      co_await backoff.pause();
+      co_await env.clock.sleep_for(pause_after(created.error(), backoff, env.random));
       continue;
     }
     options.report("CSRCreated", "certificate request created: " + std::string{created->name()});
-    auto answer = co_await wait_for_answer(api, std::move(*created), made.public_key, env);
+    auto answer = co_await wait_for_answer(api, std::move(*created), made.public_key, options, env);
     if (answer.state == RequestState::issued) co_return Enrolled{std::move(answer.certificate), made.key};
     options.report("ClientCertificateUpdateFailed",
                    answer.state == RequestState::mismatch

@@ -11,7 +11,7 @@ namespace hubferry::klusterlet {
 
 /// The state of a CertificateSigningRequest, for its requester.
 enum class RequestState {
-  waiting,   // not approved yet, denied (until it is deleted), or approved and not signed yet
+  waiting,   // not approved yet, denied (until it is deleted; reported), or approved and not signed yet
   issued,    // there is a certificate for our key
   mismatch,  // there is a certificate for another key
   lost,      // it was deleted, or the signer failed: a new one is needed

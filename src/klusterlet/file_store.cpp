@@ -124,7 +124,18 @@ void FileStore::remove_other_versions(const fs::path& kept) const {
       fs::remove_all(entry.path(), ignored);
 }
 
+fs::path FileStore::current_version() const {
+  const auto link = directory_ / current_link;
+  std::error_code failure;
+  auto version = fs::read_symlink(link, failure);
+  if (!failure || failure == std::errc::no_such_file_or_directory || failure == std::errc::not_a_directory)
+    return version;
+  throw std::system_error(failure, link.string() + ": cannot be read");
+}
+
 void FileStore::check_content() const {
+  if ((fs::status(directory_).permissions() & fs::perms::sticky_bit) != fs::perms::none)
+    throw std::runtime_error(directory_.string() + ": is shared by all users: give it a directory of its own");
   for (const auto& entry : fs::directory_iterator{directory_}) {
     const auto name = entry.path().filename().string();
     // What a filesystem's root always has.
@@ -150,8 +161,8 @@ void FileStore::prepare() {
     throw std::runtime_error(directory_.string() + ": cannot restrict its permissions: " + failure.message());
   if (lock_ >= 0) return;
   lock();
+  const auto current = current_version();
   std::error_code none;
-  const auto current = fs::read_symlink(directory_ / current_link, none);
   fs::remove(directory_ / next_link, none);
   remove_other_versions(current);
 }
@@ -241,9 +252,8 @@ Awaitable<kube::Result<>> FileStore::put_bootstraps(std::vector<BootstrapConfig>
 
 std::optional<HubSecret> FileStore::read() const {
   // All files of one version, also while the next one is being published.
-  std::error_code none;
-  const auto version = fs::read_symlink(directory_ / current_link, none);
-  if (none) return std::nullopt;
+  const auto version = current_version();
+  if (version.empty()) return std::nullopt;
   const auto from = directory_ / version;
   std::array<std::string, keys.size()> content;
   for (std::size_t at = 0; at < keys.size(); ++at) content[at] = read_if_there(from / keys[at]);

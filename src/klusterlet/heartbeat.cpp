@@ -2,6 +2,7 @@
 
 #include "hubferry/async/deadline.hpp"
 #include "hubferry/ocm/resources.hpp"
+#include "klusterlet/hub_pause.hpp"
 #include "klusterlet/session.hpp"
 
 // The cluster's Lease on its hub: the heartbeat that renews it, and the check of its age.
@@ -47,12 +48,12 @@ Awaitable<> Session::beat() {
     report(kube::EventType::normal, "ManagedClusterLeaseUpdateStarted", "heartbeat started");
     async::Backoff failures{{}, env.clock, env.random};
     while (is_accepted()) {
-      const bool renewed = co_await renew_lease();
-      if (renewed) failures.reset();
+      const auto failure = co_await renew_lease();
+      if (!failure) failures.reset();
       period_in_use_ = period();
       const auto longest = period_in_use_;
-      const auto pause =
-          renewed ? env.random.between(longest, longest + longest / 4) : std::min(failures.next(), longest);
+      const auto pause = failure ? std::min(pause_after(*failure, failures, env.random), longest)
+                                 : env.random.between(longest, longest + longest / 4);
       // A changed duration takes effect immediately.
       const auto next = async::later(env.clock.now(), pause);
       co_await async::before_deadline(env.clock, next, beat_changed_.wait());
@@ -62,7 +63,7 @@ Awaitable<> Session::beat() {
   }
 }
 
-Awaitable<bool> Session::renew_lease() {
+Awaitable<std::optional<kube::Error>> Session::renew_lease() {
   const auto now = agent_.env.clock.wall_now();
   const auto sent = agent_.env.clock.now();
   last_beat_ = {async::format_micro_time(now), sent};
@@ -79,7 +80,8 @@ Awaitable<bool> Session::renew_lease() {
   tried_to_beat_ = true;
   status_changed_.notify();
   agent_.metrics.heartbeats.with({renewed ? "ok" : "failed"}).increment();
-  co_return renewed.has_value();
+  if (!renewed) co_return renewed.error();
+  co_return std::nullopt;
 }
 
 void Session::reached(TimePoint sent) {
@@ -115,7 +117,7 @@ Awaitable<> Session::watch_connection() {
   auto& clock = agent_.env.clock;
   const auto rotation = rotation_start();
   while (apply_settings()) {
-    const bool lost = agent_.store.lost_secret();
+    const bool lost = lost_secret();
     if (!rotating_ && (lost || clock.now() >= rotation)) {
       rotating_ = true;
       scope_->spawn(rotate(lost));

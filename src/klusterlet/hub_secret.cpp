@@ -4,8 +4,10 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
+#include <cctype>
 
 #include "hubferry/kube/base64.hpp"
+#include "hubferry/kube/server_url.hpp"
 
 namespace hubferry::klusterlet {
 
@@ -42,7 +44,9 @@ std::string hub_kubeconfig(const kube::ClientConfig& bootstrap) {
 kube::ClientConfig client_config(const HubSecret& secret) {
   const std::map<std::string, std::string> files{{certificate_file, secret.certificate},
                                                  {key_file, secret.key.reveal()}};
-  return kube::parse_kubeconfig_of_secret(secret.kubeconfig, secret_name, files);
+  auto config = kube::parse_kubeconfig_of_secret(secret.kubeconfig, secret_name, files);
+  config.server = hub_url(config.server);
+  return config;
 }
 
 kube::ClientConfig client_config(const HubSecret& secret, const kube::ClientConfig& bootstrap) {
@@ -58,6 +62,12 @@ kube::ClientConfig client_config(const HubSecret& secret, const kube::ClientConf
   config.client_certificate_pem = secret.certificate;
   config.client_key_pem = secret.key.reveal();
   return config;
+}
+
+std::string hub_url(const std::string& server) {
+  auto url = kube::parse_server_url(server);
+  std::ranges::transform(url.host, url.host.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  return url.text();
 }
 
 bool is_same_hub(const kube::ClientConfig& one, const kube::ClientConfig& other) {

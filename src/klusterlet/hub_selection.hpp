@@ -42,6 +42,7 @@ struct Verdict {
   bool registered = false;                   // our ManagedCluster exists there
   std::optional<kube::Object> cluster = {};  // it, if so
   bool rejects_certificate = false;          // that which we have: a new one is needed
+  bool accepts_certificate = false;          // valid by it, not by the bootstrap credential
 };
 
 /// Selects the hub of an agent. Decides which candidate is probed next; does no I/O itself.

@@ -150,8 +150,8 @@ bool is_same_list(const std::vector<BootstrapConfig>& one, const std::vector<Boo
 
 Awaitable<> Session::watch_work() {
   const auto& cluster = agent_.options.cluster_name;
-  kube::Key key{cluster, cluster + "-klusterlet"};
-  ObjectFollower follower{*api_, ocm::manifest_works, std::move(key), kube::object_decoder(), agent_.env};
+  const kube::Key key{cluster, cluster + "-klusterlet"};
+  ObjectFollower follower{*api_, ocm::manifest_works, key, kube::object_decoder(), agent_.env};
   follower.begin_with_watch({});  // most clusters have none
   // Until the hub has the cluster it has no work for it. And this connection then resumes the TLS session of the first,
   // with which it shares the hub's certificate: thousands of agents wait at once.
@@ -162,7 +162,13 @@ Awaitable<> Session::watch_work() {
     if (next == nullptr) continue;
     auto work = *std::static_pointer_cast<const kube::Object>(next);
     next.reset();
-    while (!work.is_being_deleted() && !co_await take_work(work)) co_await backoff.pause();
+    while (!work.is_being_deleted() && !co_await take_work(work)) {
+      co_await backoff.pause();
+      // It may have been corrected meanwhile, or deleted.
+      auto latest = co_await api_->get(ocm::manifest_works, key);
+      if (!latest && latest.error().kind == kube::ErrorKind::not_found) break;
+      if (latest) work = std::move(*latest);
+    }
   }
 }
 

@@ -4,7 +4,9 @@ namespace hubferry::klusterlet {
 
 kube::ClientConfig BootstrapConfig::parse() const {
   if (!unreadable.empty()) throw kube::ConfigError(name + ": " + unreadable);
-  return kube::parse_kubeconfig(kubeconfig.reveal(), name, base);
+  auto config = kube::parse_kubeconfig(kubeconfig.reveal(), name, base);
+  config.server = hub_url(config.server);
+  return config;
 }
 
 std::optional<std::string> why_unparsable(const BootstrapConfig& bootstrap) {

@@ -60,6 +60,9 @@ const StoredCredential* parse_stored(AgentCore& agent, const std::optional<HubSe
 struct Means {
   const kube::ClientConfig& bootstrap;
   const StoredCredential* credential = nullptr;
+  /// The hub has rejected it for a while, or it has expired by our clock: the bootstrap credential is tried first. But
+  /// that may have expired long ago, and the hub's authority been repaired, or our clock be wrong.
+  bool doubted = false;
 };
 
 /// True if the hub's answer means that our certificate is of no use there. Some servers just close the connection if it
@@ -71,20 +74,27 @@ bool is_rejection(const kube::Error& error, const StoredCredential& credential, 
 
 Awaitable<Verdict> probe_by(AgentCore& agent, Means means, TimePoint deadline) {
   const auto& cluster = agent.options.cluster_name;
-  bool rejected = false;
+  bool rejected = means.doubted;
   try {
     // The certificate first: the bootstrap credential may have expired long ago, and a joined agent does not need it.
-    if (means.credential != nullptr) {
+    if (means.credential != nullptr && !means.doubted) {
       const auto api = agent.connect(client_config(means.credential->secret, means.bootstrap));
       auto verdict = co_await probe_with_certificate(*api, cluster, agent.env, deadline);
       if (verdict) co_return std::move(*verdict);
-      const auto error = verdict.error();
+      const auto& error = verdict.error();
       rejected = is_rejection(error, *means.credential, agent.env.clock.wall_now());
       if (error.kind == kube::ErrorKind::unreachable && !rejected) co_return Verdict{.reason = error.describe()};
     }
     const auto api = agent.connect(means.bootstrap);
     auto verdict = co_await probe(*api, cluster, agent.env, deadline);
     verdict.rejects_certificate = rejected;
+    if (verdict.valid || means.credential == nullptr || !means.doubted) co_return verdict;
+    const auto by_certificate = agent.connect(client_config(means.credential->secret, means.bootstrap));
+    auto second = co_await probe_with_certificate(*by_certificate, cluster, agent.env, deadline);
+    if (second && second->valid) {
+      second->accepts_certificate = true;
+      co_return std::move(*second);
+    }
     co_return verdict;
   } catch (const kube::ConfigError& error) {
     co_return Verdict{.reason = error.what()};
@@ -99,11 +109,9 @@ Awaitable<Verdict> probe_candidate(AgentCore& agent, Means means) {
 }
 
 /// Why the stored credential cannot be tried with this hub; nullopt if it can.
-std::optional<std::string> why_not_to_try(const AgentCore& agent, const StoredCredential& stored,
-                                          const kube::ClientConfig& bootstrap) {
+std::optional<std::string> why_not_to_try(const StoredCredential& stored, const kube::ClientConfig& bootstrap) {
   if (stored.flaw) return stored.flaw;
   if (!is_same_hub(stored.config, bootstrap)) return "it is for another hub: " + stored.config.server;
-  if (stored.secret.certificate == agent.rejected_certificate) return "the hub no longer accepts its certificate";
   return std::nullopt;
 }
 
@@ -127,8 +135,9 @@ Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&,
   const auto* stored = parse_stored(agent, *loaded);
   HubSelection selection{all.list, stored != nullptr ? stored->config.server : std::string{}};
   while (const auto index = selection.next()) {
-    Means means{*all.configs[*index]};
-    if (stored != nullptr && !why_not_to_try(agent, *stored, means.bootstrap)) means.credential = stored;
+    Means means{.bootstrap = *all.configs[*index]};
+    if (stored != nullptr && !why_not_to_try(*stored, means.bootstrap)) means.credential = stored;
+    means.doubted = stored != nullptr && stored->secret.certificate == agent.rejected_certificate;
     auto verdict = co_await probe_candidate(agent, means);
     if (!verdict.valid)
       context.log().info("hub rejected", {{"bootstrap", all.list[*index].name}, {"reason", verdict.reason}});
@@ -153,7 +162,7 @@ Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&,
   agent.cluster_version = verdict.cluster ? verdict.cluster->resource_version() : std::string_view{};
   if (stored == nullptr) co_return phase::done();
   const auto& hub = agent.selected->config;
-  auto unusable = why_not_to_try(agent, *stored, hub);
+  auto unusable = why_not_to_try(*stored, hub);
   if (!unusable && verdict.rejects_certificate) unusable = "the hub does not accept its certificate";
   if (unusable) {
     context.log().info("new hub credential needed", {{"reason", *unusable}});
@@ -167,6 +176,7 @@ Awaitable<phase::ReconcileState> select_hub(AgentContext& context, AgentRecord&,
     agent.unsaved = true;
   }
   agent.set_secret(std::move(secret));
+  if (verdict.accepts_certificate) agent.trust_certificate_again();
   if (verdict.registered) agent.probed.reset();
   // A credential alone does not prove a registration: the cluster may have been deleted there.
   co_return verdict.registered ? phase::go_to(phases::joined) : phase::done();

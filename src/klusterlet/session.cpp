@@ -4,7 +4,6 @@
 #include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "klusterlet/client_configs.hpp"
-#include "klusterlet/enrolment.hpp"
 #include "klusterlet/object_follower.hpp"
 
 // The phase Joined, and what its parts share.
@@ -163,7 +162,7 @@ bool Session::apply_settings() {
       end(Leave{LeaveReason::bootstrap_changed, "the bootstrap kubeconfig in use was changed"});
   }
   if (ended_) return false;
-  if (agent_.store.lost_secret()) renew_.notify();
+  if (lost_secret()) renew_.notify();
   if (auto servers = agent_.external_servers(); servers != external_servers_) {
     external_servers_ = std::move(servers);
     scope_->spawn(put_client_configs());
@@ -221,8 +220,13 @@ Awaitable<> Session::rotate(bool wanted) {
     env.log.info("stored hub kubeconfig was deleted, requesting a new certificate");
     co_await env.clock.sleep_until(std::min(earliest_rotation(), expiry));
   }
-  const bool replaced = co_await async::before_deadline(env.clock, expiry, replace_certificate());
-  if (replaced) {
+  auto enrolled = co_await async::before_deadline(env.clock, expiry, request_certificate());
+  if (enrolled) {
+    // Without the deadline, which is that of the old certificate: a slow store must not cost the new one.
+    HubSecret secret = *agent_.secret;
+    secret.certificate = std::move(enrolled->certificate);
+    secret.key = std::move(enrolled->key);
+    co_await agent_.keep_secret(std::move(secret));
     end(std::nullopt);
   } else {
     agent_.rejected_certificate = agent_.secret->certificate;
@@ -231,7 +235,7 @@ Awaitable<> Session::rotate(bool wanted) {
   }
 }
 
-Awaitable<> Session::replace_certificate() {
+Awaitable<Enrolled> Session::request_certificate() {
   EnrolmentOptions options;
   options.identity = agent_.identity();
   options.lifetime = agent_.certificate_lifetime();
@@ -248,11 +252,7 @@ Awaitable<> Session::replace_certificate() {
   options.failed = [this](const std::string& what, const kube::Error& error) {
     agent_.env.log.warn("renewing the certificate failed, retrying", {{"what", what}, {"error", error.describe()}});
   };
-  auto enrolled = co_await enrol(*api_, std::move(options), agent_.env);
-  HubSecret secret = *agent_.secret;
-  secret.certificate = std::move(enrolled.certificate);
-  secret.key = std::move(enrolled.key);
-  co_await agent_.keep_secret(std::move(secret));
+  co_return co_await enrol(*api_, std::move(options), agent_.env);
 }
 
 Awaitable<phase::ReconcileState> stay_joined(AgentContext& context, AgentRecord&, const phase::State&) {

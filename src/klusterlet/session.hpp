@@ -9,6 +9,7 @@
 #include "hubferry/kube/event_recorder.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "klusterlet/agent_core.hpp"
+#include "klusterlet/enrolment.hpp"
 #include "klusterlet/lease_renewal.hpp"
 #include "klusterlet/rules.hpp"
 
@@ -38,14 +39,17 @@ class Session {
   [[nodiscard]] TimePoint earliest_rotation() const;
   /// Replaces the certificate once it is due, at once if that is `wanted`.
   Awaitable<> rotate(bool wanted);
-  Awaitable<> replace_certificate();
+  Awaitable<Enrolled> request_certificate();
+  /// The stored credential was deleted; false while the one in use waits to be stored, which then takes its place.
+  [[nodiscard]] bool lost_secret() const { return agent_.store.lost_secret() && !agent_.unsaved; }
   Awaitable<> put_client_configs();
   void end(std::optional<Leave> leave);
   void report(kube::EventType type, std::string_view reason, const std::string& message);
 
   // heartbeat.cpp
   Awaitable<> beat();
-  Awaitable<bool> renew_lease();
+  /// Returns why it failed; nullopt: it did not.
+  Awaitable<std::optional<kube::Error>> renew_lease();
   Awaitable<> watch_connection();
   Awaitable<> read_lease();
   /// The hub gets this much time before it counts as lost, for another reason than its own. Once, until a heartbeat

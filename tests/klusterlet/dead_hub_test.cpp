@@ -7,10 +7,11 @@ namespace {
 class DeadHubTest : public KlusterletTest {
  protected:
   /// An agent whose wall clock is off by `skew`.
-  Agent& start_skewed(Duration skew) {
+  Agent& start_skewed(Duration skew) { return start_skewed(skew, options()); }
+  Agent& start_skewed(Duration skew, const AgentOptions& options) {
     clock_.emplace(loop_.clock(), skew);
     const kube::Env env{*clock_, random_, metrics_, obs::Logger{}};
-    agents_.push_back(std::make_unique<Agent>(options(), store_, connect(), env));
+    agents_.push_back(std::make_unique<Agent>(options, store_, connect(), env));
     agent_scope_.emplace(loop_.executor());
     agent_scope_->spawn(agents_.back()->run());
     return *agents_.back();
@@ -39,6 +40,41 @@ TEST_F(DeadHubTest, AStoredCertificateIsTriedAlthoughTheBootstrapTokenHasExpired
   EXPECT_TRUE(until([&] { return hub1_.renew_time("cluster1") != old; }, 30s));
   EXPECT_EQ(agent.view().phase, "Joined");
   EXPECT_EQ(hub1_.requests().size(), 1U);
+}
+
+// The hub's authority for clients was wrong for a while, and is repaired.
+TEST_F(DeadHubTest, ACertificateThatWasRejectedForAWhileIsTriedAgain) {
+  auto alone = options();
+  alone.multiple_hubs = false;
+  auto& agent = start(alone);
+  ASSERT_TRUE(until_available(hub1_));
+  store_.set_bootstraps({hub1_.bootstrap("hub", "expired")});
+  hub1_.server.faults().on({}).always().fail(401);
+  loop_.run_for(15min);
+  EXPECT_EQ(switches("certificate_rejected"), 1);
+  const auto old = hub1_.renew_time("cluster1");
+  hub1_.server.faults().clear();
+  EXPECT_TRUE(until([&] { return hub1_.renew_time("cluster1") != old; }, 3min));
+  EXPECT_EQ(agent.view().phase, "Joined");
+}
+
+// It could not be renewed in time, and the machine's clock is ahead.
+TEST_F(DeadHubTest, ACertificateThatHasExpiredByOurClockOnlyIsUsedAsLongAsTheHubAcceptsIt) {
+  auto short_lived = options();
+  short_lived.certificate_lifetime = 3600s;
+  auto& agent = start_skewed(50min, short_lived);
+  ASSERT_TRUE(until_available(hub1_));
+  hub1_.approves = false;
+  store_.set_bootstraps({hub1_.bootstrap("hub", "expired"), hub2_.bootstrap("hub", "expired")});
+  loop_.run_for(15min);
+  EXPECT_EQ(switches("certificate_expired"), 1);
+  const auto old = hub1_.renew_time("cluster1");
+  loop_.run_for(5min);
+  EXPECT_EQ(agent.view().phase, "Joined");
+  EXPECT_NE(hub1_.renew_time("cluster1"), old);
+  loop_.run(hub1_.approve_all());
+  loop_.run_for(1h);
+  EXPECT_EQ(agent.view().phase, "Joined") << "it is renewed as soon as the hub approves that";
 }
 
 TEST_F(DeadHubTest, ASingleHubAgentRegistersAgainWhenItsManagedClusterIsGone) {
@@ -113,8 +149,34 @@ TEST_F(DeadHubTest, ACertificateThatLooksExpiredIsUsedAndNotRequestedAgainAndAga
   start_skewed(20 * 365 * 24h);
   EXPECT_TRUE(until_available(hub1_, 2min));
   loop_.run_for(30min);
-  EXPECT_LE(hub1_.requests().size(), 2U);
+  EXPECT_EQ(hub1_.requests().size(), 1U);
+  EXPECT_EQ(switches("certificate_expired"), 0);
+  stop_agents();
+  start_skewed(20 * 365 * 24h);
+  loop_.run_for(30min);
+  EXPECT_EQ(agents_.back()->view().phase, "Joined");
+  EXPECT_EQ(hub1_.requests().size(), 1U) << "what is stored is used, too";
   EXPECT_EQ(hub2_.requests().size(), 0U);
+}
+
+// Of thousands of agents, all of which it tells the same.
+TEST_F(DeadHubTest, AHubThatAsksForAPauseGetsIt) {
+  hub2_.server.outage(true);
+  auto& faults = hub1_.server.faults();
+  faults.on({"create", "certificatesigningrequests"}).always().fail(429, 60);
+  start();
+  loop_.run_for(5min);
+  const auto tried = hub1_.count("create", "certificatesigningrequests");
+  EXPECT_GE(tried, 4U);
+  EXPECT_LE(tried, 6U);
+  faults.clear();
+  ASSERT_TRUE(until_available(hub1_, 3min));
+  loop_.run_for(5min);
+  faults.on({"update", "leases"}).always().fail(429, 40);
+  const auto before = hub1_.count("update", "leases");
+  loop_.run_for(5min);
+  EXPECT_LE(hub1_.count("update", "leases") - before, 8U);
+  EXPECT_EQ(switches("connection_lost"), 0);
 }
 
 }  // namespace

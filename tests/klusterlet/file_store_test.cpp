@@ -225,6 +225,33 @@ TEST_F(FileStoreTest, ADirectoryWithFilesOfOthersIsRefusedAndNotTouched) {
   EXPECT_EQ(mode_of(home), 0755U);
 }
 
+// /tmp of a container is empty, and for everybody.
+TEST_F(FileStoreTest, ADirectoryThatAllUsersShareIsRefusedAndNotTouched) {
+  const auto shared = root_ / "tmp";
+  fs::create_directory(shared);
+  fs::permissions(shared, fs::perms{01777});
+  FileStore store{shared, {bootstrap1_}, env_};
+  EXPECT_THROW(store.prepare(), std::runtime_error);
+  EXPECT_FALSE(loop_.run(store.save(secret("a"))));
+  EXPECT_EQ(mode_of(shared), 0777U);
+  EXPECT_TRUE(fs::is_empty(shared));
+}
+
+// A disk with errors: what cannot be read may well be there.
+TEST_F(FileStoreTest, ACredentialThatCannotBeReadIsNeitherTakenForMissingNorRemoved) {
+  {
+    FileStore before{hub_, {bootstrap1_}, env_};
+    before.write(secret("a"));
+  }
+  const auto version = hub_ / fs::read_symlink(hub_ / "..data");
+  // Not a link, which is the one error that a test can cause.
+  fs::remove(hub_ / "..data");
+  fs::create_directory(hub_ / "..data");
+  EXPECT_FALSE(loop_.run(store_.load())) << "else the agent would register under another name";
+  EXPECT_THROW(store_.prepare(), std::runtime_error);
+  EXPECT_EQ(read(version / "tls.key"), "key a");
+}
+
 TEST_F(FileStoreTest, AMissingBootstrapFileIsNamed) {
   const FileStore store{hub_, {root_ / "nowhere", bootstrap1_}, env_};
   const auto list = store.bootstraps();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "hubferry/async/clock.hpp"
 #include "hubferry/klusterlet/local_store.hpp"
 
 namespace hubferry::klusterlet::test {
@@ -7,11 +8,14 @@ namespace hubferry::klusterlet::test {
 /// A store on a disk that may be full, or fail altogether. It survives its agent.
 class FlakyStore final : public LocalStore {
  public:
-  explicit FlakyStore(std::vector<BootstrapConfig> bootstraps) : bootstraps_(std::move(bootstraps)) {}
+  FlakyStore(std::vector<BootstrapConfig> bootstraps, async::Clock& clock)
+      : bootstraps_(std::move(bootstraps)), clock_(clock) {}
 
   [[nodiscard]] std::vector<BootstrapConfig> bootstraps() const override { return bootstraps_; }
   [[nodiscard]] bool takes_bootstraps() const override { return true; }
   Awaitable<kube::Result<>> put_bootstraps(std::vector<BootstrapConfig> list, std::optional<Duration>) override {
+    for (const auto& entry : list)
+      if (entry.name == refused_name) co_return failure();
     if (full) co_return failure();
     set_bootstraps(std::move(list));
     co_return kube::Result<>{};
@@ -22,6 +26,7 @@ class FlakyStore final : public LocalStore {
   }
   Awaitable<kube::Result<>> save(HubSecret secret) override {
     ++attempts;
+    if (slow_until != TimePoint{}) co_await clock_.sleep_until(slow_until);
     if (full) co_return failure();
     secret_ = std::move(secret);
     co_return kube::Result<>{};
@@ -37,7 +42,9 @@ class FlakyStore final : public LocalStore {
 
   bool full = false;
   bool unreadable = false;
-  unsigned attempts = 0;  // to save
+  unsigned attempts = 0;       // to save
+  TimePoint slow_until{};      // a save takes until then
+  std::string refused_name{};  // of a hub that cannot be stored
 
  private:
   static kube::Error failure() {
@@ -48,6 +55,7 @@ class FlakyStore final : public LocalStore {
   }
 
   std::vector<BootstrapConfig> bootstraps_;
+  async::Clock& clock_;
   std::optional<HubSecret> secret_;
 };
 

@@ -27,14 +27,15 @@ class HealthyHubTest : public KlusterletTest {
  protected:
   ~HealthyHubTest() override { stop_all(); }
 
-  Agent& start_on_flaky() {
-    agents_.push_back(std::make_unique<Agent>(options(), flaky_, connect(), env_));
+  Agent& start_on_flaky() { return start_on_flaky(options()); }
+  Agent& start_on_flaky(const AgentOptions& options) {
+    agents_.push_back(std::make_unique<Agent>(options, flaky_, connect(), env_));
     agent_scope_.emplace(loop_.executor());
     agent_scope_->spawn(agents_.back()->run());
     return *agents_.back();
   }
 
-  FlakyStore flaky_{{hub1_.bootstrap(), hub2_.bootstrap()}};
+  FlakyStore flaky_{{hub1_.bootstrap(), hub2_.bootstrap()}, loop_.clock()};
 };
 
 TEST_F(HealthyHubTest, AFreshTokenAloneIsNoReasonToLeave) {
@@ -44,6 +45,23 @@ TEST_F(HealthyHubTest, AFreshTokenAloneIsNoReasonToLeave) {
   loop_.run_for(1min);
   EXPECT_EQ(switches("bootstrap_changed"), 0);
   EXPECT_EQ(hub1_.requests().size(), 1U);
+}
+
+// As another tool writes it, or an administrator who tidies up.
+TEST_F(HealthyHubTest, AnotherSpellingOfItsUrlIsNoOtherHub) {
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  auto config = hub1_.bootstrap().parse();
+  config.server = "https://HUB1.Example:6443/";
+  store_.set_bootstraps(
+      {BootstrapConfig{"hub1-bootstrap", obs::Secret{kube::to_kubeconfig(config)}, std::nullopt}, hub2_.bootstrap()});
+  loop_.run_for(1min);
+  EXPECT_EQ(switches("bootstrap_changed"), 0);
+  stop_agents();
+  start();
+  loop_.run_for(1min);
+  EXPECT_EQ(agents_.back()->view().phase, "Joined");
+  EXPECT_EQ(hub1_.requests().size(), 1U) << "its certificate is for this hub";
 }
 
 TEST_F(HealthyHubTest, AHubThatRaisesTheLeaseDurationIsNotLeft) {
@@ -69,6 +87,23 @@ TEST_F(HealthyHubTest, AFullDiskDoesNotSendTheAgentFromHubToHub) {
   loop_.run_for(2min);
   EXPECT_TRUE(flaky_.secret());
   EXPECT_EQ(agents_.back()->view().store_problem, "");
+}
+
+// The old certificate expires while the new one is being saved.
+TEST_F(HealthyHubTest, ASlowStoreDoesNotCostARenewedCertificate) {
+  auto short_lived = options();
+  short_lived.certificate_lifetime = 3600s;
+  start_on_flaky(short_lived);
+  ASSERT_TRUE(until_available(hub1_));
+  const auto joined = loop_.clock().now();
+  hub1_.approves = false;
+  loop_.run_for(59min);
+  flaky_.slow_until = joined + 62min;
+  loop_.run(hub1_.approve_all());
+  loop_.run_for(15min);
+  EXPECT_EQ(switches("certificate_expired"), 0);
+  EXPECT_EQ(hub1_.requests().size(), 2U);
+  EXPECT_EQ(agents_.back()->view().phase, "Joined");
 }
 
 // A disk that fails altogether: what is in memory counts.

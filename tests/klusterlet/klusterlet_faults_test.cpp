@@ -88,6 +88,21 @@ TEST_F(KlusterletFaultsTest, ADeletedHubKubeconfigSecretIsWrittenAgainWithANewCe
   EXPECT_EQ(switches("bootstrap_changed"), 0);
 }
 
+// Its namespace is being deleted, for example, or a quota is used up.
+TEST_F(KlusterletFaultsTest, ADeletedSecretThatCannotBeWrittenAgainCostsOneRequest) {
+  start_on_klusterlet();
+  ASSERT_TRUE(until_available(hub1_));
+  own_.faults().on({"create", "secrets"}).always().fail(403);
+  loop_.run(remove_secret("hub-kubeconfig-secret"));
+  loop_.run_for(10min);
+  EXPECT_EQ(hub1_.requests().size(), 2U);
+  EXPECT_EQ(agents_.back()->view().phase, "Joined");
+  own_.faults().clear();
+  EXPECT_TRUE(until([&] { return !text_of_secret("hub-kubeconfig-secret").empty(); }, 2min));
+  loop_.run_for(1min);
+  EXPECT_EQ(hub1_.requests().size(), 2U);
+}
+
 TEST_F(KlusterletFaultsTest, EditedExternalServerUrlsReachTheHub) {
   start_on_klusterlet();
   ASSERT_TRUE(until_available(hub1_));

@@ -218,16 +218,26 @@ Awaitable<> Hub::admit(kube::Object cluster) {
 
 Awaitable<> Hub::approve(kube::Object request) {
   if (!approves || has_condition(request, "Approved") || has_condition(request, "Denied")) co_return;
-  const kube::Mutation put = [this](json::object& object) {
+  kube::Condition approved{
+      .type = "Approved", .status = kube::ConditionStatus::yes, .reason = "Test", .message = "approved"};
+  co_await answer(request.key(), std::move(approved));
+}
+
+Awaitable<> Hub::deny(kube::Object request, std::string why) {
+  kube::Condition denied{
+      .type = "Denied", .status = kube::ConditionStatus::yes, .reason = "Test", .message = std::move(why)};
+  co_await answer(request.key(), std::move(denied));
+}
+
+Awaitable<> Hub::answer(kube::Key request, kube::Condition answer) {
+  const kube::Mutation put = [&](json::object& object) {
     auto& status = object["status"];
     if (!status.is_object()) status = json::object{};
-    const kube::Condition condition{
-        .type = "Approved", .status = kube::ConditionStatus::yes, .reason = "Test", .message = "approved"};
-    return kube::set_condition(status.get_object(), condition, env_.clock.wall_now());
+    return kube::set_condition(status.get_object(), answer, env_.clock.wall_now());
   };
   kube::EditOptions options;
   options.subresource = "approval";
-  co_await must(kube::edit(api_, kube::resources::certificate_signing_requests, request.key(), put, options));
+  co_await must(kube::edit(api_, kube::resources::certificate_signing_requests, request, put, options));
 }
 
 Awaitable<> Hub::approve_all() {

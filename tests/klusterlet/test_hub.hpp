@@ -7,6 +7,7 @@
 
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/klusterlet/agent.hpp"
+#include "hubferry/kube/conditions.hpp"
 #include "hubferry/sim/server.hpp"
 
 namespace hubferry::klusterlet::test {
@@ -32,6 +33,7 @@ class Hub {
   // As an administrator.
   Awaitable<> accept(std::string cluster, bool accepts);
   Awaitable<> approve_all();
+  Awaitable<> deny(kube::Object request, std::string why);
   Awaitable<> set_lease_duration(std::string cluster, int seconds);
   Awaitable<> must(Awaitable<kube::Result<kube::Object>> call);
 
@@ -55,6 +57,7 @@ class Hub {
   Awaitable<> react_to_requests();
   Awaitable<> admit(kube::Object cluster);
   Awaitable<> approve(kube::Object request);
+  Awaitable<> answer(kube::Key request, kube::Condition answer);
 
   kube::Env env_;
   kube::Api& api_;

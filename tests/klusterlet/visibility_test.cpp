@@ -60,6 +60,44 @@ TEST_F(VisibilityTest, ALostHubIsReportedWithinSeconds) {
   EXPECT_TRUE(log_.contains("connection to the hub restored"));
 }
 
+// It shows the cluster as it was before, although heartbeats arrive.
+TEST_F(VisibilityTest, AHubThatTakesNoStatusIsNamedInAWarning) {
+  start();
+  ASSERT_TRUE(until_available(hub1_));
+  stop_agents();
+  hub1_.server.faults().on({"write", "managedclusters", "status"}).always().fail(500);
+  auto upgraded = options();
+  upgraded.probe = []() -> Awaitable<SpokeHealth> {
+    co_return SpokeHealth{.healthy = true, .message = {}, .kubernetes_version = "v1.31.0"};
+  };
+  auto& agent = start_logged(upgraded);
+  loop_.run_for(5min);
+  EXPECT_EQ(warnings_with("HubStatusUpdateFailed"), 1U) << "once, not at each attempt";
+  EXPECT_EQ(problems("HubStatusUpdateFailed"), 1);
+  EXPECT_NE(agent.view().connection_problem, "");
+  hub1_.server.faults().clear();
+  loop_.run_for(2min);
+  EXPECT_EQ(agent.view().connection_problem, "");
+}
+
+// By an administrator, or by an approver that does not know the cluster: it will wait for long.
+TEST_F(VisibilityTest, ADeniedCertificateRequestIsNamedInAWarning) {
+  hub1_.approves = false;
+  auto& agent = start_logged(options());
+  ASSERT_TRUE(until([&] { return hub1_.requests().size() == 1; }, 10s));
+  EXPECT_EQ(agent.view().problem, "");
+  const auto request = hub1_.requests().front();
+  loop_.run(hub1_.deny(request, "not one of ours"));
+  loop_.run_for(1min);
+  EXPECT_EQ(warnings_with("not one of ours"), 1U);
+  EXPECT_NE(agent.view().problem.find("was denied"), std::string::npos) << agent.view().problem;
+  EXPECT_EQ(hub1_.requests().size(), 1U) << "another one would be denied, too";
+  hub1_.approves = true;
+  loop_.run(hub1_.must(hub1_.server.api().remove(kube::resources::certificate_signing_requests, request.key())));
+  ASSERT_TRUE(until_available(hub1_));
+  EXPECT_EQ(agent.view().problem, "");
+}
+
 // The worst that can happen to an agent: it must be in the metrics too, not only in a condition of its own cluster.
 TEST_F(VisibilityTest, AnAgentThatFindsNoHubIsCountedAndNamesEach) {
   for (auto* hub : {&hub1_, &hub2_}) hub->server.outage(true);

@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 
+#include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
 
+#include "flaky_store.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "klusterlet/session.hpp"
 #include "klusterlet_test.hpp"
@@ -68,7 +70,12 @@ TEST(KlusterletWorkTest, ATimeoutIsOneThatAKlusterletMayHave) {
   EXPECT_EQ(timeout_of("-5"), std::nullopt);
 }
 
-using KlusterletWorkAgentTest = KlusterletTest;
+class KlusterletWorkAgentTest : public KlusterletTest {
+ protected:
+  ~KlusterletWorkAgentTest() override { stop_all(); }
+
+  FlakyStore picky_{{hub1_.bootstrap()}, loop_.clock()};
+};
 
 std::vector<BootstrapConfig> as_sent(std::vector<BootstrapConfig> list) {
   for (auto& entry : list) entry.sent = true;
@@ -107,6 +114,48 @@ TEST_F(KlusterletWorkAgentTest, AFreshCredentialReplacesTheOldOneOfTheSameHubOnl
   EXPECT_EQ(merge_bootstraps({hub1_.bootstrap()}, work, hub1_.bootstrap(), hub1_.url()),
             std::vector{hub1_.bootstrap()});
   EXPECT_EQ(merge_bootstraps(list, KlusterletWork{}, list[0], hub1_.url()), list);
+}
+
+/// A work with a list of these hubs.
+kube::json::object listing(const std::vector<BootstrapConfig>& hubs) {
+  kube::json::array manifests;
+  kube::json::array secrets;
+  for (const auto& hub : hubs) {
+    secrets.push_back(kube::json::object{{"name", hub.name}});
+    manifests.push_back(
+        kube::json::object{{"kind", "Secret"},
+                           {"metadata", kube::json::object{{"name", hub.name}}},
+                           {"stringData", kube::json::object{{"kubeconfig", hub.kubeconfig.reveal()}}}});
+  }
+  auto klusterlet = kube::json::parse(R"({"kind": "Klusterlet", "spec": {"registrationConfiguration":
+    {"bootstrapKubeConfigs": {"localSecretsConfig": {}}}}})");
+  klusterlet.at("spec")
+      .at("registrationConfiguration")
+      .at("bootstrapKubeConfigs")
+      .at("localSecretsConfig")
+      .as_object() = {{"kubeConfigSecrets", std::move(secrets)}};
+  manifests.push_back(std::move(klusterlet));
+  return {{"metadata", kube::json::object{{"name", "cluster1-klusterlet"}, {"namespace", "cluster1"}}},
+          {"spec", kube::json::object{{"workload", kube::json::object{{"manifests", std::move(manifests)}}}}}};
+}
+
+// A Secret's name with capital letters, for example: the hub corrects it, and nobody restarts the agent.
+TEST_F(KlusterletWorkAgentTest, AListThatCannotBeStoredIsReplacedByItsCorrection) {
+  picky_.refused_name = "Hub2";
+  agents_.push_back(std::make_unique<Agent>(options(), picky_, connect(), env_));
+  agent_scope_.emplace(loop_.executor());
+  agent_scope_->spawn(agents_.back()->run());
+  ASSERT_TRUE(until_available(hub1_));
+  auto wrong = hub2_.bootstrap();
+  wrong.name = picky_.refused_name;
+  auto& api = hub1_.server.api();
+  loop_.run(hub1_.must(api.create(ocm::manifest_works, listing({hub1_.bootstrap(), wrong}))));
+  loop_.run_for(5min);
+  EXPECT_EQ(picky_.bootstraps().size(), 1U);
+  kube::json::object correction{{"spec", listing({hub1_.bootstrap(), hub2_.bootstrap()}).at("spec")}};
+  const kube::Key key{"cluster1", "cluster1-klusterlet"};
+  loop_.run(hub1_.must(api.merge_patch(ocm::manifest_works, key, std::move(correction))));
+  EXPECT_TRUE(until([&] { return picky_.bootstraps().size() == 2; }, 2min));
 }
 
 // The import controller renews the credential of its own hub, with a Klusterlet that has no list.

@@ -15,7 +15,7 @@ struct SentList;
 /// The directory (0700) contains the files kubeconfig, tls.crt, tls.key, cluster-name and agent-name (0600), laid out
 /// as in a mounted Secret: each is a symbolic link into one directory per version, and a new version is published by
 /// renaming one link. Readers see either all old or all new files. It must be the agent's own: one that contains
-/// anything else is refused and not touched.
+/// anything else, or that all users share, as /tmp, is refused and not touched.
 ///
 /// A bootstrap file that cannot be read or parsed stays in the list, and selection rejects it with that reason; once it
 /// was readable, its last content stays in effect instead. A list that a hub sends is kept in the directory too.
@@ -48,6 +48,9 @@ class FileStore final : public LocalStore {
   void look_for_changes();
   /// Throws if the directory contains anything that is not ours.
   void check_content() const;
+  /// What the link to the version in effect says; empty: there is none. Throws if that cannot be read: then nothing is
+  /// known about the versions that are there.
+  [[nodiscard]] std::filesystem::path current_version() const;
   void publish(const std::filesystem::path& version, const HubSecret& secret);
   void lock();
   void remove_other_versions(const std::filesystem::path& kept) const;

@@ -28,6 +28,10 @@ kube::ClientConfig client_config(const HubSecret& secret);
 /// The same for a secret that is known to belong to the hub of this bootstrap kubeconfig, without parsing.
 kube::ClientConfig client_config(const HubSecret& secret, const kube::ClientConfig& bootstrap);
 
+/// The URL of a hub in the one spelling that tells it from others: another tool may write a slash at its end, the
+/// default port or capital letters. Throws kube::ConfigError.
+std::string hub_url(const std::string& server);
+
 /// True if both configurations are for the same hub: same server and cluster name. By changing the cluster name an
 /// administrator can force a new registration with a hub that was rebuilt at the same address.
 bool is_same_hub(const kube::ClientConfig& one, const kube::ClientConfig& other);

@@ -40,7 +40,11 @@ class MachineClock final : public async::Clock {
 
 struct Machine {
   Machine(std::size_t which, std::vector<BootstrapConfig> list, const kube::Env& env)
-      : index(which), configured(list), store(std::move(list)), clock(env.clock), random(env.random.fork()) {}
+      : index(which),
+        configured(list),
+        store(std::move(list), env.clock),
+        clock(env.clock),
+        random(env.random.fork()) {}
 
   std::size_t index;
   std::vector<BootstrapConfig> configured;  // as the administrator wants it
