@@ -197,7 +197,36 @@ void FileStore::read_sent_list() {
   bootstraps_ = list_in_effect(sent_ ? std::optional{*sent_} : std::nullopt, configured_);
 }
 
+bool FileStore::is_unchanged() const {
+  if (authorities_.size() != configured_.size()) return false;
+  try {
+    for (std::size_t at = 0; at < configured_.size(); ++at) {
+      const auto& authority = authorities_[at];
+      if (!authority || kube::read_file(bootstrap_files_[at]) != configured_[at].kubeconfig.reveal()) return false;
+      if (!authority->empty() && kube::read_file(*authority) != configured_[at].authority) return false;
+    }
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
+void FileStore::remember_authorities() {
+  authorities_.clear();
+  for (const auto& known : configured_) {
+    try {
+      authorities_.emplace_back(known.parse().ca_file);
+    } catch (const kube::ConfigError&) {
+      authorities_.emplace_back(std::nullopt);
+    }
+  }
+}
+
 void FileStore::look_for_changes() {
+  if (is_unchanged()) {
+    unreadable_.clear();
+    return;
+  }
   auto list = read_bootstraps();
   for (std::size_t at = 0; at < list.size(); ++at) {
     const auto why = why_unparsable(list[at]);
@@ -214,6 +243,7 @@ void FileStore::look_for_changes() {
     list[at] = known;
   }
   configured_ = std::move(list);
+  remember_authorities();
   auto effective = list_in_effect(sent_ ? std::optional{*sent_} : std::nullopt, configured_);
   if (effective == bootstraps_) return;
   bootstraps_ = std::move(effective);

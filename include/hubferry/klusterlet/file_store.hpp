@@ -46,6 +46,10 @@ class FileStore final : public LocalStore {
   [[nodiscard]] std::vector<BootstrapConfig> read_bootstraps() const;
   void read_sent_list();
   void look_for_changes();
+  /// True if all files are as they were when they were last read, and parsed. Parsing is most of what an idle agent
+  /// would do otherwise.
+  [[nodiscard]] bool is_unchanged() const;
+  void remember_authorities();
   /// Throws if the directory contains anything that is not ours.
   void check_content() const;
   /// What the link to the version in effect says; empty: there is none. Throws if that cannot be read: then nothing is
@@ -57,9 +61,10 @@ class FileStore final : public LocalStore {
 
   std::filesystem::path directory_;
   std::vector<std::filesystem::path> bootstrap_files_;
-  std::vector<BootstrapConfig> configured_;  // by the files
-  std::unique_ptr<SentList> sent_;           // by a hub; null: none
-  std::vector<BootstrapConfig> bootstraps_;  // in effect
+  std::vector<BootstrapConfig> configured_;                        // by the files
+  std::vector<std::optional<std::filesystem::path>> authorities_;  // their CA files, empty for none; absent: unparsable
+  std::unique_ptr<SentList> sent_;                                 // by a hub; null: none
+  std::vector<BootstrapConfig> bootstraps_;                        // in effect
   kube::Env env_;
   std::map<std::string, std::string> unreadable_;  // by file: why, as last reported
   int lock_ = -1;                                  // the directory's, held for our lifetime
