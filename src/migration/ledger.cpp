@@ -1,7 +1,10 @@
 #include "migration/ledger.hpp"
 
+#include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+
+#include "hubferry/kube/names.hpp"
 
 namespace hubferry::migration {
 
@@ -40,19 +43,38 @@ std::string ranges(const std::set<std::string>& names, const ClusterNames& all) 
   return json::serialize(array);
 }
 
-std::set<std::string> read_set(const json::object& data, std::string_view key, const ClusterNames& all) {
+using Range = std::pair<std::int64_t, std::int64_t>;
+
+std::optional<Range> range_in(const json::value& entry) {
+  if (!entry.is_array() || entry.get_array().size() != 2) return std::nullopt;
+  const auto& ends = entry.get_array();
+  if (!ends[0].is_int64() || !ends[1].is_int64() || ends[0].get_int64() < 0) return std::nullopt;
+  return Range{ends[0].get_int64(), ends[1].get_int64()};
+}
+
+/// `left`: so many names may still come from ranges.
+std::set<std::string> read_set(const json::object& data, std::string_view key, const ClusterNames& all,
+                               std::size_t& left) {
   std::set<std::string> names;
   const auto value = parsed(data, key);
   if (!value.is_array()) return names;
+  std::vector<Range> given;
   for (const auto& entry : value.get_array()) {
     if (entry.is_string()) names.emplace(entry.get_string());
-    if (!entry.is_array() || entry.get_array().size() != 2) continue;
-    const auto& range = entry.get_array();
-    if (!range[0].is_int64() || !range[1].is_int64() || range[0].get_int64() < 0) continue;
-    const auto last = std::min(range[1].get_int64(), static_cast<std::int64_t>(all.size()) - 1);
-    for (auto at = range[0].get_int64(); at <= last; ++at) names.insert(all[static_cast<std::size_t>(at)]);
+    if (const auto range = range_in(entry)) given.push_back(*range);
   }
+  // Sorted, so that each name is inserted once: somebody may have written thousands that overlap.
+  std::ranges::sort(given);
+  std::int64_t next = 0;
+  for (const auto& [first, last] : given)
+    for (next = std::max(next, first); next <= last && next < std::ssize(all) && left > 0; ++next, --left)
+      names.insert(all[static_cast<std::size_t>(next)]);
   return names;
+}
+
+std::set<std::string> read_set(const json::object& data, std::string_view key, const ClusterNames& all) {
+  auto left = all.size();
+  return read_set(data, key, all, left);
 }
 
 std::string details(const Failures& failures, std::size_t message_limit) {
@@ -96,10 +118,11 @@ std::set<std::string> read_left_behind(const json::object& data, const ClusterNa
   auto names = read_set(data, "left-behind", {});
   const auto value = parsed(data, "left-behind");
   if (!value.is_array()) return names;
+  auto left = 2 * all.size();  // each on the source and on the target
   for (const auto& group : value.get_array()) {
     if (!group.is_object()) continue;
     const std::string hub{kube::string_at(group.get_object(), {"hub"})};
-    for (const auto& cluster : read_set(group.get_object(), "clusters", all)) names.insert(hub + "/" + cluster);
+    for (const auto& cluster : read_set(group.get_object(), "clusters", all, left)) names.insert(hub + "/" + cluster);
   }
   return names;
 }
@@ -115,10 +138,11 @@ Failures read_details(const json::object& data, const ClusterNames& all) {
   if (value.is_object())
     for (const auto& entry : value.get_object())
       if (entry.value().is_object()) failures[entry.key()] = failure_in(entry.value().get_object());
+  auto left = all.size();  // each is in one group
   if (value.is_array())
     for (const auto& group : value.get_array()) {
       if (!group.is_object()) continue;
-      for (const auto& cluster : read_set(group.get_object(), "clusters", all))
+      for (const auto& cluster : read_set(group.get_object(), "clusters", all, left))
         failures[cluster] = failure_in(group.get_object());
     }
   return failures;
@@ -167,6 +191,13 @@ void Ledger::leave_behind_arrived(const std::set<std::string>& given_up) {
     return slash == std::string::npos || success.contains(entry.substr(slash + 1));
   });
   left_behind.insert(given_up.begin(), given_up.end());
+}
+
+void Ledger::forget_unlisted() {
+  const auto is_listed = [this](const std::string& name) { return std::ranges::binary_search(all, name); };
+  for (auto* list : {&success, &rolled_back, &undone, &unverified, &released, &cleaned})
+    std::erase_if(*list, [&](const std::string& name) { return !is_listed(name); });
+  std::erase_if(failures, [&](const auto& entry) { return !is_listed(entry.first); });
 }
 
 ClusterNames Ledger::in_flight() const {
@@ -229,8 +260,9 @@ bool fits_ledger(const ClusterNames& clusters) {
 
 Ledger ledger_from_data(const json::object& data) {
   Ledger ledger;
-  const auto all = read_set(data, "all-clusters", {});
-  ledger.all.assign(all.begin(), all.end());
+  // No cluster has another name, and no request for it could succeed.
+  for (const auto& name : read_set(data, "all-clusters", {}))
+    if (kube::is_dns_subdomain(name)) ledger.all.push_back(name);
   ledger.success = read_set(data, "success", ledger.all);
   ledger.rolled_back = read_set(data, "rolled-back", ledger.all);
   ledger.undone = read_set(data, "undone", ledger.all);
@@ -241,21 +273,8 @@ Ledger ledger_from_data(const json::object& data) {
   ledger.left_behind = read_left_behind(data, ledger.all);
   auto reasons = read_details(data, ledger.all);
   for (const auto& name : read_set(data, "failure", ledger.all)) ledger.fail(name, std::move(reasons[name]));
+  if (!ledger.all.empty()) ledger.forget_unlisted();
   return ledger;
-}
-
-std::map<hubagent::Stage, ClusterNames> rollback_by_stage(const Migration& migration, const Ledger& ledger,
-                                                          const ClusterNames& clusters) {
-  std::map<hubagent::Stage, ClusterNames> stages;
-  const auto reached = migration.rollback_stage();
-  if (!reached) return stages;
-  for (const auto& cluster : clusters) {
-    auto stage = *reached;
-    if (const auto found = ledger.failures.find(cluster); found != ledger.failures.end())
-      stage = stage_from(found->second.stage).value_or(*reached);
-    stages[stage].push_back(cluster);
-  }
-  return stages;
 }
 
 }  // namespace hubferry::migration

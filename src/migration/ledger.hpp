@@ -43,6 +43,9 @@ struct Ledger {
   /// own objects, before: that may be done now.
   void leave_behind_arrived(const std::set<std::string>& given_up);
 
+  /// Drops what is not in `all`: a count of arrived clusters must count none that somebody else has put in.
+  void forget_unlisted();
+
   /// Neither arrived nor failed.
   [[nodiscard]] ClusterNames in_flight() const;
   /// Not arrived, and not yet rolled back on the source.
@@ -59,11 +62,8 @@ struct Ledger {
 json::object to_data(const Ledger& ledger);
 /// True if a ledger of these clusters fits into a ConfigMap, whatever becomes of them.
 bool fits_ledger(const ClusterNames& clusters);
-/// Reads what to_data() wrote; a missing or malformed list is empty.
+/// Reads what to_data() wrote, and whatever a person has made of it: a missing or malformed list is empty, and names
+/// that are not in `all-clusters` are dropped, unless that is what is missing.
 Ledger ledger_from_data(const json::object& data);
-
-/// The clusters by what a rollback has to undo for each. Empty where nothing was changed.
-std::map<hubagent::Stage, ClusterNames> rollback_by_stage(const Migration& migration, const Ledger& ledger,
-                                                          const ClusterNames& clusters);
 
 }  // namespace hubferry::migration

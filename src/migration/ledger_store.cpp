@@ -303,6 +303,7 @@ Awaitable<OperationResult<Ledger>> load_ledger(Step& step) {
   auto recorded = co_await find_recorded_clusters(step);
   if (!recorded) co_return recorded.error();
   ledger.all = std::move(*recorded);
+  ledger.forget_unlisted();
   co_return ledger;
 }
 

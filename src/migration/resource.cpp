@@ -106,8 +106,14 @@ MigrationSpec read_spec(const json::object& migration) {
 }
 
 std::string selection_of(const MigrationSpec& spec) {
-  std::string text = spec.from + "\n" + spec.to + "\n" + spec.placement.value_or(std::string{}) + "\n";
-  for (const auto& cluster : spec.clusters.value_or(ClusterNames{})) text += cluster + "\n";
+  std::string text;
+  // A line for each name. No valid name needs the escapes: they keep two lists apart of which one has a line break.
+  const auto add = [&text](const std::string& name) {
+    for (const char c : name) text += c == '\n' ? std::string{"\\n"} : c == '\\' ? std::string{"\\\\"} : std::string{c};
+    text += '\n';
+  };
+  for (const auto& name : {spec.from, spec.to, spec.placement.value_or(std::string{})}) add(name);
+  for (const auto& cluster : spec.clusters.value_or(ClusterNames{})) add(cluster);
   // FNV-1a: the next version of the manager must find the same.
   std::uint64_t hash = 14695981039346656037U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;

@@ -9,6 +9,21 @@ namespace {
 
 using hubagent::Stage;
 
+/// The clusters by what a rollback has to undo for each. Empty where nothing was changed.
+std::map<Stage, ClusterNames> rollback_by_stage(const Migration& migration, const Ledger& ledger,
+                                                const ClusterNames& clusters) {
+  std::map<Stage, ClusterNames> stages;
+  const auto reached = migration.rollback_stage();
+  if (!reached) return stages;
+  for (const auto& cluster : clusters) {
+    auto stage = *reached;
+    if (const auto found = ledger.failures.find(cluster); found != ledger.failures.end())
+      stage = stage_from(found->second.stage).value_or(*reached);
+    stages[stage].push_back(cluster);
+  }
+  return stages;
+}
+
 void add(std::set<std::string>& names, const ClusterNames& more) {
   names.insert(more.begin(), more.end());
 }

@@ -59,6 +59,17 @@ TEST(MigrationSpec, EmptyNamesAreProblems) {
                              HasSubstr("names no cluster")));
 }
 
+// The CRD accepts any text as a cluster's name.
+TEST(MigrationSpec, AListIsAnotherSelectionThanOneOfNamesWithLineBreaks) {
+  const auto two = spec_of(R"({"from": "hub1", "to": "hub2", "includedManagedClusters": ["a", "b"]})");
+  EXPECT_NE(selection_of(two), selection_of(spec_of(R"({"from": "hub1", "to": "hub2",
+                                                        "includedManagedClusters": ["a\nb"]})")));
+  EXPECT_NE(selection_of(two), selection_of(spec_of(R"({"from": "hub1", "to": "hub2",
+                                                        "includedManagedClusters": ["a\\nb"]})")));
+  // As earlier versions have recorded it.
+  EXPECT_EQ(selection_of(two), "2da778c8fef075a3");
+}
+
 TEST(PhaseTimeout, IsTheDefaultUnlessTheSpecHasAValidOne) {
   EXPECT_EQ(phase_timeout(spec_of(valid), phases::validating), 5min);
   EXPECT_EQ(phase_timeout(spec_of(valid), phases::registering), 12min);

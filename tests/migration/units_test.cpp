@@ -144,6 +144,106 @@ TEST(Ledger, GarbageIsEmpty) {
   EXPECT_EQ(ledger_from_data({{"all-clusters", "[1, {}"}, {"success", "{}"}, {"failure", 7}}), Ledger{});
 }
 
+// Two lists of the same size are not the same clusters.
+TEST(Ledger, ANameThatSomebodyHasPutInCountsAsNoArrival) {
+  const auto ledger = ledger_from_data({{"all-clusters", R"(["a","b"])"},
+                                        {"success", R"(["a","stranger"])"},
+                                        {"failure", R"(["another"])"},
+                                        {"cleaned", R"(["stranger"])"}});
+  EXPECT_FALSE(ledger.all_arrived());
+  EXPECT_THAT(ledger.success, ElementsAre("a"));
+  EXPECT_THAT(ledger.failures, IsEmpty());
+  EXPECT_THAT(ledger.cleaned, IsEmpty());
+  EXPECT_THAT(ledger.in_flight(), ElementsAre("b"));
+}
+
+// Every request for one of them would be refused, again and again.
+TEST(Ledger, NamesThatNoClusterCanHaveAreIgnored) {
+  const auto ledger = ledger_from_data({{"all-clusters", R"(["", "a", "../b", "C", "a/b", "a b", "."])"}});
+  EXPECT_THAT(ledger.all, ElementsAre("a"));
+}
+
+// The lists are rebuilt from the hubs then, and what has arrived stays so.
+TEST(Ledger, WithoutTheListOfAllClustersTheOthersAreKept) {
+  const auto ledger = ledger_from_data({{"all-clusters", "["}, {"success", R"(["a"])"}, {"cleaned", R"(["a"])"}});
+  EXPECT_THAT(ledger.all, IsEmpty());
+  EXPECT_THAT(ledger.success, ElementsAre("a"));
+  EXPECT_THAT(ledger.cleaned, ElementsAre("a"));
+}
+
+// 1 MiB of ranges, each of all clusters: one by one that would be half a billion names.
+TEST(Ledger, RangesThatOverlapCostNoMoreThanOne) {
+  Ledger ledger;
+  for (int index = 0; index < 7900; ++index) ledger.all.push_back(std::to_string(10000 + index));
+  kube::json::array ranges;
+  kube::json::array groups;
+  kube::json::array given_up;
+  for (int index = 0; index < 20'000; ++index) {
+    ranges.push_back(kube::json::array{index % 3, 7898});
+    groups.push_back(kube::json::object{{"stage", "Deploying"}, {"reason", "Error"}, {"clusters", "[[0,7899]]"}});
+    given_up.push_back(kube::json::object{{"hub", "hub" + std::to_string(index)}, {"clusters", "[[0,7899]]"}});
+  }
+  auto data = to_data(ledger);
+  data["cleaned"] = kube::json::serialize(ranges);
+  data["success"] = kube::json::serialize(ranges);
+  data["failure"] = R"([[7899, 7899]])";
+  data["failure-details"] = kube::json::serialize(groups);
+  data["left-behind"] = kube::json::serialize(given_up);
+  const auto back = ledger_from_data(data);
+  EXPECT_THAT(back.cleaned, SizeIs(7899));
+  EXPECT_THAT(back.success, SizeIs(7899));
+  EXPECT_EQ(back.failures.at(ledger.all.back()).stage, "Deploying");
+  EXPECT_THAT(back.left_behind, SizeIs(2 * 7900));
+}
+
+/// What somebody may have typed: pieces of a ledger, in any order.
+std::string typed(async::Random& random) {
+  static const std::vector<std::string> pieces{"[",
+                                               "]",
+                                               "{",
+                                               "}",
+                                               ",",
+                                               ":",
+                                               R"("a")",
+                                               R"("b")",
+                                               "[0,1]",
+                                               "[1,0]",
+                                               "[-1,9]",
+                                               "7",
+                                               R"("stage")",
+                                               "null",
+                                               R"("clusters")",
+                                               R"("[[0,9]]")",
+                                               R"("hub")",
+                                               R"("hub1")",
+                                               R"(["a","b"])",
+                                               R"({"a":{}})"};
+  std::string text = random.chance(0.5) ? "[" : "";
+  for (auto left = random.below(8); left > 0; --left)
+    text += pieces[random.below(pieces.size())] + (random.chance(0.5) ? "," : "");
+  if (text.ends_with(',')) text.pop_back();
+  return text + (random.chance(0.5) ? "]" : "");
+}
+
+TEST(Ledger, OfWhateverIsTypedIntoItNothingElseThanItsClustersIsRead) {
+  async::Random random{17};
+  for (int attempt = 0; attempt < 3000; ++attempt) {
+    json::object data = to_data(Ledger{});
+    if (random.chance(0.8)) data["all-clusters"] = R"(["a","b","c"])";
+    for (auto edits = random.below(6); edits > 0; --edits)
+      (data.begin() + static_cast<std::ptrdiff_t>(random.below(data.size())))->value() = typed(random);
+    const auto read = ledger_from_data(data);
+    const auto text = json::serialize(data);
+    if (!read.all.empty())
+      for (const auto* list :
+           {&read.success, &read.rolled_back, &read.undone, &read.unverified, &read.released, &read.cleaned})
+        for (const auto& name : *list) EXPECT_THAT(read.all, testing::Contains(name)) << text;
+    for (const auto& [name, failure] : read.failures) EXPECT_FALSE(read.success.contains(name)) << text;
+    // It is written back with the next change, and must say the same then.
+    EXPECT_EQ(ledger_from_data(to_data(read)), read) << text;
+  }
+}
+
 TEST(Ledger, ALateArrivalIsNotAFailure) {
   Ledger ledger;
   ledger.all = {"a", "b"};
