@@ -73,8 +73,7 @@ Awaitable<bool> finish_before(Clock& clock, TimePoint deadline, Awaitable<> task
     scope.stop();
   };
   auto watch = [&]() -> Awaitable<> {
-    co_await clock.sleep_until(deadline);
-    scope.stop();
+    if (co_await clock.try_sleep_until(deadline)) scope.stop();
   };
   scope.spawn(work());
   scope.spawn(watch());

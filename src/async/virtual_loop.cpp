@@ -13,10 +13,14 @@ constexpr WallTime default_start{std::chrono::sys_days{std::chrono::year{2030} /
 }  // namespace
 
 Awaitable<> VirtualClock::sleep_until(TimePoint when) {
+  if (!co_await try_sleep_until(when)) throw_cancelled();
+}
+
+Awaitable<bool> VirtualClock::try_sleep_until(TimePoint when) {
   if (when <= now_) {
     // A turn of the loop passes, as with a real timer: a loop of expired sleeps cannot starve its neighbours.
     co_await asio::post(asio::deferred);
-    co_return;
+    co_return true;
   }
   WaitList waiter;
   const Alarm alarm{when, next_sequence_++};
@@ -26,7 +30,8 @@ Awaitable<> VirtualClock::sleep_until(TimePoint when) {
     ~Registration() { clock.sleepers_.erase(alarm); }
   } registration{*this, alarm};
   sleepers_.emplace(alarm, &waiter);
-  co_await waiter.wait();
+  const auto [cancelled] = co_await waiter.try_wait();
+  co_return !cancelled;
 }
 
 std::optional<TimePoint> VirtualClock::next_wake_up() const {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "hubferry/async/random.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/async/virtual_loop.hpp"
@@ -112,6 +114,28 @@ TEST(RealClock, SleepsAndCanBeCancelled) {
     co_await scope.join();
   };
   loop.run(test());
+}
+
+/// What try_sleep_until() returned, of an hour's sleep that is cancelled after a moment; nothing if it threw.
+Awaitable<std::optional<bool>> try_to_sleep(Clock& clock) {
+  std::optional<bool> slept;
+  TaskScope scope{co_await asio::this_coro::executor};
+  auto sleeper = [&]() -> Awaitable<> { slept = co_await clock.try_sleep_until(later(clock.now(), 1h)); };
+  scope.spawn(sleeper());
+  co_await clock.sleep_for(1ms);
+  scope.stop();
+  co_await scope.join();
+  co_return slept;
+}
+
+TEST(Clock, ATrySleepThatIsCancelledReturnsFalseAndThrowsNothing) {
+  VirtualLoop loop;
+  EXPECT_EQ(loop.run(try_to_sleep(loop.clock())), false);
+  EXPECT_TRUE(loop.run(loop.clock().try_sleep_until(later(loop.clock().now(), 1s))));
+  EXPECT_TRUE(loop.run(loop.clock().try_sleep_until(loop.clock().now())));
+  test::RealLoop real_loop;
+  RealClock clock;
+  EXPECT_EQ(real_loop.run(try_to_sleep(clock)), false);
 }
 
 TEST(TimeText, RoundTripsWhatKubernetesWrites) {

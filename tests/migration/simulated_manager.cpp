@@ -41,14 +41,17 @@ class GatedClock final : public async::Clock {
   [[nodiscard]] async::TimePoint now() const override { return inner_.now() - lag(); }
   [[nodiscard]] async::WallTime wall_now() const override { return inner_.wall_now() + skew_; }
   Awaitable<> sleep_until(async::TimePoint when) override {
+    if (!co_await try_sleep_until(when)) async::throw_cancelled();
+  }
+  Awaitable<bool> try_sleep_until(async::TimePoint when) override {
     // In steps while it is slow, and again if it has become slow meanwhile.
     do {
-      if (slow_since_)
-        co_await inner_.sleep_for(std::min<async::Duration>(when - now(), std::chrono::seconds{1}));
-      else
-        co_await inner_.sleep_until(when == async::never ? when : when + lag_);
+      auto until = when == async::never ? when : when + lag_;
+      if (slow_since_) until = inner_.now() + std::min<async::Duration>(when - now(), std::chrono::seconds{1});
+      if (!co_await inner_.try_sleep_until(until)) co_return false;
     } while (now() < when);
     co_await gate_.pass();
+    co_return true;
   }
 
   /// From now on its time passes at a tenth of the speed, or again as that of others.

@@ -19,6 +19,7 @@ class VirtualClock final : public Clock {
   [[nodiscard]] TimePoint now() const override { return now_; }
   [[nodiscard]] WallTime wall_now() const override { return start_ + now_.time_since_epoch() + wall_skew_; }
   Awaitable<> sleep_until(TimePoint when) override;
+  Awaitable<bool> try_sleep_until(TimePoint when) override;
 
   /// Shifts wall time by `skew`, as when a machine's clock is corrected. Monotonic time is not affected.
   void skew_wall(Duration skew) { wall_skew_ = skew; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/asio/append.hpp>
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
@@ -70,6 +71,12 @@ class WaitList {
 
   [[nodiscard]] auto wait() {
     return asio::async_initiate<const asio::deferred_t, void(error_code)>(Initiation{this}, asio::deferred);
+  }
+
+  /// The same without an exception: a tuple with the error code.
+  [[nodiscard]] auto try_wait() {
+    using Token = asio::as_tuple_t<asio::deferred_t>;
+    return asio::async_initiate<const Token, void(error_code)>(Initiation{this}, asio::as_tuple(asio::deferred));
   }
 
   /// Returns false when there are no waiters.
