@@ -22,6 +22,8 @@ struct HubSite {
   kube::Api* api = nullptr;  // as admin
   /// The client configuration of an admin; agents use it without the credential.
   kube::ClientConfig admin;
+  /// Of the machine that its controllers run on; null: that of everybody.
+  async::Clock* clock = nullptr;
 };
 
 struct HubSetOptions {

@@ -73,6 +73,8 @@ class World {
   Server& global() { return server(global_hub); }
   /// As admin.
   kube::Api& api(const std::string& name) { return server(name).api(); }
+  /// The wall clock of that server and its controllers is so far ahead of the others'. Throws std::out_of_range.
+  void set_clock(const std::string& name, async::Duration ahead);
   Network& network();
   HubSet& hubs();
   /// The agents of the clusters; more can be added. Without `agents` there are none initially.

@@ -7,6 +7,7 @@
 #include "hubferry/sim/crds.hpp"
 #include "hubferry/sim/fleet_agents.hpp"
 #include "hubferry/sim/hub_controllers.hpp"
+#include "hubferry/sim/machine_clock.hpp"
 #include "sim/ocm/ensure.hpp"
 
 namespace hubferry::sim {
@@ -16,6 +17,7 @@ namespace {
 /// One server, its HTTP frontend, and the config of its admin.
 struct WorldServer {
   std::string name;
+  std::unique_ptr<MachineClock> clock;  // of the server and its controllers
   std::unique_ptr<Server> server;
   std::unique_ptr<HttpFrontend> frontend;
   kube::ClientConfig admin;
@@ -59,15 +61,17 @@ class World::State {
     for (const auto& name : names) {
       WorldServer entry;
       entry.name = name;
+      entry.clock = std::make_unique<MachineClock>(env_.clock);
       Options server = options.server;
       server.name = name;
       server.seed = random.next();
-      entry.server = std::make_unique<Server>(std::move(server), env_);
+      const kube::Env machine{*entry.clock, env_.random, env_.metrics, env_.log};
+      entry.server = std::make_unique<Server>(std::move(server), machine);
       guard_acceptance(*entry.server);
       if (options.http) entry.frontend = open_frontend(*entry.server, executor);
       network.add(entry.frontend != nullptr ? entry.frontend->url() : "https://" + name + ".sim", *entry.server);
       entry.admin = network.config_for(*entry.server, admin());
-      sites.push_back({name, &entry.server->api(), entry.admin});
+      sites.push_back({name, &entry.server->api(), entry.admin, entry.clock.get()});
       servers.push_back(std::move(entry));
     }
     hubs = std::make_unique<HubSet>(std::move(sites), hub_options(options), env_);
@@ -121,10 +125,12 @@ class World::State {
   async::Awaitable<> build_cluster_server(std::string cluster) {
     WorldServer entry;
     entry.name = cluster;
+    entry.clock = std::make_unique<MachineClock>(env_.clock);
     Options server = options.server;
     server.name = cluster;
     server.seed = options.seed + cluster_servers.size();
-    entry.server = std::make_unique<Server>(std::move(server), env_);
+    const kube::Env machine{*entry.clock, env_.random, env_.metrics, env_.log};
+    entry.server = std::make_unique<Server>(std::move(server), machine);
     network.add("https://" + cluster + ".sim", *entry.server);
     entry.admin = network.config_for(*entry.server, admin());
     auto& api = entry.server->api();
@@ -171,6 +177,10 @@ async::Awaitable<> World::run() {
 
 Server& World::server(const std::string& name) {
   return *state_->find(name).server;
+}
+
+void World::set_clock(const std::string& name, async::Duration ahead) {
+  state_->find(name).clock->set_ahead(ahead);
 }
 
 Network& World::network() {

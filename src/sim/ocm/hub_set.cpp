@@ -116,7 +116,9 @@ class HubSet::State {
     // Hubs on the global hub have no agent that could process an import.
     if (!entry.is_global() && options_.import_controller != ImportController::none)
       hub.bootstrap_kubeconfig = entry.bootstrap;
-    entry.controllers = std::make_unique<HubControllers>(api, hub, env_);
+    auto& clock = entry.site.clock != nullptr ? *entry.site.clock : env_.clock;
+    entry.controllers =
+        std::make_unique<HubControllers>(api, hub, kube::Env{clock, env_.random, env_.metrics, env_.log});
   }
 
   async::Awaitable<> build_global(HubEntry& global) {

@@ -56,6 +56,34 @@ TEST(WorldTest, HubsAreRegisteredOnTheGlobalHubAndReachedByTheirSecrets) {
                    .value());
 }
 
+// Each hub is a machine of its own.
+TEST(WorldTest, TheClockOfAHubCanBeOffAndItsControllersFollowIt) {
+  TracedWorld world{small()};
+  world.run_for(1min);
+  ASSERT_TRUE(is_available(world.server("hub1"), world.world().clusters().front()));
+  world.world().set_clock("hub1", 1h);
+  kube::json::object map{{"metadata", kube::json::object{{"name", "now"}, {"namespace", "default"}}}};
+  for (const auto* hub : {"hub1", "hub2"}) ASSERT_TRUE(world.run(world.api(hub).create(resources::config_maps, map)));
+  const auto made_on = [&](const char* hub) {
+    return async::parse_time(world.server(hub)
+                                 .object(resources::config_maps, {"default", "now"})
+                                 ->string_at({"metadata", "creationTimestamp"}));
+  };
+  EXPECT_GE(made_on("hub1") - made_on("hub2"), 59min);
+  EXPECT_LT(made_on("hub2") - world.clock().wall_now(), 1min);
+  // Heartbeats of an hour ago.
+  world.run_for(2min);
+  const auto condition_of_hub1 = [&] {
+    const auto cluster = world.server("hub1").object(ocm::managed_clusters, {"", world.world().clusters().front()});
+    return std::string{kube::string_at(*kube::find_condition(*cluster, ocm::names::clock_synced), {"status"})};
+  };
+  EXPECT_EQ(condition_of_hub1(), "False");
+  world.world().set_clock("hub1", 0s);
+  world.run_for(5min);
+  EXPECT_EQ(condition_of_hub1(), "True");
+  EXPECT_TRUE(is_available(world.server("hub1"), world.world().clusters().front()));
+}
+
 // Leader election needs it, and a manager outside of a cluster has no other default namespace.
 TEST(WorldTest, TheGlobalHubHasTheManagersNamespace) {
   TracedWorld world{small()};
