@@ -1,5 +1,6 @@
 // Whatever a person makes of a ledger's ConfigMap is read as a ledger of its clusters, and of nothing else; and written
 // back it says the same.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
