@@ -82,6 +82,13 @@ kube::CacheOptions cluster_leases() {
   return options;
 }
 
+/// True if the lease was renewed sooner than its period demands.
+bool was_renewed_early(const Object& before, const Object& now) {
+  const auto last = renewed_at(before);
+  const auto next = renewed_at(now);
+  return before.uid() == now.uid() && last && next && *last < *next && *next < *last + period_of(now);
+}
+
 std::string renewal_of(const Object& lease) {
   return std::string{lease.string_at({"spec", "renewTime"})};
 }
@@ -331,6 +338,18 @@ Heartbeats::Heartbeats(Hub& hub)
 bool Heartbeats::is_alive(const std::string& cluster, async::WallTime since, async::WallTime now) const {
   const auto lease = leases_.get(ocm::lease_key(cluster));
   return !why_not_alive(lease.get(), since, now);
+}
+
+Awaitable<> Heartbeats::run() {
+  const auto subscription = leases_.subscribe([this](const Key& key, const auto& old, const auto& now) {
+    if (old != nullptr && now != nullptr && was_renewed_early(*old, *now)) ++starts_[key.ns];
+  });
+  co_await leases_.run();
+}
+
+std::size_t Heartbeats::starts(const std::string& cluster) const {
+  const auto found = starts_.find(cluster);
+  return found == starts_.end() ? 0 : found->second;
 }
 
 Awaitable<> Heartbeats::wait_for_lease(std::string cluster) {

@@ -88,10 +88,13 @@ class Heartbeats {
   explicit Heartbeats(Hub& hub);
 
   /// Watches the leases until cancelled: one watch for all clusters.
-  Awaitable<> run() { return leases_.run(); }
+  Awaitable<> run();
   /// As far as seen: false may be outdated.
   [[nodiscard]] bool is_alive(const std::string& cluster, async::WallTime since, async::WallTime now) const;
   Awaitable<> wait_for_lease(std::string cluster);
+  /// How often the agent has started since run() did, as far as seen: an agent that runs renews its lease once in a
+  /// period, one that has just started does so at once.
+  [[nodiscard]] std::size_t starts(const std::string& cluster) const;
   /// Waits for a renewal after this call.
   Awaitable<> wait_for_renewal(std::string cluster);
   /// Waits until there is another lease, or this one was renewed.
@@ -99,6 +102,7 @@ class Heartbeats {
 
  private:
   kube::Cache<Object> leases_;
+  std::map<std::string, std::size_t> starts_;
 };
 
 }  // namespace hubferry::hubagent

@@ -103,8 +103,10 @@ Awaitable<Result<>> follow_delivery(Hub& hub, MigrationRef migration, Object& kn
 Awaitable<Result<>> wait_for_target_bootstrap(Hub& hub, MigrationRef migration, Object& known, bool can_rest) {
   const std::string cluster{known.name()};
   auto& clock = hub.env().clock;
-  const Waits::Entry waiting{*hub.waits(), migration.uid, cluster,
-                             "agent has not applied the ManifestWork with the target's bootstrap kubeconfig"};
+  const Waits::Entry waiting{
+      *hub.waits(), migration.uid, cluster,
+      "agent has not applied the ManifestWork with the target's bootstrap kubeconfig (the condition "
+      "Applied of its ManifestWork CLUSTER-klusterlet says why)"};
   auto waited = co_await async::before_deadline(clock, clock.now() + delivery_timeout,
                                                 follow_delivery(hub, migration, known, can_rest));
   if (waited) co_return std::move(*waited);

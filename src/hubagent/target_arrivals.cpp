@@ -42,10 +42,13 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
   while (true) {
     Waits::Entry waiting{
         *wait.hub.waits(), wait.migration.uid, cluster,
-        "agent has not registered on hub " + wait.hub.name() + " (no certificate request yet, or it is pending)"};
+        "agent has not registered on hub " + wait.hub.name() +
+            " (no certificate request yet, or it is pending: kubectl get csr there; a restart of its pod "
+            "klusterlet-agent tries again)"};
     auto now = co_await wait_for_join(wait, cluster, seen);
     seen = now->resource_version();
-    waiting.replace("agent has not renewed its lease on hub " + wait.hub.name());
+    waiting.replace("agent has not renewed its lease on hub " + wait.hub.name() +
+                    " (does its pod klusterlet-agent run, and reach that hub?)");
     // Whatever the conditions say: only the agent renews the lease.
     if (!wait.heartbeats.is_alive(cluster, wait.since, wait.hub.env().clock.wall_now())) {
       auto alive = co_await wait_for_sign_of_life(wait.hub, wait.migration, cluster, wait.since);
@@ -59,13 +62,26 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
     if (!complete) co_return complete.error();
     if (!*complete) {
       bool at_once = true;
-      waiting.replace("agent has not applied its klusterlet's ManifestWork of hub " + wait.hub.name());
-      auto wanted = [&](const KlusterletWork* work) { return satisfies(wait.rule, work) || (at_once = false); };
+      waiting.replace("agent has not applied its klusterlet's ManifestWork of hub " + wait.hub.name() +
+                      " (its condition Applied says why)");
+      auto starts = wait.heartbeats.starts(cluster);
+      auto wanted = [&](const KlusterletWork* work) {
+        if (satisfies(wait.rule, work)) return true;
+        at_once = false;
+        starts = wait.heartbeats.starts(cluster);
+        return false;
+      };
       auto applied = co_await wait_for_klusterlet_work(wait.hub, wait.migration, cluster, wanted);
       if (!applied) co_return applied.error();
-      // It was applied just now: the agent restarts with it, and must come back.
-      if (!at_once) co_await wait.heartbeats.wait_for_renewal(cluster);
-      waiting.replace("agent has not applied the copied ManifestWorks on hub " + wait.hub.name());
+      // It was applied just now: the agent restarts with it, and must come back. One that has done so before it
+      // reported the work would renew its lease only a period later.
+      if (!at_once && wait.heartbeats.starts(cluster) == starts) {
+        waiting.replace("agent has not renewed its lease on hub " + wait.hub.name() +
+                        " since it applied its klusterlet's ManifestWork");
+        co_await wait.heartbeats.wait_for_renewal(cluster);
+      }
+      waiting.replace("agent has not applied the copied ManifestWorks on hub " + wait.hub.name() +
+                      " (their conditions say why)");
       auto adopted = co_await wait_for_copied_works(wait.hub, wait.migration, cluster);
       if (!adopted) co_return adopted.error();
     }

@@ -108,7 +108,9 @@ Awaitable<Result<>> check_ready(Hub& hub, WorkRule rule, MigrationRef migration,
     if (!adopted) co_return adopted.error();
   }
   const Waits::Entry waiting{*hub.waits(), migration.uid, cluster,
-                             "hub " + hub.name() + " has not accepted the copy and prepared its import"};
+                             "hub " + hub.name() +
+                                 " has not accepted the copy and prepared its import (do its registration and import "
+                                 "controllers run?)"};
   auto ready = co_await async::before_deadline(clock, clock.now() + ready_timeout,
                                                wait_until_ready(hub, rule, migration, cluster));
   if (ready) co_return std::move(*ready);

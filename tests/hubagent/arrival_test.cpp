@@ -291,6 +291,53 @@ TEST_F(ArrivalTest, AnExistingKlusterletWorkMustBeApplied) {
   });
 }
 
+// What it applied has restarted it before it could report that: it came back, and reports later. Its next heartbeat is
+// due a minute after that.
+TEST_F(ArrivalTest, AnAgentThatCameBackBeforeItReportedTheWorkIsNotAwaitedForAnotherPeriod) {
+  run([&]() -> Awaitable<> {
+    co_await deploy("c1");
+    co_await put_work("c1", "False");
+    co_await join("c1");
+    auto apply = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(20s);
+      co_await renew("c1");
+      co_await clock_.sleep_for(3s);
+      co_await report_work(*hub2_, {"c1", "c1-klusterlet"}, "True", 1);
+      co_await clock_.sleep_for(57s);
+      co_await renew("c1");
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(apply());
+      co_await await_all({"c1"});
+    };
+    co_await async::with_scope(both);
+    EXPECT_THAT(arrivals_, ElementsAre("c1 after 23s"));
+  });
+}
+
+// The process that will be restarted by what it applies has sent this one.
+TEST_F(ArrivalTest, AHeartbeatOfARunningAgentProvesNoRestart) {
+  run([&]() -> Awaitable<> {
+    co_await deploy("c1");
+    co_await put_work("c1", "False");
+    co_await join("c1");
+    auto apply = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(61s);
+      co_await renew("c1");
+      co_await clock_.sleep_for(3s);
+      co_await report_work(*hub2_, {"c1", "c1-klusterlet"}, "True", 1);
+      co_await clock_.sleep_for(6s);
+      co_await renew("c1");
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(apply());
+      co_await await_all({"c1"});
+    };
+    co_await async::with_scope(both);
+    EXPECT_THAT(arrivals_, ElementsAre("c1 after 1m10s"));
+  });
+}
+
 // The work agent may still serve the source, and would delete the workloads with the source's works.
 TEST_F(ArrivalTest, AClusterArrivesWhenItsAgentHasAppliedTheWorksThatItHadAppliedOnTheSource) {
   run([&]() -> Awaitable<> {
