@@ -36,6 +36,8 @@ class DirectSourceHub final : public SourceHub {
   Awaitable<Result<ClusterNames>> accepted(ClusterNames clusters) override;
   Awaitable<Result<Outcome>> accept(MigrationRef migration, ClusterNames clusters) override;
   Awaitable<Result<Outcome>> await_returns(MigrationRef migration, ClusterNames clusters, OnReturn on_return) override;
+  // agent_restart.cpp
+  Awaitable<Result<Outcome>> restart_agents(MigrationRef migration, ClusterNames clusters) override;
 
  private:
   std::shared_ptr<Hub> hub_;
@@ -67,6 +69,8 @@ class DirectTargetHub final : public TargetHub {
   Awaitable<Result<Outcome>> adopt(MigrationRef migration, ClusterNames clusters, OnFound on_adopted) override;
   Awaitable<Result<Outcome>> find_registered(MigrationRef migration, ClusterNames clusters, OnFound on_found) override;
   Awaitable<Result<>> confirm(MigrationRef migration, std::string cluster, async::WallTime since) override;
+  // outdated_secrets.cpp
+  Awaitable<Result<Outcome>> delete_outdated_secrets(MigrationRef migration, ClusterNames clusters) override;
   // target_finish.cpp
   Awaitable<Result<Outcome>> deny(MigrationRef migration, ClusterNames clusters,
                                   std::optional<async::WallTime> unless_alive_since) override;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "hubferry/ocm/resources.hpp"
+
 namespace hubferry::hubagent {
 
 /// Views into the bytes being decoded.
@@ -21,6 +23,7 @@ struct KlusterletWork::Draft : kube::Projected {
   };
 
   std::int64_t generation = 0;
+  bool has_work_agent = false;
   std::vector<Manifest> manifests;
   std::vector<Config> configs;
   std::vector<Condition> conditions;
@@ -39,8 +42,12 @@ kube::Schema<WorkDraft> work_schema() {
   condition.text({"type"}, &WorkDraft::Condition::type)
       .text({"status"}, &WorkDraft::Condition::status)
       .integer({"observedGeneration"}, &WorkDraft::Condition::observed);
+  const auto note_agent = [](WorkDraft& work, std::string_view finalizer) {
+    work.has_work_agent |= finalizer == ocm::names::work_cleanup_finalizer;
+  };
   kube::Schema<WorkDraft> schema;
   schema.integer({"metadata", "generation"}, &WorkDraft::generation)
+      .texts({"metadata", "finalizers"}, note_agent)
       .objects({"spec", "workload", "manifests"}, &WorkDraft::manifests, manifest)
       .objects({"spec", "manifestConfigs"}, &WorkDraft::configs, config)
       .objects({"status", "conditions"}, &WorkDraft::conditions, condition);
@@ -49,7 +56,8 @@ kube::Schema<WorkDraft> work_schema() {
 
 }  // namespace
 
-KlusterletWork::KlusterletWork(const Draft& draft) : generation_(draft.generation) {
+KlusterletWork::KlusterletWork(const Draft& draft)
+    : generation_(draft.generation), has_work_agent_(draft.has_work_agent) {
   for (const auto& condition : draft.conditions) {
     if (condition.type != "Applied") continue;
     applied_ = condition.status == "True";

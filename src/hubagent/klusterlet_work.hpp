@@ -24,11 +24,14 @@ class KlusterletWork {
   /// False for a work of which the agent applies nothing, though it reports it as Applied.
   [[nodiscard]] bool delivers() const { return !read_only_; }
   [[nodiscard]] bool brings_secret(const std::string& name) const;
+  /// A work agent, which deletes what a work has deployed, has seen it.
+  [[nodiscard]] bool has_work_agent() const { return has_work_agent_; }
 
  private:
   std::int64_t generation_ = 0;
   bool applied_ = false;
   bool read_only_ = false;
+  bool has_work_agent_ = false;
   std::optional<std::int64_t> observed_;  // by the condition Applied
   std::vector<std::string> secrets_;
 };

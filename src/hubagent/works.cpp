@@ -1,6 +1,7 @@
 #include "hubagent/works.hpp"
 
 #include "hubagent/annotations.hpp"
+#include "hubagent/outdated_secrets.hpp"
 #include "hubferry/kube/conditions.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -70,6 +71,8 @@ std::optional<std::string> why_work_stays(const std::string& cluster, const Obje
   if (has_label(work, ocm::names::addon_name_label)) return "it belongs to an add-on, which the target installs itself";
   if (has_label(work, ocm::names::replica_set_label))
     return "a ManifestWorkReplicaSet creates it: create that on the target";
+  if (has_label(work, outdated_secrets_label))
+    return "it deletes Secrets of the migration that brought the cluster here";
   if (work.annotation(annotations::stays) == "true") return "it has the annotation " + std::string{annotations::stays};
   if (const auto* owners = work.find({"metadata", "ownerReferences"});
       owners != nullptr && owners->is_array() && !owners->get_array().empty()) {

@@ -307,6 +307,25 @@ Awaitable<std::optional<ReconcileState>> grant_late_request(Step& step) {
   co_return result;
 }
 
+/// Of the migration, on clusters that are the target's alone: those that returned to the source need theirs. What the
+/// agents do not delete in time stays: their tokens are revoked, and nobody waits for a cluster that is switched off.
+Awaitable<ReconcileState> delete_secrets(Step& step) {
+  if (auto granted = co_await grant_late_request(step)) co_return std::move(*granted);
+  auto ledger = co_await load_ledger(step);
+  if (!ledger) co_return postpone(step, ledger.error().message());
+  TargetOperation remove = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.delete_outdated_secrets(step.migration.ref(), std::move(names));
+  };
+  const auto results = co_await each_on_target(step, {ledger->cleaned.begin(), ledger->cleaned.end()}, remove);
+  Pending pending{step.migration};
+  if (results.unanswered) pending.add_objects(step.migration.to(), results.unknown_message);
+  if (!pending.empty()) co_return postpone(step, pending.message());
+  if (const auto stay = results.not_done(); !stay.empty())
+    step->reporter.warn(step.migration, "SecretsLeft", "CleanUp", some_failures(stay));
+  clear_problem(step);
+  co_return phase::done();
+}
+
 Awaitable<ReconcileState> clean_objects(Step& step) {
   if (auto granted = co_await grant_late_request(step)) co_return std::move(*granted);
   co_return co_await delete_own_objects_or_postpone(step);
@@ -367,6 +386,8 @@ Handler cleaning_phase() {
        .view = phase::View::checklist},
       {step({.name = "clusters", .description = "verify each cluster on the target, delete it from the source"},
             clean_clusters),
+       step({.name = "secrets", .description = "delete the Secrets that the source has left on the clusters"},
+            delete_secrets),
        step({.name = "objects", .description = "delete the migration's own objects, the credential last"},
             clean_objects),
        step({.name = "conclusion", .description = "report the result"}, conclude_cleaning)});

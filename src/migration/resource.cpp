@@ -99,6 +99,8 @@ MigrationSpec read_spec(const json::object& migration) {
     spec.placement = kube::string_at(migration, {"spec", "includedManagedClustersPlacementRef"});
   if (const auto* timeout = find_field(migration, {"spec", "supportedConfigs", "stageTimeout"}))
     read_stage_timeout(*timeout, spec);
+  if (const auto* restart = find_field(migration, {"spec", "supportedConfigs", "restartAgents"}))
+    spec.restart_agents = *restart == true;
   if (const auto* seconds = find_field(migration, {"spec", "ttlSecondsAfterFinished"});
       seconds != nullptr && seconds->is_int64() && seconds->get_int64() >= 0)
     spec.time_to_live = std::chrono::seconds{std::min(seconds->get_int64(), longest_time_to_live)};

@@ -176,6 +176,21 @@ Awaitable<ClusterNames> find_moved_on(Rollback& rollback, ClusterNames clusters)
   co_return names_of(elsewhere);
 }
 
+/// Where the user has opted in: those that the source did not get back within an attempt, and whose target does not
+/// answer, are restarted on the clusters themselves. Returns what came of it.
+Awaitable<std::map<std::string, std::string>> restart_stranded(Rollback& rollback, ClusterNames clusters) {
+  std::map<std::string, std::string> notes;
+  if (clusters.empty() || !rollback.step.migration.spec().restart_agents) co_return notes;
+  SourceOperation restart = [&](hubagent::SourceHub& hub, ClusterNames names) {
+    return hub.restart_agents(rollback.ref, std::move(names));
+  };
+  const auto restarted = co_await each_on_source(rollback.step, std::move(clusters), restart);
+  for (const auto& cluster : restarted.done) notes[cluster] = "; its agent was restarted";
+  for (const auto& [cluster, failure] : restarted.not_done())
+    notes[cluster] = restart_hint(rollback, cluster) + "; " + failure.message;
+  co_return notes;
+}
+
 /// Waits for the agents, for the time of one attempt. A cluster that is not back yet is found by the next round. If the
 /// source accepts none of them now, only their registrations are given a moment.
 Awaitable<> wait_for_returns(Rollback& rollback, ClusterNames clusters, const Failures& target_problems) {
@@ -189,10 +204,14 @@ Awaitable<> wait_for_returns(Rollback& rollback, ClusterNames clusters, const Fa
   auto wait = [&](hubagent::SourceHub& hub) { return hub.await_returns(rollback.ref, clusters, on_return); };
   auto waited = co_await attempt_on_source(step, wait);
   if (waited) rollback.pending.add(rollback.source(), failures_of(step, *waited));
+  ClusterNames stranded;
+  for (const auto& cluster : clusters)
+    if (!back.contains(cluster) && target_problems.contains(cluster)) stranded.push_back(cluster);
+  auto notes = co_await restart_stranded(rollback, std::move(stranded));
   for (const auto& cluster : clusters) {
     if (back.contains(cluster)) continue;
     auto message = step.source_name() + " accepts it again; waiting for its agent to renew its lease there";
-    message += restart_hint(rollback, cluster);
+    message += notes.contains(cluster) ? notes.at(cluster) : restart_hint(rollback, cluster);
     if (const auto found = target_problems.find(cluster); found != target_problems.end())
       message += "; it may be on " + step.target_name() + ": " + found->second.message;
     rollback.pending.add(rollback.source(), cluster, std::move(message));

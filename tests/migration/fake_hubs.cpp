@@ -244,6 +244,10 @@ class FakeSource final : public hubagent::SourceHub {
     co_return outcome;
   }
 
+  Awaitable<Result<Outcome>> restart_agents(MigrationRef, ClusterNames clusters) override {
+    co_return Outcome{std::move(clusters), {}};
+  }
+
   Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) override {
     return detach_as("source.detach", std::move(migration), std::move(clusters));
   }
@@ -605,6 +609,9 @@ class FakeTarget final : public hubagent::TargetHub {
     co_return outcome;
   }
 
+  Awaitable<Result<Outcome>> delete_outdated_secrets(MigrationRef, ClusterNames clusters) override {
+    co_return Outcome{std::move(clusters), {}};
+  }
   Awaitable<Result<Outcome>> clean(MigrationRef, ClusterNames clusters) override {
     auto begun = co_await world_.begin(hub_, "target.clean");
     if (!begun) co_return begun.error();

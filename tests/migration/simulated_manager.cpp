@@ -232,7 +232,9 @@ struct SimulatedManager::State {
     auto connect = [this](const std::string&, const kube::ClientConfig& config) {
       return kube::make_fenced_api(gated(connect_to(config)), elector, env, hubs::is_destructive);
     };
-    hubs::HubDirectory hubs{*fenced, connect, {}, env};
+    hubs::HubDirectoryOptions directory;
+    directory.hub.connect_cluster = [connect](const kube::ClientConfig& config) { return connect({}, config); };
+    hubs::HubDirectory hubs{*fenced, connect, std::move(directory), env};
     auto controller_options = options.controller;
     controller_options.fence = &elector;
     Controller controller{*fenced, hubs, std::move(controller_options), env};

@@ -1,8 +1,11 @@
 #include <gmock/gmock.h>
 
 #include <boost/json/serialize.hpp>
+#include <tuple>
 
+#include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/conditions.hpp"
+#include "hubferry/kube/config.hpp"
 #include "hubferry/migration/resource.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/fleet_agents.hpp"
@@ -25,7 +28,6 @@ sim::WorldOptions options_for(sim::ImportController import_controller) {
   options.import_controller = import_controller;
   options.auto_approval = false;
   options.cluster_servers = true;
-  options.upstream_agents = true;
   options.eviction_grace = grace;
   options.server.latency = sim::Latency::uniform(1ms, 15ms);
   return options;
@@ -62,11 +64,13 @@ class WorkloadTest : public testing::TestWithParam<sim::ImportController> {
     if (!settings || !server) return "";
     return std::string{settings->uid()} + " " + std::string{server->uid()};
   }
-  void start(const std::string& name, const std::string& from, const std::string& to, const char* timeout = "10m") {
+  void start(const std::string& name, const std::string& from, const std::string& to, const char* timeout = "10m",
+             bool restart_agents = false) {
+    json::object configs{{"stageTimeout", timeout}, {"restartAgents", restart_agents}};
     json::object spec{{"from", from},
                       {"to", to},
                       {"includedManagedClusters", json::array{cluster_}},
-                      {"supportedConfigs", json::object{{"stageTimeout", timeout}}}};
+                      {"supportedConfigs", std::move(configs)}};
     json::object object{{"metadata", json::object{{"name", name}, {"namespace", "default"}}},
                         {"spec", std::move(spec)}};
     auto created = world_.run(world_.api("global").create(managed_cluster_migrations, std::move(object)));
@@ -92,6 +96,37 @@ class WorkloadTest : public testing::TestWithParam<sim::ImportController> {
     const auto found = world_.server(hub).object(ocm::managed_clusters, Key{{}, cluster_});
     const auto* value = found ? found->find({"spec", "hubAcceptsClient"}) : nullptr;
     return value != nullptr && *value == true;
+  }
+
+  /// The agent is registering on the target when that is lost: it has left the source, and nobody approves its request.
+  void lose_target_while_the_agent_registers(bool restart_agents) {
+    auto& faults = world_.server("hub2").faults();
+    faults.on({.verb = "write", .resource = "certificatesigningrequests", .subresource = "approval"})
+        .always()
+        .fail(500);
+    start("there", "hub1", "hub2", "2m", restart_agents);
+    const auto requested = [&] {
+      return !world_.server("hub2").objects(kube::resources::certificate_signing_requests).empty();
+    };
+    for (int step = 0; step < 1200 && (accepts("hub1") || !requested()); ++step) world_.run_for(100ms);
+    ASSERT_TRUE(requested());
+    faults.outage(true);
+    expect_phase("there", "Rollbacking");
+  }
+  void give_the_source_the_admin_kubeconfig() {
+    const auto text = kube::to_kubeconfig(world_.world().admin_config(cluster_));
+    json::object data{{"data", json::object{{"kubeconfig", kube::encode_base64(text)}}}};
+    auto secret = data;
+    secret["metadata"] = json::object{{"name", cluster_ + "-admin-kubeconfig"}, {"namespace", cluster_}};
+    auto made = world_.run(world_.api("hub1").create(kube::resources::secrets, secret));
+    if (made) return;
+    const Key key{cluster_, cluster_ + "-admin-kubeconfig"};
+    EXPECT_TRUE(world_.run(world_.api("hub1").merge_patch(kube::resources::secrets, key, std::move(data))));
+  }
+  std::string condition(const std::string& type) {
+    const auto now = world_.global().object(managed_cluster_migrations, {"default", "there"});
+    const auto* found = kube::find_condition(*now, type);
+    return found == nullptr ? "" : std::string{kube::string_at(*found, {"message"})};
   }
 
   sim::VirtualWorld world_{options_for(GetParam())};
@@ -152,6 +187,68 @@ TEST_P(WorkloadTest, ARollbackDoesNotDenyAClusterThatIsAliveOnTheTargetWithWorks
   faults.clear();
   expect_phase("there", "Completed");
   EXPECT_EQ(agents.joined_at("https://hub2.sim"), 1U);
+}
+
+// Nothing of the source reaches an agent that is registering elsewhere, and a target that is lost cannot let it finish.
+TEST_P(WorkloadTest, ARollbackWhoseTargetIsLostWaitsForAPersonToRestartTheAgentAndSaysSo) {
+  lose_target_while_the_agent_registers(false);
+  world_.run_for(20min);
+  const auto& agents = world_.world().agents();
+  EXPECT_EQ(phase("there"), "Rollbacking");
+  EXPECT_TRUE(accepts("hub1"));
+  EXPECT_EQ(agents.joined_at("https://hub1.sim"), 0U);
+  EXPECT_THAT(
+      condition(conditions::rolled_back),
+      testing::AllOf(testing::HasSubstr(cluster_), testing::HasSubstr("delete its pod klusterlet-agent in namespace "
+                                                                      "open-cluster-management-agent")));
+  const kube::Resource pods{"", "v1", "pods", "Pod", true};
+  EXPECT_TRUE(world_.run(world_.api(cluster_).remove(pods, {ocm::names::agent_namespace, "klusterlet-agent"})));
+  world_.run_for(2min);
+  EXPECT_EQ(agents.joined_at("https://hub1.sim"), 1U);
+  world_.server("hub2").faults().outage(false);
+  expect_phase("there", "Failed");
+  EXPECT_EQ(agents.joined_at("https://hub1.sim"), 1U);
+}
+
+TEST_P(WorkloadTest, ARollbackWhoseTargetIsLostRestartsTheAgentIfTheUserWantsIt) {
+  give_the_source_the_admin_kubeconfig();
+  lose_target_while_the_agent_registers(true);
+  world_.run_for(20min);
+  EXPECT_EQ(world_.world().agents().joined_at("https://hub1.sim"), 1U) << condition(conditions::rolled_back);
+  EXPECT_EQ(phase("there"), "Rollbacking") << "until the target is back, or given up";
+  world_.server("hub2").faults().outage(false);
+  expect_phase("there", "Failed");
+  EXPECT_EQ(world_.world().agents().joined_at("https://hub1.sim"), 1U);
+}
+
+TEST_P(WorkloadTest, AnAgentThatCannotBeRestartedIsNamedWithTheReason) {
+  lose_target_while_the_agent_registers(true);
+  const Key key{cluster_, cluster_ + "-admin-kubeconfig"};
+  (void)world_.run(world_.api("hub1").remove(kube::resources::secrets, key));
+  world_.run_for(20min);
+  EXPECT_THAT(condition(conditions::rolled_back),
+              testing::HasSubstr("cannot restart the agent of cluster " + cluster_ + ": there is no Secret"));
+}
+
+// Their tokens are revoked; all the same they are not the cluster's own, and each migration would leave one more.
+TEST_P(WorkloadTest, NoBootstrapSecretOfTheMigrationStaysOnTheCluster) {
+  const auto bootstrap_secrets = [&] {
+    std::vector<std::string> names;
+    for (const auto& secret : world_.server(cluster_).objects(kube::resources::secrets))
+      if (secret.name().starts_with("bootstrap-")) names.emplace_back(secret.name());
+    return names;
+  };
+  const auto works_on = [&](const std::string& hub) {
+    std::vector<std::string> names;
+    for (const auto& work : world_.server(hub).objects(ocm::manifest_works)) names.emplace_back(work.name());
+    return names;
+  };
+  for (const auto& [name, from, to] : {std::tuple{"there", "hub1", "hub2"}, std::tuple{"back", "hub2", "hub1"}}) {
+    migrate(name, from, to);
+    world_.run_for(10s);
+    EXPECT_THAT(bootstrap_secrets(), testing::ElementsAre(ocm::names::bootstrap_secret)) << name;
+    EXPECT_THAT(works_on(to), testing::ElementsAre(cluster_ + "-klusterlet")) << name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(On, WorkloadTest,

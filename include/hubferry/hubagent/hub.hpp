@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "hubferry/hubagent/watch_slots.hpp"
 #include "hubferry/kube/api.hpp"
 #include "hubferry/kube/cache.hpp"
+#include "hubferry/kube/config.hpp"
 #include "hubferry/kube/env.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 
@@ -36,6 +38,8 @@ struct HubOptions {
   bool report_staying = true;
   /// Null: default_carried_resources().
   std::shared_ptr<const CarriedResources> carried;
+  /// Connects to a managed cluster with its own admin kubeconfig: SourceHub::restart_agents(). Null: never.
+  std::function<std::shared_ptr<kube::Api>(const kube::ClientConfig& config)> connect_cluster;
 };
 
 /// The permission to process one cluster, released when destroyed; counted in hubferry_hub_clusters_in_flight.

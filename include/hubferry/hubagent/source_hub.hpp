@@ -80,6 +80,11 @@ class SourceHub {
   virtual async::Awaitable<Result<Outcome>> await_returns(MigrationRef migration, ClusterNames clusters,
                                                           OnReturn on_return) = 0;
 
+  /// Restarts the agents of clusters that this hub accepts again, on the clusters themselves, with the admin
+  /// kubeconfigs that this hub has of them: a new process asks the hubs anew, this one first. Only if the user wants
+  /// it.
+  virtual async::Awaitable<Result<Outcome>> restart_agents(MigrationRef migration, ClusterNames clusters) = 0;
+
   /// Removes the claim and all that came with it. From Stage::registering on, accepts each cluster again and waits
   /// until it is back first.
   virtual async::Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) = 0;

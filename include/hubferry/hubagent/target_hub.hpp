@@ -96,6 +96,11 @@ class TargetHub {
   /// Removes the migration's annotations and pauses from clusters that arrived.
   virtual async::Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters) = 0;
 
+  /// Deletes from clusters that are this hub's alone what the source's import controller has left on them: the Secrets
+  /// with the bootstrap kubeconfigs of the migration and of the source. By a ManifestWork, where we may create one and
+  /// the cluster has a work agent. Failed: those on which they stay, with the reason.
+  virtual async::Awaitable<Result<Outcome>> delete_outdated_secrets(MigrationRef migration, ClusterNames clusters) = 0;
+
   /// Denies clusters that this migration created here: an agent that registers, or has registered, leaves again.
   /// Its machines' copies are paused: after clean() this hub's controllers acted on them. With `unless_alive_since`,
   /// one whose agent has joined and renewed its lease after that time stays accepted, and fails: with this hub's

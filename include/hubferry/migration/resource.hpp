@@ -84,6 +84,8 @@ struct MigrationSpec {
   /// supportedConfigs.stageTimeout replaces the default timeout of every phase; absent: the defaults count.
   std::optional<async::Duration> stage_timeout;
   std::optional<std::string> stage_timeout_problem;  // why it is not a positive duration: a message
+  /// supportedConfigs.restartAgents: a rollback whose target does not answer may restart the clusters' agents.
+  bool restart_agents = false;
   /// ttlSecondsAfterFinished: when an ended migration is deleted, counted from its end; absent: never.
   std::optional<async::Duration> time_to_live;
 };

@@ -20,7 +20,7 @@ struct WorkAgentOptions {
 ///
 /// - One AppliedManifestWork for each work and hub owns what was applied; with the deletion option Orphan nothing is
 ///   owned. An object that works of two hubs have applied has two owners.
-/// - A ReadOnly manifest is reported as applied, but is not.
+/// - A ReadOnly manifest is reported as applied, but is not; with CreateOnly an object that exists is only owned.
 /// - A deleted work keeps a finalizer until its objects are deleted.
 /// - What no work of the current hub accounts for is evicted after the grace period, which starts when the agent joins
 ///   that hub: objects without another owner are deleted then.

@@ -44,6 +44,13 @@ hubs::HubDirectoryOptions directory_options(const ControllerSurroundings& around
   hubs::HubDirectoryOptions options;
   options.hub.clusters_in_flight = static_cast<std::size_t>(around.options.clusters_in_flight_per_hub);
   options.hub.carried = around.carried;
+  options.hub.connect_cluster = [around](const kube::ClientConfig& config) -> std::shared_ptr<kube::Api> {
+    // All by one name: it is a label of metrics.
+    kube::HttpApiOptions client = client_options(around.options, "managed-cluster");
+    std::shared_ptr<kube::Api> api = kube::make_http_api(config, client, around.loops.next(), around.env);
+    if (around.fence == nullptr) return api;
+    return kube::make_fenced_api(std::move(api), *around.fence, around.env, hubs::is_destructive);
+  };
   options.global_server = around.global_config.server;
   options.global_ca_pem = around.global_config.ca_pem;
   return options;

@@ -4,6 +4,9 @@
 #include <stdexcept>
 
 #include "hubferry/async/wait_list.hpp"
+#include "hubferry/kube/wait_for_object.hpp"
+#include "hubferry/ocm/resources.hpp"
+#include "sim/ocm/ensure.hpp"
 
 namespace hubferry::sim {
 
@@ -24,6 +27,7 @@ struct FleetAgents::Cluster {
           const kube::Env& environment)
       : network(hubs), env(environment), options(std::move(settings)), store(member.bootstraps, member.secret) {
     if (fleet.upstream) store.let_list_decide_on_multiple_hubs();
+    own_cluster = member.own_cluster;
     if (member.own_cluster != nullptr) {
       WorkAgentOptions works;
       works.cluster = options.cluster_name;
@@ -48,8 +52,23 @@ struct FleetAgents::Cluster {
     work_agent->set_hub(view.hub, is_joined ? network.connect(klusterlet::client_config(*secret)) : nullptr);
   }
 
+  /// Both agents are one pod; who deletes it restarts them.
+  Awaitable<> run_pod() {
+    const kube::Resource pods{"", "v1", "pods", "Pod", true};
+    const kube::Key key{ocm::names::agent_namespace, "klusterlet-agent"};
+    kube::json::object labels{{"app", "klusterlet-agent"}};
+    kube::json::object metadata{{"name", key.name}, {"namespace", key.ns}, {"labels", std::move(labels)}};
+    kube::json::object pod{{"metadata", std::move(metadata)}};
+    auto is_gone = [](const kube::Object* seen) { return seen == nullptr; };
+    auto made = co_await ensure_exists(*own_cluster, pods, std::move(pod));
+    if (!made) co_await env.clock.sleep_until(async::never);
+    co_await kube::wait_for_object(*own_cluster, pods, key, is_gone, async::never, env);
+    interrupted.wake_all();
+  }
+
   const Network& network;
   kube::Env env;
+  kube::Api* own_cluster = nullptr;
   klusterlet::AgentOptions options;
   klusterlet::MemoryStore store;
   std::string credential_in_use;
@@ -129,6 +148,7 @@ Awaitable<> FleetAgents::live(std::shared_ptr<Cluster> cluster) {
     auto body = [cluster](async::TaskScope& scope) -> Awaitable<> {
       scope.spawn(cluster->agent->run());
       if (cluster->work_agent) scope.spawn(cluster->work_agent->run());
+      if (cluster->own_cluster != nullptr) scope.spawn(cluster->run_pod());
       co_await cluster->interrupted.wait();
       scope.stop();
     };

@@ -127,8 +127,11 @@ class WorkAgent::Session {
       auto wanted = std::make_shared<json::object>(manifest.object);
       const bool owned = !manifest.orphaned;
       if (manifest.read_only) continue;
-      kube::Mutation mutate = [wanted, owned, owner](json::object& object) {
+      const bool keeps = manifest.create_only;
+      kube::Mutation mutate = [wanted, owned, owner, keeps](json::object& object) {
+        const bool exists = !kube::string_at(object, {"metadata", "uid"}).empty();
         const bool owners_changed = set_applied_owner(object, owner, owned);
+        if (exists && keeps) return owners_changed;
         return put_manifest(object, *wanted) || owners_changed;
       };
       auto written = co_await kube::create_or_patch(own_cluster_, manifest.resource, Object{*wanted}.key(), mutate);

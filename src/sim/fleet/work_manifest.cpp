@@ -47,11 +47,13 @@ std::vector<WorkManifest> manifests_of(const kube::Object& work) {
   std::vector<WorkManifest> manifests;
   const auto policy = work.string_at({"spec", "deleteOption", "propagationPolicy"});
   for_each_object(work.find({"spec", "workload", "manifests"}), [&](const json::object& object) {
-    WorkManifest manifest{resource_of_manifest(object), object, false, policy == "Orphan"};
+    WorkManifest manifest{resource_of_manifest(object), object, false, false, policy == "Orphan"};
     for_each_object(work.find({"spec", "manifestConfigs"}), [&](const json::object& config) {
       const auto* identifier = kube::find(config, {"resourceIdentifier"});
-      if (identifier != nullptr && identifier->is_object() && identifies(identifier->get_object(), manifest))
-        manifest.read_only |= kube::string_at(config, {"updateStrategy", "type"}) == "ReadOnly";
+      if (identifier == nullptr || !identifier->is_object() || !identifies(identifier->get_object(), manifest)) return;
+      const auto strategy = kube::string_at(config, {"updateStrategy", "type"});
+      manifest.read_only |= strategy == "ReadOnly";
+      manifest.create_only |= strategy == "CreateOnly";
     });
     for_each_object(work.find({"spec", "deleteOption", "selectivelyOrphans", "orphaningRules"}),
                     [&](const json::object& rule) { manifest.orphaned |= identifies(rule, manifest); });

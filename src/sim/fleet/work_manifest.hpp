@@ -12,8 +12,9 @@ namespace hubferry::sim {
 struct WorkManifest {
   kube::Resource resource;
   kube::json::object object;
-  bool read_only = false;  // compared only
-  bool orphaned = false;   // stays when the work is deleted
+  bool read_only = false;    // compared only
+  bool create_only = false;  // one that exists is owned, and not changed
+  bool orphaned = false;     // stays when the work is deleted
 };
 
 std::vector<WorkManifest> manifests_of(const kube::Object& work);
