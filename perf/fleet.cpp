@@ -122,6 +122,7 @@ int main(int argc, char** argv) {
 
   const auto memory_before = perf::allocated_bytes();
   sim::FleetOptions options;
+  options.upstream = false;  // the agents measured are our own
   options.start_spread = 60s;
   options.connection_timeout = connection_timeout;
   sim::FleetAgents fleet{network, options, env};

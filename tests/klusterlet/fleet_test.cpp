@@ -76,7 +76,7 @@ class FleetTest : public testing::Test {
   FleetHub hub1_{"hub1", network_, env_, loop_};
   FleetHub hub2_{"hub2", network_, env_, loop_};
   async::TaskScope scope_{loop_.executor()};
-  FleetAgents fleet_{network_, {}, env_};
+  FleetAgents fleet_{network_, {.upstream = false}, env_};
 };
 
 TEST_F(FleetTest, AHundredAgentsRegisterWithTheirHub) {

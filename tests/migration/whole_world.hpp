@@ -89,6 +89,8 @@ inline sim::WorldOptions options_of(std::size_t clusters, std::uint64_t seed, bo
   options.seed = seed;
   options.managed_service_accounts = accounts;
   options.import_controller = import_controller;
+  // hubferry's own agents: they leave a target that does not register them, and no person is needed for that.
+  options.upstream_agents = false;
   // Between any two requests there is a moment at which something can happen.
   options.server.latency = sim::Latency::uniform(1ms, 15ms);
   return options;

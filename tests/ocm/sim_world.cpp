@@ -13,7 +13,6 @@ sim::WorldOptions options_with(sim::ImportController import_controller) {
   options.import_controller = import_controller;
   options.auto_approval = false;
   options.cluster_servers = true;
-  options.upstream_agents = true;
   options.eviction_grace = 1min;
   return options;
 }

@@ -17,6 +17,8 @@ using namespace std::chrono_literals;
 sim::WorldOptions world_options() {
   sim::WorldOptions options;
   options.clusters = 20;
+  // hubferry's own agents: they leave a target that does not register them, and no person is needed for that.
+  options.upstream_agents = false;
   options.hub_connection_timeout = 10s;
   options.server.latency = sim::Latency::uniform(1ms, 15ms);
   return options;

@@ -22,6 +22,8 @@ constexpr auto flow_rest = 8min;
 sim::WorldOptions two_hubs() {
   sim::WorldOptions options;
   options.clusters = 3;
+  // hubferry's own agents: they leave a target that does not register them, and no person is needed for that.
+  options.upstream_agents = false;
   options.server.latency = sim::Latency::uniform(1ms, 15ms);
   options.server.bookmark_interval = 1h;
   options.server.record_requests = std::getenv("HUBFERRY_TIMELINE") != nullptr;

@@ -36,6 +36,8 @@ std::unique_ptr<sim::VirtualWorld> build_hubs(const Plan& plan, bool recorded) {
   options.hubs.clear();
   for (std::size_t hub = 1; hub <= plan.hubs; ++hub) options.hubs.push_back("hub" + std::to_string(hub));
   options.managed_service_accounts = plan.accounts;
+  // hubferry's own agents: they leave a target that does not register them, and no person is needed for that.
+  options.upstream_agents = false;
   options.import_controller = plan.newest_import ? sim::ImportController::mce_5_x : sim::ImportController::mce_2_17;
   // Between any two requests there is a moment at which something can happen.
   options.server.latency = sim::Latency::uniform(1ms, 15ms);

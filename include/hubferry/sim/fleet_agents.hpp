@@ -20,9 +20,10 @@ struct FleetOptions {
   async::Duration start_spread{0};
   /// Each event costs a write on the hub; off by default for thousands of agents.
   bool record_events = false;
-  /// They register as the agent of Open Cluster Management does: until they succeed, or are restarted. And they take
-  /// their time to apply the klusterlet's work.
-  bool upstream = false;
+  /// As the agent of Open Cluster Management was recorded: one that registers does so until it succeeds, or is
+  /// restarted, and it takes its time to apply the klusterlet's work. False: as hubferry's own agent, which leaves a
+  /// hub on which it cannot register.
+  bool upstream = true;
   /// Of clusters with an API server of their own.
   async::Duration eviction_grace = std::chrono::minutes{60};
 };
@@ -33,8 +34,8 @@ struct FleetMember {
   std::vector<klusterlet::BootstrapConfig> bootstraps;
   /// A credential issued in advance (issue_hub_secret()): the agent joins without registering.
   std::optional<klusterlet::HubSecret> secret;
-  /// The cluster's own API server, on which its hub's ManifestWorks are applied (WorkAgent); null: it has none.
-  /// Outlives the fleet.
+  /// The cluster's own API server, on which its hub's ManifestWorks are applied (WorkAgent), and which has the agents'
+  /// pod; null: it has none. Outlives the fleet.
   kube::Api* own_cluster = nullptr;
 };
 

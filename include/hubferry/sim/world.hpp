@@ -36,7 +36,7 @@ struct WorldOptions {
   bool cluster_servers = false;
   async::Duration eviction_grace = std::chrono::minutes{60};
   /// As in FleetOptions.
-  bool upstream_agents = false;
+  bool upstream_agents = true;
   /// As in HubSetOptions.
   bool managed_service_accounts = true;
   bool hub_kubeconfigs = true;

@@ -36,6 +36,7 @@ struct SimOptions {
   std::string fleet = "mixed";
   int secrets = 0;
   bool agents = true;
+  std::string agent_profile = "upstream";
   bool managed_service_accounts = true;
   std::string acm = "2.17";
   std::string kubeconfig_dir;
@@ -141,6 +142,10 @@ void SimOptions::add_to(Command& command) {
   command.add_integer(secrets, "secrets", 0, 1'000, "Number of further Secrets of each cluster that move with it.");
   command.add_switch(agents, "agents",
                      "Run an agent for each cluster, which keeps it Available and follows migrations.");
+  command.add_choice(
+      agent_profile, "agent-profile", "", "PROFILE", {"upstream", "hubferry"},
+      "How the agents behave: as those of Open Cluster Management, which register on a hub until they "
+      "succeed or are restarted, or as 'hubferry klusterlet', which leaves a hub that does not take it.");
   command.add_switch(managed_service_accounts, "managed-service-accounts",
                      "Serve ManagedServiceAccounts on the global hub.");
   command.add_choice(acm, "acm", "", "VERSION", {"2.17", "5.x", "none"},
@@ -203,6 +208,7 @@ sim::WorldOptions world_options(const SimOptions& options) {
   world.secrets = static_cast<std::size_t>(options.secrets);
   world.seed = options.seed;
   world.agents = options.agents;
+  world.upstream_agents = options.agent_profile == "upstream";
   world.managed_service_accounts = options.managed_service_accounts;
   world.import_controller = import_controller(options);
   world.server.record_requests = false;  // it would grow without a limit

@@ -30,6 +30,8 @@ sim::WorldOptions world_options(const DemoOptions& options) {
   world.clusters = static_cast<std::size_t>(options.clusters);
   world.seed = static_cast<std::uint64_t>(options.seed);
   if (!options.fail.empty()) world.hub_connection_timeout = agent_timeout;
+  // The agent of Open Cluster Management would try to register for ever on a target that never lets it.
+  world.upstream_agents = options.fail != "registering";
   world.http.emplace();
   world.server.record_requests = false;
   return world;
