@@ -64,11 +64,14 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
       bool at_once = true;
       waiting.replace("agent has not applied its klusterlet's ManifestWork of hub " + wait.hub.name() +
                       " (its condition Applied says why)");
+      // Counted from when its current version was first seen.
       auto starts = wait.heartbeats.starts(cluster);
+      std::int64_t version = 0;
       auto wanted = [&](const KlusterletWork* work) {
         if (satisfies(wait.rule, work)) return true;
         at_once = false;
-        starts = wait.heartbeats.starts(cluster);
+        if (work != nullptr && std::exchange(version, work->generation()) != work->generation())
+          starts = wait.heartbeats.starts(cluster);
         return false;
       };
       auto applied = co_await wait_for_klusterlet_work(wait.hub, wait.migration, cluster, wanted);

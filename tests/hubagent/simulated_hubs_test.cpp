@@ -30,6 +30,8 @@ class WorldTest : public testing::Test {
     sim::WorldOptions options;
     options.clusters = 30;
     options.agents = agents;
+    // hubferry's own agents: they leave a target that does not register them, and no person is needed for that.
+    options.upstream_agents = false;
     return options;
   }
   std::shared_ptr<Hub> make_hub(const std::string& name) {
