@@ -77,6 +77,8 @@ class RightsTest : public testing::Test {
   static sim::WorldOptions options() {
     sim::WorldOptions options;
     options.clusters = 12;
+    // hubferry's own agents: they leave a target that does not register them, and no person is needed for that.
+    options.upstream_agents = false;
     return options;
   }
 
