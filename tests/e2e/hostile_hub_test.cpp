@@ -42,6 +42,8 @@ TEST(HostileHub, OfNoKindEndsTheManagerOrStopsOtherHubs) {
   std::map<std::string, std::unique_ptr<ScriptedServer>> hostile;
   for (auto& [name, script] : hostile_scripts())
     hostile["hostile-" + name] = std::make_unique<ScriptedServer>(authority.issue({"IP:127.0.0.1"}), std::move(script));
+  const auto& brief = *(hostile["hostile-watch"] =
+                            std::make_unique<ScriptedServer>(authority.issue({"IP:127.0.0.1"}), brief_watches()));
   SimProcess sim{{"--clusters=3", "--hubs=hub1,hub2"}};
   Onlooker onlooker{sim};
   ManagerOfWorld manager{sim};
@@ -56,6 +58,8 @@ TEST(HostileHub, OfNoKindEndsTheManagerOrStopsOtherHubs) {
   ASSERT_TRUE(manager.process().running()) << manager.process().err();
   EXPECT_EQ(onlooker.phases().at("m"), "Completed");
   EXPECT_LT(peak_memory(manager.process()), 1024);
+  // 1,500 a second, once.
+  EXPECT_LT(brief.requests().size(), 2000U);
   manager.process().signal(SIGTERM);
   EXPECT_EQ(manager.process().wait(), 0) << manager.process().err();
 }
