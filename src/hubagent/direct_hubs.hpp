@@ -27,7 +27,8 @@ class DirectSourceHub final : public SourceHub {
   Awaitable<Result<Outcome>> collect(MigrationRef migration, ClusterNames clusters, BundleSink sink) override;
   // source_detach.cpp
   Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) override;
-  Awaitable<Result<Outcome>> detach_arrived(MigrationRef migration, ClusterNames clusters) override;
+  Awaitable<Result<Outcome>> detach_arrived(MigrationRef migration, ClusterNames clusters,
+                                            std::optional<async::WallTime> here_before) override;
   // source_finish.cpp
   Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters, ConfirmArrival confirm) override;
   Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) override;
@@ -36,8 +37,12 @@ class DirectSourceHub final : public SourceHub {
   Awaitable<Result<ClusterNames>> accepted(ClusterNames clusters) override;
   Awaitable<Result<Outcome>> accept(MigrationRef migration, ClusterNames clusters) override;
   Awaitable<Result<Outcome>> await_returns(MigrationRef migration, ClusterNames clusters, OnReturn on_return) override;
+<<<<<<< HEAD
   // agent_restart.cpp
   Awaitable<Result<Outcome>> restart_agents(MigrationRef migration, ClusterNames clusters) override;
+=======
+  Awaitable<Result<>> await_renewals(ClusterNames clusters, OnRenewal on_renewal) override;
+>>>>>>> 10e5c8d (wip)
 
  private:
   std::shared_ptr<Hub> hub_;
@@ -68,6 +73,7 @@ class DirectTargetHub final : public TargetHub {
   Awaitable<Result<Outcome>> arrived(MigrationRef migration, ClusterNames clusters, async::WallTime since) override;
   Awaitable<Result<Outcome>> adopt(MigrationRef migration, ClusterNames clusters, OnFound on_adopted) override;
   Awaitable<Result<Outcome>> find_registered(MigrationRef migration, ClusterNames clusters, OnFound on_found) override;
+  Awaitable<Result<>> await_renewals(ClusterNames clusters, OnFound on_renewal) override;
   Awaitable<Result<>> confirm(MigrationRef migration, std::string cluster, async::WallTime since) override;
   // outdated_secrets.cpp
   Awaitable<Result<Outcome>> delete_outdated_secrets(MigrationRef migration, ClusterNames clusters) override;

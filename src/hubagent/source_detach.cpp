@@ -130,6 +130,20 @@ struct Works {
   bool can_rest = false;  // the import controller can be kept from writing them
 };
 
+/// Denies the cluster here, and keeps the hub's controllers from accepting or importing it again.
+bool set_detached(json::object& object, const MigrationRef& migration) {
+  auto& accepts = kube::object_in(object, "spec")["hubAcceptsClient"];
+  if (accepts == false) return false;
+  accepts = false;
+  keep_denied(object, migration);
+  // From here on the import controller must not import the cluster again, with credentials that it may hold. If the
+  // user had disabled that, it stays disabled afterwards.
+  if (annotation_in(object, ocm::names::disable_auto_import_annotation) == nullptr)
+    set_annotation(object, ocm::names::disable_auto_import_annotation, migration.uid);
+  drop_annotation(object, annotations::returning);
+  return true;
+}
+
 Awaitable<Result<>> detach_one(Hub& hub, Works works, MigrationRef migration, std::string cluster, Slot slot) {
   auto found = hub.known_clusters().take(cluster);
   if (!found || !is_claimed_by(migration, *found)) {
@@ -149,16 +163,7 @@ Awaitable<Result<>> detach_one(Hub& hub, Works works, MigrationRef migration, st
   }
   auto detach = [&](json::object& object) {
     if (!is_claimed_by(migration, Object{object})) return false;
-    auto& accepts = kube::object_in(object, "spec")["hubAcceptsClient"];
-    if (accepts == false) return false;
-    accepts = false;
-    keep_denied(object, migration);
-    // From here on the import controller must not import the cluster again, with credentials that it may hold. If the
-    // user had disabled that, it stays disabled afterwards.
-    if (annotation_in(object, ocm::names::disable_auto_import_annotation) == nullptr)
-      set_annotation(object, ocm::names::disable_auto_import_annotation, migration.uid);
-    drop_annotation(object, annotations::returning);
-    return true;
+    return set_detached(object, migration);
   };
   // In this version: if somebody has changed it since, it is read again.
   auto detached = co_await edit(hub, ocm::managed_clusters, *found, detach);
@@ -166,6 +171,36 @@ Awaitable<Result<>> detach_one(Hub& hub, Works works, MigrationRef migration, st
   if (!detached) co_return detached.error();
   if (!is_claimed_by(migration, *detached)) co_return not_claimed(hub, cluster, *detached);
   slot.release();
+  co_return Result<>{};
+}
+
+/// One that nobody has claimed, and that was here before that time.
+bool is_unclaimed_since(const json::object& cluster, async::WallTime here_before) {
+  if (!annotation_text(cluster, ocm::names::migrating_annotation).empty()) return false;
+  if (!kube::string_at(cluster, {"metadata", "deletionTimestamp"}).empty()) return false;
+  try {
+    return async::parse_time(kube::string_at(cluster, {"metadata", "creationTimestamp"})) < here_before;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
+/// Claims a cluster again that this hub has released, and detaches it, by one write.
+Awaitable<Result<>> detach_released(Hub& hub, MigrationRef migration, std::string cluster, async::WallTime here_before,
+                                    Slot slot) {
+  auto found = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
+  if (!found) co_return found.error();
+  if (!*found) co_return no_such_cluster(hub, cluster);
+  auto take_back = [&](json::object& object) {
+    if (!is_claimed_by(migration, Object{object}) && !is_unclaimed_since(object, here_before)) return false;
+    const bool claimed = set_annotation(object, ocm::names::migrating_annotation, migration.uid);
+    return set_detached(object, migration) || claimed;
+  };
+  auto detached = co_await edit(hub, ocm::managed_clusters, **found, take_back);
+  slot.release();
+  if (!detached && detached.error().is(ErrorKind::not_found)) co_return no_such_cluster(hub, cluster);
+  if (!detached) co_return detached.error();
+  if (!is_claimed_by(migration, *detached)) co_return not_claimed(hub, cluster, *detached);
   co_return Result<>{};
 }
 
@@ -191,8 +226,10 @@ Awaitable<Result<Outcome>> DirectSourceHub::detach(MigrationRef migration, Clust
   co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
 }
 
-Awaitable<Result<Outcome>> DirectSourceHub::detach_arrived(MigrationRef migration, ClusterNames clusters) {
+Awaitable<Result<Outcome>> DirectSourceHub::detach_arrived(MigrationRef migration, ClusterNames clusters,
+                                                           std::optional<async::WallTime> here_before) {
   auto process = [&](std::string cluster, Slot slot) {
+    if (here_before) return detach_released(*hub_, migration, std::move(cluster), *here_before, std::move(slot));
     return detach_one(*hub_, Works{}, migration, std::move(cluster), std::move(slot));
   };
   co_return co_await for_each_cluster(*hub_, std::move(clusters), process);

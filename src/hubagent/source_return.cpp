@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "hubagent/annotations.hpp"
-#include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -186,6 +185,11 @@ Awaitable<Result<Outcome>> DirectSourceHub::await_returns(MigrationRef migration
   };
   co_await async::with_scope(std::move(body));
   co_return outcome;
+}
+
+Awaitable<Result<>> DirectSourceHub::await_renewals(ClusterNames clusters, OnRenewal on_renewal) {
+  co_await await_renewals_of(*hub_, std::move(clusters), std::move(on_renewal));
+  co_return Result<>{};
 }
 
 }  // namespace hubferry::hubagent

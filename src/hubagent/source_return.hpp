@@ -1,7 +1,7 @@
 #pragma once
 
-#include "hubagent/arrival.hpp"
 #include "hubagent/clusters.hpp"
+#include "hubagent/heartbeats.hpp"
 
 /// How a detached cluster returns to the source. The hub accepts it again, and keeps the claim and the annotation
 /// `returning` on it until its agent has renewed the lease: Available proves nothing, it stays True for five lease

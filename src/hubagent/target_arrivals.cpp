@@ -2,6 +2,7 @@
 
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
+#include "hubagent/heartbeats.hpp"
 #include "hubagent/hub_watches.hpp"
 #include "hubagent/registration_approval.hpp"
 #include "hubagent/self_registration.hpp"
@@ -188,6 +189,11 @@ Awaitable<Result<Outcome>> DirectTargetHub::find_registered(MigrationRef migrati
     co_return Result<>{};
   };
   co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
+}
+
+Awaitable<Result<>> DirectTargetHub::await_renewals(ClusterNames clusters, OnFound on_renewal) {
+  co_await await_renewals_of(*hub_, std::move(clusters), std::move(on_renewal));
+  co_return Result<>{};
 }
 
 Awaitable<Result<>> DirectTargetHub::confirm(MigrationRef migration, std::string cluster, async::WallTime since) {

@@ -53,6 +53,7 @@ struct Controller::State {
     if (old != nullptr && (now == nullptr || replaced)) {
       admission.forget(std::string{old->object.uid()});
       services.unwritten_ledgers.erase(std::string{old->object.uid()});
+      services.claimed_ledgers.erase(std::string{old->object.uid()});
     }
     if (now == nullptr) {
       reporter.forget(old->object.key());

@@ -155,8 +155,10 @@ Awaitable<OperationResult<>> check_not_superseded(kube::Api& api, const Migratio
 }
 
 /// read_ledger(), and from now on an older leader cannot change what was read.
+/// `on_other` is called if another manager has written it last, and the status names us nevertheless.
+using OnOther = std::function<void(const std::string& identity)>;
 Awaitable<OperationResult<std::optional<Ledger>>> claim_ledger(kube::Api& api, const Migration& migration,
-                                                               kube::Fence* fence) {
+                                                               kube::Fence* fence, OnOther on_other) {
   if (fence == nullptr) co_return co_await read_ledger(api, migration);
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     auto read = co_await api.get(kube::resources::config_maps, migration.object.key());
@@ -167,6 +169,7 @@ Awaitable<OperationResult<std::optional<Ledger>>> claim_ledger(kube::Api& api, c
     if (!is_written_by(read->json(), fence->epoch())) {
       auto ours = co_await check_not_superseded(api, migration, *fence);
       if (!ours) co_return ours.error();
+      on_other(std::string{read->annotation(leader_annotation)});
     }
     if (is_newer(read->json(), fence)) {
       const bool ours = co_await fence->outrank(epoch_of(read->json()));
@@ -190,6 +193,22 @@ Awaitable<kube::Result<bool>> still_exists(kube::Api& api, const Migration& migr
   if (!read && read.error().kind == kube::ErrorKind::not_found) co_return false;
   if (!read) co_return read.error();
   co_return read->uid() == migration.object.uid();
+}
+
+}  // namespace
+
+namespace {
+
+/// Without `may_create` it must exist.
+Awaitable<kube::Result<>> write_ledger(kube::Api& api, kube::Key key, kube::Mutation mutate, bool may_create) {
+  if (may_create) {
+    auto written = co_await kube::create_or_patch(api, kube::resources::config_maps, std::move(key), std::move(mutate));
+    if (!written) co_return written.error();
+  } else {
+    auto written = co_await kube::edit(api, kube::resources::config_maps, std::move(key), std::move(mutate));
+    if (!written) co_return written.error();
+  }
+  co_return kube::Result<>{};
 }
 
 }  // namespace
@@ -223,8 +242,16 @@ Awaitable<OperationResult<>> change_ledger(kube::Api& api, const Migration& migr
     if (!exists) co_return OperationError{exists.error()};
     if (!*exists) co_return OperationResult<>{};
   }
+  bool may_create = fence == nullptr;
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
-    auto written = co_await kube::create_or_patch(api, kube::resources::config_maps, migration.object.key(), mutate);
+    auto written = co_await write_ledger(api, migration.object.key(), mutate, may_create);
+    if (!written && !may_create && written.error().kind == kube::ErrorKind::not_found) {
+      // It names no writer, so only the status can say that another manager works on the migration.
+      auto ours = co_await check_not_superseded(api, migration, *fence);
+      if (!ours) co_return ours;
+      may_create = true;
+      continue;
+    }
     if (!written) co_return OperationError{written.error()};
     if (!refused) co_return OperationResult<>{};
     if (is_left_behind(*refused, migration)) co_return left_behind(migration);
@@ -290,10 +317,25 @@ Awaitable<OperationResult<>> write_or_keep(Step& step, const Ledger& ledger, Wri
 
 }  // namespace
 
+namespace {
+
+/// A successor of ours would have deposed us before it wrote the ledger: the status would not name us any more.
+void report_rival(Step& step, const std::string& identity) {
+  const bool was_ours = step->claimed_ledgers.contains(std::string{step.migration.object.uid()});
+  if (!was_ours || identity.empty() || !step->rivals.insert(identity).second) return;
+  step.log().warn("another manager works on the same migrations, with a Lease of its own: stop one of them",
+                  {{"other", identity}});
+  if (step->options.on_rival) step->options.on_rival(identity);
+}
+
+}  // namespace
+
 Awaitable<OperationResult<Ledger>> load_ledger(Step& step) {
-  auto read_it = [&step] { return claim_ledger(step->global, step.migration, step->options.fence); };
+  OnOther on_other = [&step](const std::string& identity) { report_rival(step, identity); };
+  auto read_it = [&] { return claim_ledger(step->global, step.migration, step->options.fence, on_other); };
   auto read = co_await retry_ledger(step, read_it);
   if (!read) co_return read.error();
+  if (*read) step->claimed_ledgers.insert(std::string{step.migration.object.uid()});
   if (*read && !(**read).all.empty()) co_return std::move(**read);
   if (const auto kept = step->unwritten_ledgers.find(std::string{step.migration.object.uid()});
       kept != step->unwritten_ledgers.end())

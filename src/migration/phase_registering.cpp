@@ -127,7 +127,7 @@ Awaitable<> detach_early_arrivals(Step& step, Crossing& crossing) {
   ClusterNames early;
   std::ranges::set_difference(crossing.ledger.success, crossing.detached, std::back_inserter(early));
   if (early.empty()) co_return;
-  auto detach = [&](hubagent::SourceHub& hub) { return hub.detach_arrived(step.migration.ref(), early); };
+  auto detach = [&](hubagent::SourceHub& hub) { return hub.detach_arrived(step.migration.ref(), early, std::nullopt); };
   auto detached = co_await on_source(step, detach);
   if (!detached)
     step.log().warn("clusters left the source by themselves, and cannot be detached there",

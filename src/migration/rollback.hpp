@@ -25,7 +25,7 @@ struct Rollback {
 /// What is left to do for each cluster, by what the migration has done with it.
 Awaitable<> roll_back_all(Rollback& rollback);
 
-// Its parts: rollback_detached.cpp has the first, rollback_clusters.cpp the second.
+// Its parts: rollback_detached.cpp has the first, with rollback_settling.cpp, rollback_clusters.cpp the second.
 
 /// Detached clusters return to the source. The order is what keeps each on exactly one hub: it is looked for on the
 /// target; where it is not, the source accepts it again; only then the target denies it, unless it has arrived there

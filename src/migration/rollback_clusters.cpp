@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "migration/attempts.hpp"
-#include "migration/rollback.hpp"
+#include "migration/rollback_settling.hpp"
 
 namespace hubferry::migration {
 
@@ -39,6 +39,29 @@ Awaitable<ClusterNames> find_without_copy(Rollback& rollback, ClusterNames clust
   for (const auto& [cluster, failure] : looked.failed)
     if (failure.reason == to_string(hubagent::FailureReason::cluster_not_found)) absent.push_back(cluster);
   co_return absent;
+}
+
+/// Clusters that have returned to the source while the target did not answer may live there again: it still accepts
+/// them. The hub on which they renew their leases keeps them. Returns those of which the target says that they are not
+/// there.
+Awaitable<ClusterNames> find_not_there(Rollback& rollback, ClusterNames clusters) {
+  auto& step = rollback.step;
+  const auto since = step.migration.cut_over();
+  if (clusters.empty() || !since) co_return clusters;
+  TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames names) {
+    return hub.arrived(rollback.ref, std::move(names), *since);
+  };
+  auto looked = co_await each_on_target(step, clusters, look);
+  auto living = std::move(looked.done);
+  ClusterNames not_there;
+  for (const auto& [cluster, failure] : looked.not_done()) {
+    const auto sighting = seen_on_target(failure);
+    if (sighting == Sighting::present) living.push_back(cluster);
+    if (sighting == Sighting::absent) not_there.push_back(cluster);
+    if (sighting == Sighting::unknown) rollback.pending.add(rollback.target(), cluster, failure.message);
+  }
+  co_await settle_accepted_by_both(rollback, std::move(living));
+  co_return not_there;
 }
 
 /// Clusters that never left the source, or that have returned to it: their copies go. Only of those that the source
@@ -128,6 +151,7 @@ Awaitable<> roll_back_all(Rollback& rollback) {
             rollback.target(), cluster,
             "its copy stays on " + rollback.step.target_name() + " until it is back on " + rollback.step.source_name());
     }
+    if (stage == Stage::registering) back = co_await find_not_there(rollback, std::move(back));
     co_await delete_copies(rollback, stage, std::move(back));
   }
 }

@@ -1,22 +1,12 @@
 #include "hubferry/async/task_scope.hpp"
-#include "migration/attempts.hpp"
 #include "migration/cleaning_return.hpp"
-#include "migration/rollback.hpp"
+#include "migration/rollback_settling.hpp"
 
 namespace hubferry::migration {
 
 namespace {
 
 using hubagent::Stage;
-
-/// What the target says of clusters that were detached.
-struct Look {
-  ClusterNames arrived = {};
-  Failures present = {};      // alive there, though their arrival is not complete
-  ClusterNames absent = {};   // known not to be there
-  ClusterNames leaving = {};  // there, and known not to stay
-  Failures unknown = {};      // the target could not be asked
-};
 
 Awaitable<Look> look_at_target(Rollback& rollback, ClusterNames clusters) {
   auto& step = rollback.step;
@@ -54,69 +44,6 @@ Awaitable<Look> look_at_target(Rollback& rollback, ClusterNames clusters) {
   co_return look;
 }
 
-/// What became of clusters on the source that are on the target.
-struct Detached {
-  ClusterNames done;      // also those that somebody deleted from the source
-  ClusterNames released;  // by the source, earlier: they count as returned to it
-};
-
-/// A cluster that is on the target after all stays there: the source, which may have accepted it again while the target
-/// did not answer, detaches it.
-Awaitable<Detached> detach_from_source(Rollback& rollback, ClusterNames clusters) {
-  Detached detached;
-  if (clusters.empty()) co_return detached;
-  SourceOperation detach = [&](hubagent::SourceHub& hub, ClusterNames names) {
-    return hub.detach_arrived(rollback.ref, std::move(names));
-  };
-  auto results = co_await each_on_source(rollback.step, std::move(clusters), detach);
-  for (const auto& [cluster, failure] : results.not_done()) {
-    if (failure.reason == to_string(hubagent::FailureReason::cluster_not_found))
-      detached.done.push_back(cluster);
-    else if (failure.reason == to_string(hubagent::FailureReason::cluster_conflict))
-      detached.released.push_back(cluster);
-    else
-      rollback.pending.add(rollback.source(), cluster,
-                           "it is on " + rollback.step.target_name() + ": " + failure.message);
-  }
-  detached.done.insert(detached.done.end(), results.done.begin(), results.done.end());
-  co_return detached;
-}
-
-/// Clusters that have arrived count as such once the source has detached them. Returns those that it has released
-/// already: they are the source's, and return to it.
-Awaitable<ClusterNames> keep_late_arrivals(Rollback& rollback, ClusterNames clusters) {
-  auto detached = co_await detach_from_source(rollback, std::move(clusters));
-  for (const auto& cluster : detached.done) rollback.ledger.succeed(cluster);
-  co_return std::move(detached.released);
-}
-
-/// Of clusters that are on the target, those that the source accepts as well: a previous round accepted them again
-/// while the target did not answer. Without an answer that may be all of them.
-Awaitable<ClusterNames> find_accepted_by_both(Rollback& rollback, ClusterNames clusters) {
-  if (clusters.empty()) co_return clusters;
-  auto look = [&](hubagent::SourceHub& hub) { return hub.accepted(clusters); };
-  auto accepted = co_await attempt_on_source(rollback.step, look);
-  if (!accepted) co_return clusters;
-  co_return std::move(*accepted);
-}
-
-// How soon a target that did not answer is asked to approve registrations again.
-constexpr auto approve_again = std::chrono::seconds{15};
-
-/// An agent that is registering on the target does so until it succeeds, and only then sees that it is denied there, or
-/// stays if the source is down: the target approves its certificate requests meanwhile.
-Awaitable<> let_registrations_finish(Rollback& rollback, ClusterNames clusters) {
-  auto& step = rollback.step;
-  const auto since = step.migration.cut_over().value_or(step.now());
-  hubagent::TargetHub::OnArrival ignore = [](const std::string&) {};
-  auto approve = [&](hubagent::TargetHub& hub) { return hub.await_arrivals(rollback.ref, clusters, since, ignore); };
-  for (;;) {
-    auto ended = co_await once_on_target(step, approve);
-    if (!ended) step.log().info("cannot approve registrations on the target", {{"error", ended.error().describe()}});
-    co_await step.clock().sleep_for(approve_again);
-  }
-}
-
 /// In Cleaning, before it was lost there: the target's import controller may have given its agent a bootstrap
 /// kubeconfig of the target only.
 bool had_arrived(const Rollback& rollback, const std::string& cluster) {
@@ -143,15 +70,6 @@ ClusterNames find_perhaps_there(Rollback& rollback, const Look& look) {
                                                                    " and may be there still: " + failure.message))
       names.push_back(cluster);
   return names;
-}
-
-/// Of a cluster that stays on the target for now: its agent lives there, and may have applied the klusterlet's work
-/// already, with which it knows no other hub. Denied, it would be on none. Its arrival is completed, and found by the
-/// next round. False: a person has given the target up.
-bool wait_for_completion(Rollback& rollback, const std::string& cluster, const Failure& failure) {
-  return rollback.pending.add(
-      rollback.target(), cluster,
-      "it lives on " + rollback.step.target_name() + ", and may know no other hub: " + failure.message);
 }
 
 /// Those that stay on the target for now. Where a person has given the target up, the source accepts them again, but
@@ -243,8 +161,9 @@ Awaitable<> return_to_source(Rollback& rollback, ClusterNames clusters, Look loo
   co_await wait_for_returns(rollback, accepted.done, target_problems);
 }
 
-/// The arrivals of `staying` are completed meanwhile.
-Awaitable<> return_all(Rollback& rollback, ClusterNames clusters, Look look, ClusterNames staying) {
+}  // namespace
+
+Awaitable<> return_with_registrations(Rollback& rollback, ClusterNames clusters, Look look, ClusterNames staying) {
   staying.insert(staying.end(), clusters.begin(), clusters.end());
   if (staying.empty()) co_return;
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
@@ -255,87 +174,19 @@ Awaitable<> return_all(Rollback& rollback, ClusterNames clusters, Look look, Clu
   co_await async::with_scope(body);
 }
 
-// How soon both hubs are looked at again while both accept a cluster.
-constexpr auto look_again = std::chrono::seconds{15};
-
-/// Calls `on_return` for each cluster that renews its lease on the source, until cancelled.
-Awaitable<> watch_returns(Rollback& rollback, ClusterNames clusters, hubagent::SourceHub::OnReturn on_return) {
-  auto wait = [&](hubagent::SourceHub& hub) { return hub.await_returns(rollback.ref, clusters, on_return); };
-  for (;;) {
-    co_await once_on_source(rollback.step, wait);
-    co_await rollback.step.clock().sleep_for(look_again);
-  }
-}
-
-/// Those that renew their lease on the target, as a look at it says. Returns whatever of them is decided now: arrived,
-/// or alive there with their arrival not complete. `back` gets those that return.
-Awaitable<ClusterNames> keep_renewed(Rollback& rollback, const Results& renewed, std::set<std::string>& back) {
-  const ClusterNames known{back.begin(), back.end()};
-  auto decided = without(renewed.done, known);
-  const auto released = co_await keep_late_arrivals(rollback, decided);
-  back.insert(released.begin(), released.end());
-
-  auto living = renewed.not_done();
-  std::erase_if(living, [&](const auto& entry) {
-    return back.contains(entry.first) || seen_on_target(entry.second) != Sighting::present;
-  });
-  const auto detached = co_await detach_from_source(rollback, names_of(living));
-  for (const auto& cluster : detached.done) {
-    wait_for_completion(rollback, cluster, living.at(cluster));
-    decided.push_back(cluster);
-  }
-  co_return decided;
-}
-
-/// Both hubs accept these clusters, and the target calls a cluster Available for minutes after its agent has left: the
-/// agent may have returned to the source since. The hub on which it renews its lease from now on keeps it. One that
-/// renews it on neither within an attempt stays as it is: accepted by both, and looked at again in the next round.
-Awaitable<> settle_accepted_by_both(Rollback& rollback, ClusterNames clusters) {
-  if (clusters.empty()) co_return;
-  auto& step = rollback.step;
-  const auto began = step.now();
-  std::set<std::string> back;
-  hubagent::SourceHub::OnReturn on_return = [&](const std::string& cluster) { back.insert(cluster); };
-  TargetOperation find_renewed = [&](hubagent::TargetHub& hub, ClusterNames names) {
-    return hub.arrived(rollback.ref, std::move(names), began);
-  };
-  auto undecided = clusters;
-  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
-    scope.spawn(watch_returns(rollback, clusters, on_return));
-    scope.spawn(let_registrations_finish(rollback, clusters));
-    while (!undecided.empty()) {
-      co_await step.clock().sleep_for(look_again);
-      undecided = without(undecided, {back.begin(), back.end()});
-      const auto renewed = co_await each_on_target(step, undecided, find_renewed);
-      undecided = without(undecided, co_await keep_renewed(rollback, renewed, back));
-    }
-    scope.stop();
-  };
-  co_await async::before_deadline(step.clock(), step.attempt_deadline(), async::with_scope(body));
-  const ClusterNames returning{back.begin(), back.end()};
-  for (const auto& cluster : without(undecided, returning))
-    rollback.pending.add(rollback.source(), cluster,
-                         step.source_name() + " and " + step.target_name() +
-                             " accept it; waiting for its agent to renew its lease on one of them");
-  co_await return_all(rollback, returning, Look{.leaving = returning}, {});
-}
-
-}  // namespace
-
 Awaitable<> return_detached(Rollback& rollback, ClusterNames clusters) {
   if (clusters.empty()) co_return;
   auto look = co_await look_at_target(rollback, clusters);
   auto living = names_of(look.present);
   living.insert(living.end(), look.arrived.begin(), look.arrived.end());
   const auto both = co_await find_accepted_by_both(rollback, living);
-  look.leaving = co_await keep_late_arrivals(rollback, without(look.arrived, both));
+  co_await keep_late_arrivals(rollback, without(look.arrived, both));
   const auto staying = find_staying(rollback, look, both);
   auto returning = without(without(without(clusters, look.arrived), both), staying);
   returning = without(returning, find_perhaps_there(rollback, look));
   const auto elsewhere = co_await find_moved_on(rollback, returning);
   returning = without(returning, elsewhere);
-  returning.insert(returning.end(), look.leaving.begin(), look.leaving.end());
-  co_await return_all(rollback, std::move(returning), std::move(look), staying);
+  co_await return_with_registrations(rollback, std::move(returning), std::move(look), staying);
   co_await settle_accepted_by_both(rollback, both);
 }
 

@@ -27,6 +27,9 @@ struct Services {
   WallTime began{};  // when this manager took over
   /// By uid, of migrations whose namespace is being deleted: their ConfigMap is gone and cannot be created again.
   std::map<std::string, Ledger> unwritten_ledgers = {};
+  /// The uids of migrations whose ledger this manager has claimed, and who else has written one of them since.
+  std::set<std::string> claimed_ledgers = {};
+  std::set<std::string> rivals = {};
 };
 
 using Context = phase::Context<Services>;

@@ -126,6 +126,49 @@ TEST_F(ArrivalTest, AClusterThatHasArrivedMeanwhileIsNotDenied) {
   });
 }
 
+// The time in a lease is by the agent's clock: five hours ahead of ours, a lease that nobody renews any more looks
+// renewed for as long.
+TEST_F(ArrivalTest, ARenewalIsAChangeOfTheLeaseWhateverItsTimeSays) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"ahead", "behind", "created"}) {
+      co_await put_namespace(*hub2_, name);
+      co_await deploy(name);
+    }
+    const auto lease_of = [&](async::Duration off) {
+      return R"({"spec": {"renewTime": ")" + async::format_micro_time(clock_.wall_now() + off) + R"("}})";
+    };
+    for (const char* name : {"ahead", "behind"}) co_await join(name);
+    co_await patch(*hub2_, kube::resources::leases, {"ahead", cluster_lease}, lease_of(5h));
+    co_await patch(*hub2_, kube::resources::leases, {"behind", cluster_lease}, lease_of(-5h));
+    std::vector<std::string> renewed;
+    auto wait = [&]() -> Awaitable<> {
+      auto ended = co_await hub2_->target->await_renewals({"ahead", "behind", "created"},
+                                                          [&](const std::string& name) { renewed.push_back(name); });
+      EXPECT_TRUE(ended);
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(wait());
+      co_await clock_.sleep_for(10min);
+      // The hub creates one that is missing.
+      co_await beat("created");
+      co_await patch(*hub2_, kube::resources::leases, {"ahead", cluster_lease},
+                     R"({"metadata": {"labels": {"a": "b"}}})");
+      co_await clock_.sleep_for(10min);
+      EXPECT_THAT(renewed, IsEmpty());
+      for (const char* name : {"ahead", "behind"})
+        co_await patch(*hub2_, kube::resources::leases, {name, cluster_lease},
+                       lease_of(std::string_view{name} == "ahead" ? async::Duration{5h} : async::Duration{-5h}));
+      co_await clock_.sleep_for(1s);
+      EXPECT_THAT(renewed, UnorderedElementsAre("ahead", "behind"));
+      co_await beat("created");
+      co_await clock_.sleep_for(1s);
+      EXPECT_EQ(renewed.size(), 3U);
+      scope.stop();
+    };
+    co_await async::with_scope(both);
+  });
+}
+
 TEST_F(ArrivalTest, ClustersArriveTheMomentTheyAreAvailable) {
   run([&]() -> Awaitable<> {
     for (const char* name : {"c1", "c2"}) co_await deploy(name);

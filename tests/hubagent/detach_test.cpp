@@ -176,7 +176,7 @@ TEST_F(DetachTest, AClusterThatHasArrivedIsDetachedAtOnceWhateverItsWorkSays) {
     };
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {
       scope.spawn(restless());
-      auto detached = co_await hub1_->source->detach_arrived(migration_, {"c1"});
+      auto detached = co_await hub1_->source->detach_arrived(migration_, {"c1"}, std::nullopt);
       EXPECT_TRUE(detached && detached->failed.empty());
       detached_after_ = clock_.now() - begin_;
       scope.stop();
@@ -185,6 +185,38 @@ TEST_F(DetachTest, AClusterThatHasArrivedIsDetachedAtOnceWhateverItsWorkSays) {
     EXPECT_EQ(cluster(*hub1_, "c1")->at("spec").at("hubAcceptsClient"), false);
   });
   EXPECT_LT(detached_after_, 1s);
+}
+
+// It was released, and lives on the target all the same. Another cluster of its name, imported later, is not touched.
+TEST_F(DetachTest, AClusterThatWasReleasedAndLivesOnTheTargetIsClaimedAgainAndDetached) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "released");
+    co_await put_cluster(*hub1_, "taken");
+    auto taken = co_await hub1_->source->initialize(other_, {"taken"}, kubeconfig_);
+    CO_ASSERT_TRUE(taken && taken->failed.empty());
+    co_await clock_.sleep_for(1min);
+    const auto cut_over = clock_.wall_now();
+    co_await clock_.sleep_for(1min);
+    co_await put_cluster(*hub1_, "later");
+    const auto before = content_of(hub1_->server);
+    const ClusterNames names{"released", "taken", "later", "gone"};
+    auto not_claimed = co_await hub1_->source->detach_arrived(migration_, names, std::nullopt);
+    CO_ASSERT_TRUE(not_claimed);
+    EXPECT_THAT(not_claimed->done, IsEmpty());
+    EXPECT_THAT(differences(before, content_of(hub1_->server)), IsEmpty());
+    auto detached = co_await hub1_->source->detach_arrived(migration_, names, cut_over);
+    CO_ASSERT_TRUE(detached);
+    EXPECT_THAT(detached->done, ElementsAre("released"));
+    EXPECT_THAT(reasons_of(*detached),
+                UnorderedElementsAre("taken: ClusterConflict", "later: ClusterConflict", "gone: ClusterNotFound"));
+    EXPECT_EQ(cluster(*hub1_, "released")->at("spec").at("hubAcceptsClient"), false);
+    EXPECT_EQ(cluster(*hub1_, "released").annotation(migrating_annotation), "uid-1");
+    EXPECT_EQ(cluster(*hub1_, "later")->at("spec").at("hubAcceptsClient"), true);
+    const auto version = hub1_->server.resource_version();
+    auto again = co_await hub1_->source->detach_arrived(migration_, {"released"}, cut_over);
+    EXPECT_TRUE(again && again->failed.empty());
+    EXPECT_EQ(hub1_->server.resource_version(), version);
+  });
 }
 
 // MCE 5.x, with auto import disabled: the agent reports the work as applied and has applied nothing.

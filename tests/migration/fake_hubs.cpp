@@ -153,6 +153,26 @@ Awaitable<> FakeHubs::fleet() {
   co_await async::with_scope(body);
 }
 
+Awaitable<Result<>> FakeHubs::await_renewals(FakeHub& hub, std::string order, ClusterNames clusters,
+                                             std::function<void(const std::string&)> on_renewal) {
+  auto begun = co_await begin(hub, std::move(order));
+  if (!begun) co_return begun.error();
+  std::map<std::string, async::WallTime> marks;
+  for (const auto& name : clusters)
+    if (const auto found = hub.clusters.find(name); found != hub.clusters.end()) marks[name] = found->second.seen;
+  while (!marks.empty()) {
+    co_await clock.sleep_for(1s);
+    if (!hub.reachable) co_return unreachable(hub.name);
+    std::erase_if(marks, [&](const auto& mark) {
+      const auto found = hub.clusters.find(mark.first);
+      if (found == hub.clusters.end() || found->second.seen == mark.second) return false;
+      on_renewal(mark.first);
+      return true;
+    });
+  }
+  co_return Result<>{};
+}
+
 Awaitable<std::vector<std::string>> FakeHubs::names() {
   std::vector<std::string> names;
   for (const auto& [name, hub] : hubs_)
@@ -252,14 +272,17 @@ class FakeSource final : public hubagent::SourceHub {
     return detach_as("source.detach", std::move(migration), std::move(clusters));
   }
 
-  Awaitable<Result<Outcome>> detach_arrived(MigrationRef migration, ClusterNames clusters) override {
-    return detach_as("source.detach_arrived", std::move(migration), std::move(clusters));
+  Awaitable<Result<Outcome>> detach_arrived(MigrationRef migration, ClusterNames clusters,
+                                            std::optional<async::WallTime> here_before) override {
+    return detach_as("source.detach_arrived", std::move(migration), std::move(clusters), here_before.has_value());
   }
 
-  Awaitable<Result<Outcome>> detach_as(std::string order, MigrationRef migration, ClusterNames clusters) {
-    return each(order, clusters, [this, migration](const std::string& name) -> std::optional<FailureReason> {
+  Awaitable<Result<Outcome>> detach_as(std::string order, MigrationRef migration, ClusterNames clusters,
+                                       bool reclaim = false) {
+    return each(order, clusters, [this, migration, reclaim](const std::string& name) -> std::optional<FailureReason> {
       const auto found = hub_.clusters.find(name);
       if (found == hub_.clusters.end()) return FailureReason::cluster_not_found;
+      if (reclaim && found->second.migrating.empty()) found->second.migrating = migration.uid;
       if (found->second.migrating != migration.uid) return FailureReason::cluster_conflict;
       found->second.accepted = false;
       found->second.accepted_again = {};
@@ -342,6 +365,10 @@ class FakeSource final : public hubagent::SourceHub {
       if (missing.empty()) co_return Outcome{clusters, {}};
       co_await world_.changes_.wait();
     }
+  }
+
+  Awaitable<Result<>> await_renewals(ClusterNames clusters, OnRenewal on_renewal) override {
+    return world_.await_renewals(hub_, "source.await_renewals", std::move(clusters), std::move(on_renewal));
   }
 
   /// The claim only: the phase has waited for detached clusters before.
@@ -527,6 +554,10 @@ class FakeTarget final : public hubagent::TargetHub {
             {name, why_not_here(migration, name), "cluster " + name + " is not Available on " + hub_.name});
     }
     co_return outcome;
+  }
+
+  Awaitable<Result<>> await_renewals(ClusterNames clusters, OnFound on_renewal) override {
+    return world_.await_renewals(hub_, "target.await_renewals", std::move(clusters), std::move(on_renewal));
   }
 
   /// No agent registers here without a copy.

@@ -108,6 +108,8 @@ class FakeHubs final : public hubs::Hubs {
   Awaitable<hubagent::Result<>> begin(FakeHub& hub, std::string order);
   /// The injected failure of that cluster, if any.
   std::optional<hubagent::ClusterFailure> cluster_fault(const std::string& order, const std::string& cluster);
+  Awaitable<hubagent::Result<>> await_renewals(FakeHub& hub, std::string order, ClusterNames clusters,
+                                               std::function<void(const std::string&)> on_renewal);
   Awaitable<> follow(FakeHub& from, std::string cluster);
   Awaitable<> until_accepted(FakeHub& hub, std::string cluster);
   /// A cluster that never left renews its lease.

@@ -326,7 +326,7 @@ TEST_P(DeceivedLeader, LeadsBesideItsSuccessorAndDoesNoHarm) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DeceivedLeader, testing::Range(1, 7));
 
-// With a different --namespace neither knows of the other: both lead all the time. In half of the worlds a person
+// With a different --namespace neither waits for the other: both lead all the time. In half of the worlds a person
 // cancels one of the migrations.
 class TwoLeases : public testing::TestWithParam<int> {};
 
@@ -335,10 +335,15 @@ TEST_P(TwoLeases, BothManagersLeadAndDoNoHarm) {
   const bool cancels = seed % 2 == 0;
   Managers managers{seed};
   async::Random random{seed};
+  std::set<std::string> noticed;
+  SimulatedManagerOptions one;
+  one.identity = "first";
   SimulatedManagerOptions other;
   other.identity = "second";
   other.lease_namespace = "hub1";
-  auto& first = managers.start("first");
+  for (auto* options : {&one, &other})
+    options->controller.on_rival = [&](const std::string& identity) { noticed.insert(identity); };
+  auto& first = managers.start(std::move(one));
   managers.migrate("m1", {managers.names[0], managers.names[1], managers.names[2]});
   managers.world.run_for(random.between(0ms, 4s));
   auto& second = managers.start(std::move(other));
@@ -350,6 +355,7 @@ TEST_P(TwoLeases, BothManagersLeadAndDoNoHarm) {
   managers.run_until([&] { return managers.has_ended("m1") && managers.has_ended("m2"); });
   EXPECT_TRUE(first.leads());
   EXPECT_TRUE(second.leads());
+  EXPECT_FALSE(noticed.empty()) << "one of them was replaced by the other, and says so";
   EXPECT_EQ(managers.phase("m1"), "Completed") << json::serialize(managers.migration("m1").json());
   if (cancels)
     managers.expect_on_one_hub();

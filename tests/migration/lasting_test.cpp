@@ -106,8 +106,8 @@ TEST_F(LastingTest, AClusterWhoseCopyNoAgentUsesIsRolledBackWithoutASignOfLife) 
   expect_moved("m1", {}, {"a", "b", "c"});
 }
 
-// The source has dropped its claim already, so it cannot be detached any more: it must not be accepted by both for
-// ever.
+// The source has dropped its claim already, and accepts it: it must not be accepted by both for ever. Its agent is on
+// the source, as its lease there shows.
 TEST_F(LastingTest, AClusterThatTurnsUpOnTheTargetAfterTheSourceReleasedItReturns) {
   hubs.faults["target.deploy b"] = {.error = FakeHubs::forbidden()};
   hubs.travel_time = 1000h;
@@ -122,12 +122,91 @@ TEST_F(LastingTest, AClusterThatTurnsUpOnTheTargetAfterTheSourceReleasedItReturn
     copy.accepted = copy.available = true;
     copy.seen = hubs.clock.wall_now();
     hubs.hub("hub2").clusters["b"] = copy;
-    co_await sleep(1h);
+    auto& home = hubs.hub("hub1").clusters.at("b");
+    for (int minute = 0; minute < 60; ++minute) {
+      co_await sleep(1min);
+      home.seen = loop.clock().wall_now();
+    }
     EXPECT_FALSE(hubs.hub("hub2").clusters.at("b").accepted);
     hubs.faults.clear();
     co_await reaches("m1", "Failed");
   });
   EXPECT_EQ(hubs.hub("hub2").clusters.count("b"), 0U);
+  expect_moved("m1", {}, {"a", "b", "c"});
+}
+
+// Denied on the target, an agent that lives there would be on no hub: it may know no other.
+TEST_F(LastingTest, AClusterThatLivesOnTheTargetAfterTheSourceReleasedItStaysThere) {
+  hubs.faults["target.deploy b"] = {.error = FakeHubs::forbidden()};
+  hubs.travel_time = 1000h;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    auto copy = hubs.hub("hub2").clusters.at("a");
+    copy.content = hubs.hub("hub1").clusters.at("b").content;
+    hubs.faults["target.roll_back"].error = FakeHubs::forbidden();
+    co_await reaches("m1", "Rollbacking");
+    co_await sleep(10min);
+    EXPECT_EQ(hubs.hub("hub1").clusters.at("b").migrating, "");
+    copy.accepted = copy.available = true;
+    copy.seen = hubs.clock.wall_now();
+    hubs.hub("hub2").clusters["b"] = copy;
+    hubs.stranded.insert("b");
+    for (int minute = 0; minute < 60; ++minute) {
+      co_await sleep(1min);
+      hubs.hub("hub2").clusters.at("b").seen = loop.clock().wall_now();
+      EXPECT_TRUE(hubs.hub("hub2").clusters.at("b").accepted) << minute;
+    }
+    hubs.faults.clear();
+    co_await reaches("m1", "Failed");
+  });
+  expect_moved("m1", {"b"}, {"a", "c"});
+}
+
+// It had returned while the target did not answer, lost the source once more, and registered on the target, which
+// accepts it still. Denied and deleted there it would be on no hub.
+TEST_F(LastingTest, AClusterThatLeavesTheSourceAgainAfterItsReturnStaysOnTheTarget) {
+  for (const auto* operation : {"target.await_arrivals", "target.arrived", "target.deny", "target.roll_back"})
+    hubs.faults[operation].error = FakeHubs::unreachable("hub2");
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Rollbacking");
+    auto& home = hubs.hub("hub1").clusters.at("a");
+    co_await holds([&] { return home.accepted; });
+    co_await sleep(1s);
+    home.available = true;
+    home.seen = loop.clock().wall_now();
+    co_await holds([&] { return home.migrating.empty(); });
+    hubs.faults.clear();
+    co_await renew_leases("hub2", "m1", "Rollbacking");
+    co_await reaches("m1", "Completed");
+  });
+  expect_moved("m1", {"a"}, {"b", "c"});
+}
+
+// It is on the source again, and its lease on the target, which nobody renews, has a time in the future: it was renewed
+// there until it left, by an agent whose clock is hours ahead.
+TEST_F(LastingTest, ALeaseWithATimeInTheFutureThatNobodyRenewsDoesNotKeepAClusterOnTheTarget) {
+  for (const auto* operation : {"target.await_arrivals", "target.arrived"})
+    hubs.faults[operation].error = FakeHubs::unreachable("hub2");
+  hubs.faults["source.await_returns"].error = FakeHubs::forbidden();
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Rollbacking");
+    auto& home = hubs.hub("hub1").clusters.at("a");
+    co_await holds([&] { return home.accepted; });
+    hubs.hub("hub2").clusters.at("a").seen = loop.clock().wall_now() + 5h;
+    hubs.faults.erase("target.arrived");
+    hubs.faults.erase("target.await_arrivals");
+    co_await holds([&] { return hubs.count("hub1 source.accepted") > 0; });
+    // The period of its lease.
+    co_await sleep(1min);
+    home.available = true;
+    home.seen = loop.clock().wall_now() + 5h;
+    hubs.faults.clear();
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_EQ(hubs.count("hub1 source.detach_arrived"), 0U);
   expect_moved("m1", {}, {"a", "b", "c"});
 }
 
@@ -147,6 +226,7 @@ TEST_F(LastingTest, AClusterThatHasReturnedIsNotDetachedByWhatTheTargetSawBefore
     home.available = true;
     home.seen = loop.clock().wall_now();
     hubs.faults.clear();
+    co_await renew_leases("hub1", "m1", "Rollbacking");
     co_await reaches("m1", "Failed");
   });
   EXPECT_EQ(hubs.count("hub1 source.detach_arrived"), 0U);
@@ -232,6 +312,44 @@ TEST_F(LastingTest, NoLedgerIsCreatedForAMigrationThatIsGone) {
     auto again = co_await change_ledger(global.api(), old, ledger, replace, nullptr);
     EXPECT_TRUE(again) << again.error().describe();
     EXPECT_FALSE(global.object(kube::resources::config_maps, {"default", "m1"})) << "another one of the same name";
+  };
+  loop.run(script());
+}
+
+/// Holds the Lease for ever.
+class OwnLease final : public kube::Fence {
+ public:
+  [[nodiscard]] kube::LeaderEpoch epoch() const override { return {"late", 3}; }
+  [[nodiscard]] async::TimePoint until() const override { return async::never; }
+  [[nodiscard]] Duration least_time() const override { return {}; }
+  Awaitable<bool> confirm() override { co_return true; }
+  Awaitable<bool> outrank(std::int64_t) override { co_return true; }
+};
+
+// A ledger that does not exist names no writer: what a deposed leader creates would replace what its successor knows.
+TEST_F(LastingTest, NoLedgerIsCreatedByAManagerThatTheStatusDoesNotName) {
+  OwnLease fence;
+  Ledger ledger;
+  ledger.all = {"a"};
+  LedgerChange replace = [&](Ledger& present) { present = ledger; };
+  auto script = [&]() -> Awaitable<> {
+    co_await create("m1", {"a"});
+    const Migration known{phase::KubeResource{migration("m1")}};
+    const auto name_leader = [&](const char* identity) {
+      json::object leader{{"epoch", 2}, {"identity", identity}};
+      json::object status{{"phase", "Cleaning"}, {"state", json::object{{"leader", std::move(leader)}}}};
+      return global.api().merge_patch(managed_cluster_migrations, {"default", "m1"},
+                                      json::object{{"status", std::move(status)}}, "status");
+    };
+    auto named = co_await name_leader("other");
+    EXPECT_TRUE(named) << named.error();
+    auto refused = co_await change_ledger(global.api(), known, ledger, replace, &fence);
+    EXPECT_FALSE(refused);
+    EXPECT_FALSE(global.object(kube::resources::config_maps, {"default", "m1"}));
+    co_await name_leader("late");
+    auto written = co_await change_ledger(global.api(), known, ledger, replace, &fence);
+    EXPECT_TRUE(written) << written.error().describe();
+    EXPECT_TRUE(global.object(kube::resources::config_maps, {"default", "m1"}));
   };
   loop.run(script());
 }

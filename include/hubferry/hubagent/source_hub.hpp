@@ -49,7 +49,10 @@ class SourceHub {
 
   /// The same for clusters that were proven to be on the target: their agents have its bootstrap kubeconfig, and apply
   /// no work of this hub any more. Nothing is waited for.
-  virtual async::Awaitable<Result<Outcome>> detach_arrived(MigrationRef migration, ClusterNames clusters) = 0;
+  /// With `here_before`, a cluster whose claim was dropped meanwhile, and that nobody has claimed since, is claimed
+  /// again, if this hub has had it since before that time: a later one may be another cluster of that name.
+  virtual async::Awaitable<Result<Outcome>> detach_arrived(MigrationRef migration, ClusterNames clusters,
+                                                           std::optional<async::WallTime> here_before) = 0;
 
   /// Proves now, on the target, that a cluster is there; an error says why it is not proven.
   using ConfirmArrival = std::function<async::Awaitable<Result<>>(std::string cluster)>;
@@ -80,10 +83,19 @@ class SourceHub {
   virtual async::Awaitable<Result<Outcome>> await_returns(MigrationRef migration, ClusterNames clusters,
                                                           OnReturn on_return) = 0;
 
+<<<<<<< HEAD
   /// Restarts the agents of clusters that this hub accepts again, on the clusters themselves, with the admin
   /// kubeconfigs that this hub has of them: a new process asks the hubs anew, this one first. Only if the user wants
   /// it.
   virtual async::Awaitable<Result<Outcome>> restart_agents(MigrationRef migration, ClusterNames clusters) = 0;
+=======
+  /// Called for each cluster as its agent renews its lease.
+  using OnRenewal = std::function<void(const std::string& cluster)>;
+
+  /// Ends when the agent of each cluster has renewed its lease here after this call: seen as a change of the lease,
+  /// whatever the clock of the agent says. Woken by watch events; a caller that wants a timeout cancels it.
+  virtual async::Awaitable<Result<>> await_renewals(ClusterNames clusters, OnRenewal on_renewal) = 0;
+>>>>>>> 10e5c8d (wip)
 
   /// Removes the claim and all that came with it. From Stage::registering on, accepts each cluster again and waits
   /// until it is back first.

@@ -82,6 +82,9 @@ class TargetHub {
   virtual async::Awaitable<Result<Outcome>> find_registered(MigrationRef migration, ClusterNames clusters,
                                                             OnFound on_found) = 0;
 
+  /// As SourceHub::await_renewals(), here.
+  virtual async::Awaitable<Result<>> await_renewals(ClusterNames clusters, OnFound on_renewal) = 0;
+
   /// As arrived(), for one cluster, immediately before it is deleted from the source: three requests, none from a
   /// cache.
   virtual async::Awaitable<Result<>> confirm(MigrationRef migration, std::string cluster, async::WallTime since) = 0;

@@ -28,6 +28,9 @@ struct ControllerOptions {
   /// See phase::ControllerOptions.
   obs::CheckState* readiness = nullptr;
   kube::Fence* fence = nullptr;
+  /// Another manager works on the same migrations, although our Lease is ours: it has one of its own. Called once for
+  /// each identity; it stands in the log, too. Must not throw.
+  std::function<void(const std::string& identity)> on_rival = {};
 };
 
 /// The phases of a migration, their transitions and handlers: for graphs and checklists. No machine runs on it.

@@ -49,8 +49,7 @@ void expect_no_other(kube::LeaderElectionOptions& election, const kube::Env& env
   // A live manager renews every period.
   election.takeover_after = 3 * election.retry_period;
   election.return_to_standby = true;
-  auto& other = env.metrics.gauge("hubferry_other_manager",
-                                  "1 while this manager, run without --leader-elect, waits because another one acts.");
+  auto& other = other_manager(env.metrics);
   const std::string lease = election.ns + "/" + election.name;
   election.on_leader_change = [&alone, &other, lease, log = env.log,
                                identity = election.identity](const std::string& leader) {

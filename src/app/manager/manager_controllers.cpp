@@ -63,6 +63,7 @@ async::Awaitable<> run_migrations(const ControllerSurroundings& around, hubs::Hu
   options.instance = host_name();
   options.readiness = &readiness;
   options.fence = around.fence;
+  options.on_rival = [&metrics = around.env.metrics](const std::string&) { other_manager(metrics).set(1); };
   options.on_arrival = around.on_arrival;
   auto work = [&]() -> async::Awaitable<> {
     migration::Controller controller{around.global, hubs, options, around.env};
@@ -128,6 +129,13 @@ async::Awaitable<> run_mysql(const ControllerSurroundings& around, hubs::Hubs&, 
 }
 
 }  // namespace
+
+obs::Gauge& other_manager(obs::Metrics& metrics) {
+  return metrics.gauge(
+      "hubferry_other_manager",
+      "1 while another manager acts: without --leader-elect this one waits for it; with a Lease of its "
+      "own it works on the same resources.");
+}
 
 const std::vector<ControllerEntry>& controller_registry() {
   static const std::vector<ControllerEntry> registry{

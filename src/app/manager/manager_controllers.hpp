@@ -18,6 +18,9 @@
 
 namespace hubferry::app {
 
+/// 1 while another manager acts: one for which this one waits, or one that does not share its Lease.
+obs::Gauge& other_manager(obs::Metrics& metrics);
+
 /// What the manager's controllers share.
 /// Lifetime: everything outlives Controllers::run().
 struct ControllerSurroundings {
