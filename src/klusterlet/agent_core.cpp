@@ -160,7 +160,7 @@ TimePoint AgentCore::end_of(const Validity& certificate) const {
 
 void AgentCore::set_secret(HubSecret loaded) {
   if (!secret || secret->certificate != loaded.certificate) {
-    validity = validity_of(read_certificates(loaded.certificate));
+    validity = validity_of(keys().read(loaded.certificate).certificates);
     if (validity) {
       certificate_until = end_of(*validity);
       env.log.info("client certificate in use",

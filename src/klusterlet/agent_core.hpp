@@ -88,6 +88,7 @@ class AgentCore {
   [[nodiscard]] AgentView view() const;
 
   [[nodiscard]] Identity identity() const { return {options.cluster_name, options.agent_name}; }
+  [[nodiscard]] KeySource& keys() const { return options.keys != nullptr ? *options.keys : fresh_keys(); }
   [[nodiscard]] Duration connection_timeout() const {
     return store.connection_timeout().value_or(options.connection_timeout);
   }

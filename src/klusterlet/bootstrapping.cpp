@@ -151,6 +151,7 @@ Awaitable<> obtain_credential(AgentCore& agent, kube::Api& api) {
   options.count_first = may_have_many_requests(agent);
   agent.requested[agent.selected->config.server] = agent.env.clock.now();
   options.identity = agent.identity();
+  options.keys = &agent.keys();
   options.lifetime = agent.certificate_lifetime();
   bool failing = false;
   options.report = [&](std::string_view reason, const std::string& message) {

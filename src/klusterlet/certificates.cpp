@@ -54,14 +54,6 @@ std::optional<WallTime> time_of(const ASN1_TIME* time) {
          std::chrono::seconds{parts.tm_sec};
 }
 
-/// Compared as bits: decoding keys costs OpenSSL 3 a millisecond, and a fleet has thousands.
-std::string bits_of(const X509_PUBKEY* key) {
-  const unsigned char* bits = nullptr;
-  int size = 0;
-  if (X509_PUBKEY_get0_param(nullptr, &bits, &size, nullptr, key) != 1) return {};
-  return {reinterpret_cast<const char*>(bits), static_cast<std::size_t>(size)};
-}
-
 std::optional<CertificateInfo> info_of(X509* certificate) {
   auto* subject = X509_get_subject_name(certificate);
   auto common_names = kube::openssl::entries_of(subject, NID_commonName);
@@ -87,21 +79,26 @@ std::vector<std::string> Identity::organizations() const {
 SigningRequest make_signing_request(const Identity& identity) {
   const Key key{EVP_EC_gen("P-256")};
   must(key != nullptr, "key generation failed");
+  const Bio text = kube::openssl::make_bio();
+  must(PEM_write_bio_PrivateKey_traditional(text.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1,
+       "the key cannot be written");
+  auto bits = kube::openssl::public_bits(key.get());
+  auto request = sign_request(identity, key.get(), bits);
+  return {obs::Secret{take_secret(text.get())}, std::move(request), std::move(bits)};
+}
+
+std::string sign_request(const Identity& identity, evp_pkey_st* key, const std::string& public_key) {
   const Request request{X509_REQ_new()};
   must(request != nullptr && X509_REQ_set_version(request.get(), 0) == 1, "out of memory");
   auto* subject = X509_REQ_get_subject_name(request.get());
   for (const auto& organization : identity.organizations()) add_name(subject, NID_organizationName, organization);
   add_name(subject, NID_commonName, identity.common_name());
-  must(X509_REQ_set_pubkey(request.get(), key.get()) == 1, "the key cannot be set");
-  must(X509_REQ_sign(request.get(), key.get(), EVP_sha256()) > 0, "it cannot be signed");
-
-  const Bio key_text = kube::openssl::make_bio();
-  must(PEM_write_bio_PrivateKey_traditional(key_text.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1,
-       "the key cannot be written");
-  const Bio request_text = kube::openssl::make_bio();
-  must(PEM_write_bio_X509_REQ(request_text.get(), request.get()) == 1, "it cannot be written");
-  return {obs::Secret{take_secret(key_text.get())}, kube::openssl::content_of(request_text),
-          bits_of(X509_REQ_get_X509_PUBKEY(request.get()))};
+  must(!public_key.empty() && kube::openssl::put_public_bits(X509_REQ_get_X509_PUBKEY(request.get()), public_key),
+       "the key cannot be set");
+  must(X509_REQ_sign(request.get(), key, EVP_sha256()) > 0, "it cannot be signed");
+  const Bio text = kube::openssl::make_bio();
+  must(PEM_write_bio_X509_REQ(text.get(), request.get()) == 1, "it cannot be written");
+  return kube::openssl::content_of(text);
 }
 
 std::vector<CertificateInfo> read_certificates(const std::string& pem) {
@@ -121,11 +118,16 @@ std::vector<CertificateInfo> read_certificates(const std::string& pem) {
   }
 }
 
-bool is_for_key(const std::string& certificate_pem, const std::string& public_key) {
+std::string public_key_of(const std::string& certificate_pem) {
   const auto text = kube::openssl::reader_of(certificate_pem);
   const Certificate certificate{PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)};
   ERR_clear_error();
-  return certificate != nullptr && bits_of(X509_get_X509_PUBKEY(certificate.get())) == public_key;
+  return certificate != nullptr ? kube::openssl::public_bits(X509_get_X509_PUBKEY(certificate.get())) : std::string{};
+}
+
+bool is_for_key(const std::string& certificate_pem, const std::string& public_key) {
+  const auto bits = public_key_of(certificate_pem);
+  return !bits.empty() && bits == public_key;
 }
 
 bool is_key_of(const std::string& certificate_pem, const obs::Secret& key) {
@@ -137,6 +139,18 @@ bool is_key_of(const std::string& certificate_pem, const obs::Secret& key) {
       certificate != nullptr && parsed != nullptr && X509_check_private_key(certificate.get(), parsed.get()) == 1;
   ERR_clear_error();
   return fits;
+}
+
+KeySource& fresh_keys() {
+  class FreshKeys final : public KeySource {
+    SigningRequest make_request(const Identity& identity) override { return make_signing_request(identity); }
+    CertificateChain read(const std::string& pem) override { return {read_certificates(pem), public_key_of(pem)}; }
+    bool fits(const std::string& certificate_pem, const obs::Secret& key) override {
+      return is_key_of(certificate_pem, key);
+    }
+  };
+  static FreshKeys keys;
+  return keys;
 }
 
 std::string digest_of(const std::string& text) {

@@ -50,7 +50,7 @@ Awaitable<RequestAnswer> wait_for_answer(kube::Api& api, kube::Object created, s
   follower.begin_with_watch({.resource_version = std::string{created.resource_version()}});
   while (true) {
     const auto request = std::static_pointer_cast<const kube::Object>(co_await follower.next());
-    auto answer = answer_of(request.get(), public_key);
+    auto answer = answer_of(request.get(), public_key, *options.keys);
     if (answer.state != RequestState::waiting) co_return answer;
     const auto* denied = kube::find_condition(*request, "Denied");
     if (denied != nullptr)
@@ -61,12 +61,12 @@ Awaitable<RequestAnswer> wait_for_answer(kube::Api& api, kube::Object created, s
 
 }  // namespace
 
-RequestAnswer answer_of(const kube::Object* request, const std::string& public_key) {
+RequestAnswer answer_of(const kube::Object* request, const std::string& public_key, KeySource& keys) {
   if (request == nullptr) return {RequestState::lost, {}};
   auto certificate = kube::decode_base64(request->string_at({"status", "certificate"})).value_or(std::string{});
   if (certificate.empty())
     return {kube::is_condition_true(*request, "Failed") ? RequestState::lost : RequestState::waiting, {}};
-  if (!is_for_key(certificate, public_key)) return {RequestState::mismatch, {}};
+  if (keys.read(certificate).public_key != public_key) return {RequestState::mismatch, {}};
   return {RequestState::issued, std::move(certificate)};
 }
 
@@ -87,7 +87,7 @@ Awaitable<Enrolled> enrol(kube::Api& api, EnrolmentOptions options, const kube::
         continue;
       }
     }
-    auto made = make_signing_request(options.identity);
+    auto made = options.keys->make_request(options.identity);
     auto created = co_await api.create(certificate_signing_requests, request_object(options, made.request));
     if (!created) {
       options.failed("creating a certificate request", created.error());

@@ -21,7 +21,7 @@ struct RequestAnswer {
   std::string certificate;  // when issued
 };
 /// `request` is null if it no longer exists.
-RequestAnswer answer_of(const kube::Object* request, const std::string& public_key);
+RequestAnswer answer_of(const kube::Object* request, const std::string& public_key, KeySource& keys = fresh_keys());
 
 /// Backoff of requests to a hub while a cluster registers.
 inline constexpr async::BackoffPolicy registration_retry{.first = std::chrono::seconds{1},
@@ -32,6 +32,7 @@ inline constexpr std::size_t most_requests = 10;
 
 struct EnrolmentOptions {
   Identity identity;
+  KeySource* keys = &fresh_keys();
   std::chrono::seconds lifetime{0};  // zero: the hub decides
   /// Count the requests on the hub before the first one is created, too. A whole fleet that switches saves that.
   bool count_first = true;

@@ -80,9 +80,10 @@ bool is_reached_alike(const kube::ClientConfig& one, const kube::ClientConfig& o
 }
 
 std::optional<std::string> why_unusable(const HubSecret& secret, const kube::ClientConfig& config,
-                                        const kube::ClientConfig& bootstrap, const Identity& identity) {
+                                        const kube::ClientConfig& bootstrap, const Identity& identity,
+                                        KeySource& keys) {
   if (secret.key.empty()) return "it has no private key";
-  const auto chain = read_certificates(secret.certificate);
+  const auto chain = keys.read(secret.certificate).certificates;
   if (!validity_of(chain)) return "it has no valid certificate";
   if (!is_same_hub(config, bootstrap)) return "it is for another hub: " + config.server;
   if (secret.cluster_name != identity.cluster || secret.agent_name != identity.agent)
@@ -91,7 +92,7 @@ std::optional<std::string> why_unusable(const HubSecret& secret, const kube::Cli
   if (std::ranges::none_of(chain, [&](const CertificateInfo& info) { return info.common_name == expected; }))
     return "its certificate is not for " + expected;
   // Parts of two versions: no connection could be made with it.
-  if (!is_key_of(secret.certificate, secret.key)) return "its key does not match its certificate";
+  if (!keys.fits(secret.certificate, secret.key)) return "its key does not match its certificate";
   return std::nullopt;
 }
 

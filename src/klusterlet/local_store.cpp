@@ -1,12 +1,48 @@
 #include "hubferry/klusterlet/local_store.hpp"
 
+#include <deque>
+
 namespace hubferry::klusterlet {
+
+namespace {
+
+kube::ClientConfig parse_now(const BootstrapConfig& bootstrap) {
+  auto config = kube::parse_kubeconfig(bootstrap.kubeconfig.reveal(), bootstrap.name, bootstrap.base);
+  config.server = hub_url(config.server);
+  return config;
+}
+
+/// What was parsed last: the same few texts are read at each change of a list, and by all agents of a simulated fleet.
+/// Nothing is kept of a file to which a text refers.
+class ParsedKubeconfigs {
+ public:
+  const kube::ClientConfig& parse(const BootstrapConfig& bootstrap) {
+    for (const auto& known : known_)
+      if (known.name == bootstrap.name && known.text == bootstrap.kubeconfig) return known.config;
+    auto config = parse_now(bootstrap);
+    known_.push_front({bootstrap.name, bootstrap.kubeconfig, std::move(config)});
+    if (known_.size() > most_known) known_.pop_back();
+    return known_.front().config;
+  }
+
+ private:
+  static constexpr std::size_t most_known = 32;
+
+  struct Known {
+    std::string name;
+    obs::Secret text;
+    kube::ClientConfig config;
+  };
+  std::deque<Known> known_;
+};
+
+}  // namespace
 
 kube::ClientConfig BootstrapConfig::parse() const {
   if (!unreadable.empty()) throw kube::ConfigError(name + ": " + unreadable);
-  auto config = kube::parse_kubeconfig(kubeconfig.reveal(), name, base);
-  config.server = hub_url(config.server);
-  return config;
+  if (base) return parse_now(*this);
+  static thread_local ParsedKubeconfigs parsed;
+  return parsed.parse(*this);
 }
 
 std::optional<std::string> why_unparsable(const BootstrapConfig& bootstrap) {

@@ -46,8 +46,9 @@ const StoredCredential* parse_stored(AgentCore& agent, const std::optional<HubSe
   try {
     StoredCredential stored{.secret = *secret, .config = client_config(*secret), .flaw = {}, .until = {}};
     // With itself: whether it is usable at all.
-    stored.flaw = why_unusable(*secret, stored.config, stored.config, agent.identity());
-    if (const auto validity = validity_of(read_certificates(secret->certificate))) stored.until = validity->until;
+    stored.flaw = why_unusable(*secret, stored.config, stored.config, agent.identity(), agent.keys());
+    if (const auto validity = validity_of(agent.keys().read(secret->certificate).certificates))
+      stored.until = validity->until;
     agent.stored = std::move(stored);
     return &*agent.stored;
   } catch (const kube::ConfigError& error) {

@@ -238,6 +238,7 @@ Awaitable<> Session::rotate(bool wanted) {
 Awaitable<Enrolled> Session::request_certificate() {
   EnrolmentOptions options;
   options.identity = agent_.identity();
+  options.keys = &agent_.keys();
   options.lifetime = agent_.certificate_lifetime();
   options.report = [this](std::string_view reason, const std::string& message) {
     const bool bad = reason != "CSRCreated";

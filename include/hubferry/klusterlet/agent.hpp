@@ -70,6 +70,8 @@ struct AgentOptions {
   bool record_events = true;
   /// Also connect to hubs without TLS: for simulated hubs only, since the credential is sent in clear text.
   bool allow_plain_http = false;
+  /// Lifetime: outlives the agent. Null: fresh_keys(). For simulated fleets.
+  KeySource* keys = nullptr;
   /// Absent: as `has_api_server` says.
   SpokeProbe probe;
   /// Without a probe: true reports the cluster as available, for simulated clusters. False leaves Available unset:

@@ -7,6 +7,8 @@
 #include "hubferry/async/types.hpp"
 #include "hubferry/obs/secret.hpp"
 
+struct evp_pkey_st;
+
 namespace hubferry::klusterlet {
 
 using async::WallTime;
@@ -33,6 +35,9 @@ struct SigningRequest {
 /// The key comes from the system's entropy, never from async::Random: it is a secret.
 SigningRequest make_signing_request(const Identity& identity);
 
+/// The request alone, for a key that is there already, and the bits of its public key.
+std::string sign_request(const Identity& identity, evp_pkey_st* key, const std::string& public_key);
+
 /// The fields that we use of one certificate.
 struct CertificateInfo {
   std::string common_name;
@@ -47,8 +52,34 @@ std::vector<CertificateInfo> read_certificates(const std::string& pem);
 /// True if the chain's first certificate was issued for this public key.
 bool is_for_key(const std::string& certificate_pem, const std::string& public_key);
 
+/// The same bits of the chain's first certificate; empty if it cannot be parsed.
+std::string public_key_of(const std::string& certificate_pem);
+
 /// True if this PEM is the private key of the chain's first certificate.
 bool is_key_of(const std::string& certificate_pem, const obs::Secret& key);
+
+/// What a PEM chain contains.
+struct CertificateChain {
+  std::vector<CertificateInfo> certificates;  // read_certificates()
+  std::string public_key;                     // of the first: public_key_of()
+};
+
+/// Where the keys of an agent come from, and who reads its certificates.
+class KeySource {
+ public:
+  KeySource() = default;
+  KeySource(const KeySource&) = delete;
+  KeySource& operator=(const KeySource&) = delete;
+  virtual ~KeySource() = default;
+
+  virtual SigningRequest make_request(const Identity& identity) = 0;
+  virtual CertificateChain read(const std::string& pem) = 0;
+  /// As is_key_of().
+  virtual bool fits(const std::string& certificate_pem, const obs::Secret& key) = 0;
+};
+
+/// A fresh key for each request, and everything is read: make_signing_request(), read_certificates(), is_key_of().
+KeySource& fresh_keys();
 
 /// The SHA-256 of a text, in hexadecimal: to recognize it without keeping it.
 std::string digest_of(const std::string& text);

@@ -42,6 +42,7 @@ bool is_reached_alike(const kube::ClientConfig& one, const kube::ClientConfig& o
 /// expired is for the hub to say: our clock may be wrong.
 /// `config`: the secret's client_config().
 std::optional<std::string> why_unusable(const HubSecret& secret, const kube::ClientConfig& config,
-                                        const kube::ClientConfig& bootstrap, const Identity& identity);
+                                        const kube::ClientConfig& bootstrap, const Identity& identity,
+                                        KeySource& keys = fresh_keys());
 
 }  // namespace hubferry::klusterlet

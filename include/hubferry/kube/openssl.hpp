@@ -39,6 +39,14 @@ inline std::string content_of(const Bio& bio) {
   return size > 0 ? std::string{data, static_cast<std::size_t>(size)} : std::string{};
 }
 
+/// The point of a P-256 key, as certificates and requests contain it; empty if it cannot be had.
+std::string public_bits(const EVP_PKEY* key);
+/// The same of what a certificate or a request contains, whatever kind of key that is.
+std::string public_bits(const X509_PUBKEY* key);
+/// Puts a P-256 key into a certificate or a request. Without the key itself: OpenSSL takes longer to encode it than to
+/// sign with it. False if that fails.
+bool put_public_bits(X509_PUBKEY* into, const std::string& bits);
+
 /// The values of a subject's field such as NID_commonName, in order.
 std::vector<std::string> entries_of(const X509_NAME* subject, int field);
 

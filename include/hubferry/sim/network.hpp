@@ -9,7 +9,13 @@
 #include "hubferry/kube/config.hpp"
 #include "hubferry/sim/server.hpp"
 
+namespace hubferry::klusterlet {
+class KeySource;
+}
+
 namespace hubferry::sim {
+
+class KeyPool;
 
 /// Simulated servers by URL: connects kubeconfigs to servers without sockets, on virtual time.
 ///
@@ -22,6 +28,8 @@ namespace hubferry::sim {
 /// Lifetime: the Apis may outlive the network and its servers. Executor: that of the servers.
 class Network {
  public:
+  Network();
+
   /// A server may have several URLs: config_for() uses the first.
   void add(const std::string& url, Server& server);
 
@@ -38,7 +46,13 @@ class Network {
   /// The same without a credential: only URL and CA.
   [[nodiscard]] kube::ClientConfig address_of(const Server& server) const;
 
+  /// For the agents of simulated clusters: they share some keys, which the servers recognize.
+  [[nodiscard]] klusterlet::KeySource& keys() const;
+  /// Makes these keys now, for worlds that are cloned, instead of each when it is first used.
+  void make_keys();
+
  private:
+  std::shared_ptr<KeyPool> keys_;
   std::map<std::string, std::shared_ptr<Core>, std::less<>> servers_;  // by normalized URL
   std::map<const Core*, std::string> urls_;
   Intercept intercept_;

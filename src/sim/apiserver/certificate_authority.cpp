@@ -5,9 +5,11 @@
 #include <openssl/x509v3.h>
 
 #include <map>
+#include <set>
 #include <stdexcept>
 
 #include "hubferry/kube/openssl.hpp"
+#include "sim/apiserver/key_pool.hpp"
 
 namespace hubferry::sim {
 
@@ -16,6 +18,8 @@ namespace {
 using kube::openssl::Certificate;
 using kube::openssl::content_of;
 using kube::openssl::make_bio;
+using kube::openssl::public_bits;
+using kube::openssl::put_public_bits;
 using kube::openssl::reader_of;
 using kube::openssl::Request;
 using Extension = std::unique_ptr<X509_EXTENSION, kube::openssl::Freer<X509_EXTENSION_free>>;
@@ -81,6 +85,9 @@ struct CertificateAuthority::State {
   Certificate certificate;
   std::string certificate_pem;
   long next_serial = 2;
+  std::shared_ptr<KeyPool> keys;
+  /// Their signatures need not be verified again.
+  std::set<std::string> issued;
   /// By certificate and key: OpenSSL takes long to read them, and clients connect again and again.
   std::map<std::pair<std::string, std::string>, std::optional<CertifiedUser>> identified;
 
@@ -101,7 +108,24 @@ struct CertificateAuthority::State {
     add_extension(made.get(), certificate.get(), NID_basic_constraints, "critical,CA:FALSE");
     add_extension(made.get(), certificate.get(), NID_ext_key_usage, usage);
     must(X509_sign(made.get(), key.get(), EVP_sha256()) > 0, "cannot sign");
-    return to_pem(made.get());
+    auto pem = to_pem(made.get());
+    if (keys != nullptr) issued.insert(pem);
+    return pem;
+  }
+
+  [[nodiscard]] const KeyPool::Entry* find_public(const std::string& bits) const {
+    return keys != nullptr ? keys->find_public(bits) : nullptr;
+  }
+  [[nodiscard]] bool has_issued(const std::string& pem, X509* read) const {
+    return issued.contains(pem) || X509_verify(read, key.get()) == 1;
+  }
+  /// True if this is the private key of the certificate.
+  [[nodiscard]] bool fits(X509* certificate, const std::string& key_pem) const {
+    if (const auto* known = keys != nullptr ? keys->find_private(key_pem) : nullptr)
+      return public_bits(X509_get_X509_PUBKEY(certificate)) == known->public_bits;
+    const auto text = reader_of(key_pem);
+    const kube::openssl::Key read{PEM_read_bio_PrivateKey(text.get(), nullptr, nullptr, nullptr)};
+    return read != nullptr && X509_check_private_key(certificate, read.get()) == 1;
   }
 };
 
@@ -124,6 +148,10 @@ CertificateAuthority::CertificateAuthority(const std::string& name, async::WallT
 
 CertificateAuthority::~CertificateAuthority() = default;
 
+void CertificateAuthority::use_keys(std::shared_ptr<KeyPool> keys) {
+  state_->keys = std::move(keys);
+}
+
 const std::string& CertificateAuthority::certificate_pem() const {
   return state_->certificate_pem;
 }
@@ -133,12 +161,17 @@ Outcome<std::string> CertificateAuthority::sign(const std::string& request_pem, 
   const auto bio = reader_of(request_pem);
   Request request{PEM_read_bio_X509_REQ(bio.get(), nullptr, nullptr, nullptr)};
   if (request == nullptr) return errors::bad_request("the request is not a PEM certificate request");
-  auto* key = X509_REQ_get0_pubkey(request.get());
+  const auto bits = public_bits(X509_REQ_get_X509_PUBKEY(request.get()));
+  const auto* known = state_->find_public(bits);
+  auto* key = known != nullptr ? known->key : X509_REQ_get0_pubkey(request.get());
   if (key == nullptr || X509_REQ_verify(request.get(), key) != 1)
     return errors::bad_request("the signature of the request is invalid");
   auto made = state_->begin(now, lifetime);
   X509_set_subject_name(made.get(), X509_REQ_get_subject_name(request.get()));
-  X509_set_pubkey(made.get(), key);
+  if (known != nullptr)
+    must(put_public_bits(X509_get_X509_PUBKEY(made.get()), bits), "cannot set a key");
+  else
+    X509_set_pubkey(made.get(), key);
   return state_->finish(made, "clientAuth");
 }
 
@@ -151,13 +184,17 @@ const std::optional<CertifiedUser>& CertificateAuthority::identify(const std::st
 
 std::optional<CertifiedUser> CertificateAuthority::State::read(const std::string& certificate_pem,
                                                                const std::string& key_pem) const {
+  if (keys != nullptr && keys->find_private(key_pem) != nullptr && issued.contains(certificate_pem)) {
+    const auto chain = keys->read(certificate_pem);
+    if (chain.public_key != keys->find_private(key_pem)->public_bits) return std::nullopt;
+    const auto& first = chain.certificates.at(0);
+    User user{first.common_name, first.organizations, {}};
+    user.groups.emplace_back("system:authenticated");
+    return CertifiedUser{std::move(user), first.not_before, first.not_after};
+  }
   const auto certificate_text = reader_of(certificate_pem);
   const Certificate given{PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr)};
-  const auto key_text = reader_of(key_pem);
-  const kube::openssl::Key key_of_it{PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr)};
-  if (given == nullptr || key_of_it == nullptr || X509_check_private_key(given.get(), key_of_it.get()) != 1 ||
-      X509_verify(given.get(), key.get()) != 1)
-    return std::nullopt;
+  if (given == nullptr || !fits(given.get(), key_pem) || !has_issued(certificate_pem, given.get())) return std::nullopt;
   CertifiedUser certified;
   certified.user = user_of(X509_get_subject_name(given.get()));
   certified.not_before = time_of(X509_get0_notBefore(given.get()));
@@ -178,13 +215,18 @@ KeyPair CertificateAuthority::issue_server(const std::vector<std::string>& names
 
 KeyPair CertificateAuthority::issue_client(const std::string& user, const std::vector<std::string>& groups,
                                            async::WallTime now) {
-  auto key = make_key();
   auto made = state_->begin(now, std::chrono::hours{24 * 365});
   auto* subject = X509_get_subject_name(made.get());
   add_name(subject, "CN", user);
   for (const auto& group : groups) add_name(subject, "O", group);
-  X509_set_pubkey(made.get(), key.get());
-  return {state_->finish(made, "clientAuth"), to_pem(key.get())};
+  if (state_->keys == nullptr) {
+    auto key = make_key();
+    X509_set_pubkey(made.get(), key.get());
+    return {state_->finish(made, "clientAuth"), to_pem(key.get())};
+  }
+  const auto& shared = state_->keys->next();
+  must(put_public_bits(X509_get_X509_PUBKEY(made.get()), shared.public_bits), "cannot set a key");
+  return {state_->finish(made, "clientAuth"), shared.pem};
 }
 
 }  // namespace hubferry::sim

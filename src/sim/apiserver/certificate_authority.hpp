@@ -13,6 +13,8 @@ struct X509_name_st;
 
 namespace hubferry::sim {
 
+class KeyPool;
+
 /// A certificate with its key, in PEM.
 struct KeyPair {
   std::string certificate;
@@ -36,6 +38,9 @@ class CertificateAuthority {
   CertificateAuthority(const CertificateAuthority&) = delete;
   CertificateAuthority& operator=(const CertificateAuthority&) = delete;
   ~CertificateAuthority();
+
+  /// Clients get their keys from there. Without it each has its own.
+  void use_keys(std::shared_ptr<KeyPool> keys);
 
   [[nodiscard]] const std::string& certificate_pem() const;
   /// Signs a PEM request for client authentication. Errors: invalid.

@@ -99,6 +99,7 @@ void FleetAgents::add(FleetMember member) {
   if (clusters_.contains(member.cluster)) throw std::invalid_argument("duplicate cluster name " + member.cluster);
   klusterlet::AgentOptions options;
   options.allow_plain_http = true;
+  options.keys = &network_.keys();
   options.cluster_name = member.cluster;
   options.agent_name = agent_name;
   options.connection_timeout = options_.connection_timeout;

@@ -6,6 +6,7 @@
 
 #include "hubferry/kube/server_url.hpp"
 #include "sim/apiserver/core.hpp"
+#include "sim/apiserver/key_pool.hpp"
 
 namespace hubferry::sim {
 
@@ -58,7 +59,18 @@ Identify identify_by(const std::shared_ptr<Core>& core, const kube::ClientConfig
 
 }  // namespace
 
+Network::Network() : keys_(std::make_shared<KeyPool>()) {}
+
+klusterlet::KeySource& Network::keys() const {
+  return *keys_;
+}
+
+void Network::make_keys() {
+  keys_->fill();
+}
+
 void Network::add(const std::string& url, Server& server) {
+  server.core()->authority().use_keys(keys_);
   const auto normalized = kube::parse_server_url(url).text();
   servers_[normalized] = server.core();
   urls_.try_emplace(server.core().get(), normalized);
