@@ -76,7 +76,6 @@ Error works_missing(const Hub& hub, const std::string& cluster, const std::strin
   return {FailureReason::works_not_applied, "cluster " + cluster + " on hub " + hub.name() + " " + why};
 }
 
-<<<<<<< HEAD
 kube::CacheOptions cluster_leases() {
   kube::CacheOptions options;
   options.field_selector = std::string{"metadata.name="} + ocm::names::cluster_lease;
@@ -94,8 +93,6 @@ std::string renewal_of(const Object& lease) {
   return std::string{lease.string_at({"spec", "renewTime"})};
 }
 
-=======
->>>>>>> 10e5c8d (wip)
 /// What keeps the ManagedCluster from counting as joined.
 std::string why_not_joined(const ocm::ManagedCluster& cluster) {
   if (cluster.is_being_deleted()) return "is being deleted";
@@ -335,7 +332,6 @@ Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::s
   co_return Result<>{};
 }
 
-<<<<<<< HEAD
 Heartbeats::Heartbeats(Hub& hub)
     : leases_(hub.api(), kube::resources::leases, cluster_leases(), kube::object_decoder(), hub.env()) {}
 
@@ -387,6 +383,4 @@ Awaitable<> Heartbeats::wait_for_renewal(std::string cluster, Object known) {
   co_await leases_.wait_for(ocm::lease_key(cluster), has_changed, async::never);
 }
 
-=======
->>>>>>> 10e5c8d (wip)
 }  // namespace hubferry::hubagent

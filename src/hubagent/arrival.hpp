@@ -80,7 +80,6 @@ Awaitable<Result<>> check_available(const Hub& hub, MigrationRef migration, std:
 Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
                                   WorkRule rule, const ListedClusters& listed);
 
-<<<<<<< HEAD
 /// Watches the clusters of a hub renew their leases: the one sign of life that a hub cannot give on a cluster's behalf.
 /// (The hub creates a lease, with the time of its creation; after that only the cluster renews it.)
 /// Lifetime: outlives run() and all waiters.
@@ -106,6 +105,4 @@ class Heartbeats {
   std::map<std::string, std::size_t> starts_;
 };
 
-=======
->>>>>>> 10e5c8d (wip)
 }  // namespace hubferry::hubagent

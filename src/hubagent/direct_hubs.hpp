@@ -37,12 +37,9 @@ class DirectSourceHub final : public SourceHub {
   Awaitable<Result<ClusterNames>> accepted(ClusterNames clusters) override;
   Awaitable<Result<Outcome>> accept(MigrationRef migration, ClusterNames clusters) override;
   Awaitable<Result<Outcome>> await_returns(MigrationRef migration, ClusterNames clusters, OnReturn on_return) override;
-<<<<<<< HEAD
   // agent_restart.cpp
   Awaitable<Result<Outcome>> restart_agents(MigrationRef migration, ClusterNames clusters) override;
-=======
   Awaitable<Result<>> await_renewals(ClusterNames clusters, OnRenewal on_renewal) override;
->>>>>>> 10e5c8d (wip)
 
  private:
   std::shared_ptr<Hub> hub_;

@@ -83,19 +83,17 @@ class SourceHub {
   virtual async::Awaitable<Result<Outcome>> await_returns(MigrationRef migration, ClusterNames clusters,
                                                           OnReturn on_return) = 0;
 
-<<<<<<< HEAD
   /// Restarts the agents of clusters that this hub accepts again, on the clusters themselves, with the admin
   /// kubeconfigs that this hub has of them: a new process asks the hubs anew, this one first. Only if the user wants
   /// it.
   virtual async::Awaitable<Result<Outcome>> restart_agents(MigrationRef migration, ClusterNames clusters) = 0;
-=======
+
   /// Called for each cluster as its agent renews its lease.
   using OnRenewal = std::function<void(const std::string& cluster)>;
 
   /// Ends when the agent of each cluster has renewed its lease here after this call: seen as a change of the lease,
   /// whatever the clock of the agent says. Woken by watch events; a caller that wants a timeout cancels it.
   virtual async::Awaitable<Result<>> await_renewals(ClusterNames clusters, OnRenewal on_renewal) = 0;
->>>>>>> 10e5c8d (wip)
 
   /// Removes the claim and all that came with it. From Stage::registering on, accepts each cluster again and waits
   /// until it is back first.
