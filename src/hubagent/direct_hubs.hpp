@@ -26,7 +26,7 @@ class DirectSourceHub final : public SourceHub {
   // source_collect.cpp
   Awaitable<Result<Outcome>> collect(MigrationRef migration, ClusterNames clusters, BundleSink sink) override;
   // source_detach.cpp
-  Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) override;
+  Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters, OnDetach on_detach) override;
   Awaitable<Result<Outcome>> detach_arrived(MigrationRef migration, ClusterNames clusters,
                                             std::optional<async::WallTime> here_before) override;
   // source_finish.cpp

@@ -1,3 +1,6 @@
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
 #include "hubagent/annotations.hpp"
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
@@ -144,33 +147,38 @@ bool set_detached(json::object& object, const MigrationRef& migration) {
   return true;
 }
 
-Awaitable<Result<>> detach_one(Hub& hub, Works works, MigrationRef migration, std::string cluster, Slot slot) {
-  auto found = hub.known_clusters().take(cluster);
-  if (!found || !is_claimed_by(migration, *found)) {
-    auto read = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
-    if (!read) co_return read.error();
-    if (!*read) co_return no_such_cluster(hub, cluster);
-    found = std::move(*read);
-  }
-  if (!is_claimed_by(migration, *found)) co_return not_claimed(hub, cluster, *found);
-  if (is_detached(*found)) co_return Result<>{};
-  // One that a rollback accepted again was detached before, so its agent has had the bootstrap kubeconfig.
-  if (works.served && !is_returning(*found)) {
-    slot.release();
-    auto waited = co_await wait_for_target_bootstrap(hub, migration, *found, works.can_rest);
-    if (!waited) co_return waited.error();
-    slot = co_await hub.slot();
-  }
+/// One operation.
+struct Detachment {
+  Hub& hub;
+  Works works;
+  MigrationRef migration;
+  SourceHub::OnDetach on_detach;
+};
+
+/// Waits until the caller lets it be detached. It may take long, with thousands of clusters: meanwhile the
+/// ManagedCluster is kept as text, a fraction of a tree's size.
+Awaitable<Result<>> wait_for_caller(const Detachment& detachment, Object& known) {
+  if (!detachment.on_detach.before) co_return Result<>{};
+  const std::string cluster{known.name()};
+  const auto text = json::serialize(known.json());
+  known = Object{json::object{}};
+  auto waited = co_await detachment.on_detach.before(cluster);
+  known = Object{json::parse(text).as_object()};
+  co_return waited;
+}
+
+/// One write, in the version that was read: if somebody has changed it since, it is read again.
+Awaitable<Result<>> write_detached(const Detachment& detachment, Object known) {
+  const auto& [hub, works, migration, on_detach] = detachment;
+  const std::string cluster{known.name()};
   auto detach = [&](json::object& object) {
     if (!is_claimed_by(migration, Object{object})) return false;
     return set_detached(object, migration);
   };
-  // In this version: if somebody has changed it since, it is read again.
-  auto detached = co_await edit(hub, ocm::managed_clusters, *found, detach);
+  auto detached = co_await edit(hub, ocm::managed_clusters, std::move(known), detach);
   if (!detached && detached.error().is(ErrorKind::not_found)) co_return no_such_cluster(hub, cluster);
   if (!detached) co_return detached.error();
   if (!is_claimed_by(migration, *detached)) co_return not_claimed(hub, cluster, *detached);
-  slot.release();
   co_return Result<>{};
 }
 
@@ -204,9 +212,38 @@ Awaitable<Result<>> detach_released(Hub& hub, MigrationRef migration, std::strin
   co_return Result<>{};
 }
 
+Awaitable<Result<>> detach_one(const Detachment& detachment, std::string cluster, Slot slot) {
+  const auto& [hub, works, migration, on_detach] = detachment;
+  auto found = hub.known_clusters().take(cluster);
+  if (!found || !is_claimed_by(migration, *found)) {
+    auto read = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
+    if (!read) co_return read.error();
+    if (!*read) co_return no_such_cluster(hub, cluster);
+    found = std::move(*read);
+  }
+  if (!is_claimed_by(migration, *found)) co_return not_claimed(hub, cluster, *found);
+  if (is_detached(*found)) {
+    if (on_detach.after) on_detach.after(cluster, true);
+    co_return Result<>{};
+  }
+  // Others use it while this one waits. The write needs none: from here on the caller limits what is done at once.
+  if (works.served || on_detach.before) slot.release();
+  // One that a rollback accepted again was detached before, so its agent has had the bootstrap kubeconfig.
+  if (works.served && !is_returning(*found)) {
+    auto waited = co_await wait_for_target_bootstrap(hub, migration, *found, works.can_rest);
+    if (!waited) co_return waited.error();
+  }
+  auto permitted = co_await wait_for_caller(detachment, *found);
+  if (!permitted) co_return permitted.error();
+  if (works.served && !on_detach.before) slot = co_await hub.slot();
+  auto written = co_await write_detached(detachment, std::move(*found));
+  if (on_detach.after) on_detach.after(cluster, written.has_value());
+  co_return written;
+}
+
 }  // namespace
 
-Awaitable<Result<Outcome>> DirectSourceHub::detach(MigrationRef migration, ClusterNames clusters) {
+Awaitable<Result<Outcome>> DirectSourceHub::detach(MigrationRef migration, ClusterNames clusters, OnDetach on_detach) {
   auto served = co_await serves(*hub_, ocm::manifest_works);
   if (!served) co_return served.error();
   Works works{.served = *served};
@@ -220,17 +257,20 @@ Awaitable<Result<Outcome>> DirectSourceHub::detach(MigrationRef migration, Clust
   auto& watch = hub_->watches().klusterlet_works;
   HubWatch<KlusterletWork>::Use use{watch, works.served ? clusters.size() : 0};
   co_await use.ready();
+  const Detachment detachment{*hub_, works, std::move(migration), std::move(on_detach)};
   auto process = [&](std::string cluster, Slot slot) {
-    return detach_one(*hub_, works, migration, std::move(cluster), std::move(slot));
+    return detach_one(detachment, std::move(cluster), std::move(slot));
   };
   co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
 }
 
 Awaitable<Result<Outcome>> DirectSourceHub::detach_arrived(MigrationRef migration, ClusterNames clusters,
                                                            std::optional<async::WallTime> here_before) {
+  const Detachment detachment{*hub_, Works{}, std::move(migration), {}};
   auto process = [&](std::string cluster, Slot slot) {
-    if (here_before) return detach_released(*hub_, migration, std::move(cluster), *here_before, std::move(slot));
-    return detach_one(*hub_, Works{}, migration, std::move(cluster), std::move(slot));
+    if (here_before)
+      return detach_released(*hub_, detachment.migration, std::move(cluster), *here_before, std::move(slot));
+    return detach_one(detachment, std::move(cluster), std::move(slot));
   };
   co_return co_await for_each_cluster(*hub_, std::move(clusters), process);
 }

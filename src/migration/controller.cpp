@@ -14,7 +14,8 @@ struct Controller::State {
         admission(options.max_concurrent),
         reporter(global, options.instance, env),
         upkeep(global, reporter, env),
-        services{global, hubs, admission, reporter, options, env},
+        cut_overs(env.metrics),
+        services{global, hubs, admission, reporter, cut_overs, options, env},
         controller(global, managed_cluster_migrations, services, given, controller_options(options)) {
     declare(controller.definition);
     controller.definition.put_phase = [this](Migration& migration, const Phase& phase) {
@@ -98,6 +99,7 @@ struct Controller::State {
   Admission admission;
   Reporter reporter;
   Upkeep upkeep;
+  CutOvers cut_overs;
   Services services;
   phase::Controller<Services, Migration> controller;
 };

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "hubferry/async/event.hpp"
+#include "hubferry/async/semaphore.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "migration/definition.hpp"
 #include "migration/wait_report.hpp"
@@ -29,22 +30,43 @@ Awaitable<ReconcileState> permit_registration(Step& step) {
   co_return phase::done();
 }
 
+/// A cluster that this process detaches, or has detached.
+struct CutOver {
+  TimePoint began;                     // immediately before the write
+  std::optional<CutOvers::Slot> slot;  // absent: it did not wait for one any longer
+};
+
 /// Clusters between two hubs.
 struct Crossing {
   Ledger& ledger;
   WallTime since;
+  std::map<std::string, CutOver> cut_overs;
   std::map<std::string, std::string> detach_problems;
-  std::set<std::string> detached;              // by this process
+  std::set<std::string> detached;              // as this process has seen
   std::optional<OperationError> target_error;  // the last one
   async::Notify progress;
+
+  /// How long the cluster had no hub; absent: it left the source by itself, nobody knows when. At most, if a
+  /// predecessor has detached it.
+  std::optional<Duration> end_cut_over(Step& step, const std::string& cluster) {
+    const auto now = step.clock().now();
+    const auto own = cut_overs.find(cluster);
+    if (own == cut_overs.end())
+      return detached.contains(cluster) ? std::optional<Duration>{step.now() - since} : std::nullopt;
+    const auto took = now - own->second.began;
+    if (own->second.slot) own->second.slot->arrived(now, took);
+    cut_overs.erase(own);
+    return took;
+  }
 
   void arrive(Step& step, const std::string& cluster) {
     if (ledger.success.contains(cluster)) return;
     ledger.succeed(cluster);
-    step->reporter.arrived(step.now() - since);
+    const auto took = end_cut_over(step, cluster);
+    if (took) step->reporter.arrived(*took);
     step.log().info("cluster migrated", {{"cluster", cluster},
                                          {"target", step.migration.to()},
-                                         {"cut_over", async::format_duration(step.now() - since)}});
+                                         {"cut_over", took ? async::format_duration(*took) : "unknown"}});
     step.set_progress(std::to_string(ledger.success.size()) + " of " + count_clusters(ledger.all.size()) + " arrived");
     if (const auto& report = step->options.on_arrival) report(step.migration.object.key(), cluster);
     progress.notify();
@@ -61,35 +83,121 @@ Awaitable<OperationResult<Outcome>> find_ready(Step& step, const ClusterNames& c
   co_return co_await once_on_target(step, wait);
 }
 
-Awaitable<> detach_once(Step& step, Crossing& crossing) {
-  const auto clusters = crossing.ledger.in_flight();
+/// What the target has shown of the clusters that are still attached.
+struct Readiness {
+  TimePoint at{};
+  std::set<std::string> ready;
   std::map<std::string, std::string> problems;
-  const auto add = [&](const OperationResult<Outcome>& outcome, std::string_view hub, const ClusterNames& concerned) {
-    if (outcome)
-      for (const auto& failed : outcome->failed) problems[failed.cluster] = failed.message;
-    else
-      for (const auto& name : concerned) problems[name] = operation_failed(hub, outcome.error());
-  };
-  auto ready = co_await find_ready(step, clusters);
-  add(ready, step.target_name(), clusters);
-  if (ready && !ready->done.empty()) {
-    auto detach = [&](hubagent::SourceHub& hub) { return hub.detach(step.migration.ref(), ready->done); };
-    auto detached = co_await on_source(step, detach);
-    add(detached, step.source_name(), ready->done);
-    if (detached) crossing.detached.insert(detached->done.begin(), detached->done.end());
+
+  void record(const Step& step, const ClusterNames& clusters, const OperationResult<Outcome>& outcome) {
+    at = step.clock().now();
+    ready.clear();
+    problems.clear();
+    if (!outcome) {
+      for (const auto& name : clusters) problems[name] = operation_failed(step.target_name(), outcome.error());
+      return;
+    }
+    ready.insert(outcome->done.begin(), outcome->done.end());
+    for (const auto& failed : outcome->failed) problems[failed.cluster] = failed.message;
   }
-  crossing.detach_problems = std::move(problems);
-}
+};
+
+/// One round of detachments.
+class Detaching {
+ public:
+  Detaching(Step& step, Crossing& crossing) : step_(step), crossing_(crossing) {}
+
+  Awaitable<> run() {
+    co_await look_at_target(crossing_.ledger.in_flight());
+    auto problems = readiness_.problems;
+    const ClusterNames ready{readiness_.ready.begin(), readiness_.ready.end()};
+    if (!ready.empty()) {
+      hubagent::SourceHub::OnDetach on_detach{
+          [this](std::string cluster) { return enter(std::move(cluster)); },
+          [this](const std::string& cluster, bool detached) { leave(cluster, detached); }};
+      auto detach = [&](hubagent::SourceHub& hub) { return hub.detach(step_.migration.ref(), ready, on_detach); };
+      auto outcome = co_await on_source(step_, detach);
+      if (outcome) {
+        for (const auto& failed : outcome->failed) problems[failed.cluster] = failed.message;
+        crossing_.detached.insert(outcome->done.begin(), outcome->done.end());
+      } else {
+        for (const auto& name : ready) problems[name] = operation_failed(step_.source_name(), outcome.error());
+      }
+    }
+    crossing_.detach_problems = std::move(problems);
+  }
+
+ private:
+  Awaitable<> look_at_target(ClusterNames clusters) {
+    auto outcome = co_await find_ready(step_, clusters);
+    readiness_.record(step_, clusters, outcome);
+  }
+
+  [[nodiscard]] bool is_outdated() const { return step_.clock().now() - readiness_.at > readiness_lifetime; }
+
+  /// Clusters have waited for long: one of them asks for all.
+  Awaitable<> look_again_if_outdated() {
+    if (!is_outdated()) co_return;
+    const auto turn = co_await looking_.acquire();
+    if (!is_outdated()) co_return;
+    ClusterNames attached;
+    for (const auto& name : crossing_.ledger.in_flight())
+      if (!crossing_.detached.contains(name)) attached.push_back(name);
+    co_await look_at_target(std::move(attached));
+  }
+
+  /// The cluster is detached now, or it is said why not.
+  Awaitable<hubagent::Result<>> enter(std::string cluster) {
+    auto& clock = step_.clock();
+    // A previous attempt, whose answer is not known, may have detached it.
+    if (crossing_.cut_overs.contains(cluster)) co_return hubagent::Result<>{};
+    const auto until = step_.time().deadline() - step_.time().timeout() / 2;
+    auto slot = co_await async::before_deadline(
+        clock, until, step_->cut_overs.enter(step_.migration.to(), std::string{step_.migration.object.uid()}));
+    co_await look_again_if_outdated();
+    if (const auto problem = readiness_.problems.find(cluster); problem != readiness_.problems.end())
+      co_return hubagent::Error{hubagent::FailureReason::cluster_not_available, problem->second};
+    crossing_.cut_overs.insert_or_assign(cluster, CutOver{clock.now(), std::move(slot)});
+    co_return hubagent::Result<>{};
+  }
+
+  void leave(const std::string& cluster, bool detached) {
+    if (detached)
+      crossing_.detached.insert(cluster);
+    else
+      crossing_.cut_overs.erase(cluster);
+  }
+
+  /// That long a target is taken to be ready for clusters that wait for their turn.
+  static constexpr Duration readiness_lifetime = std::chrono::minutes{1};
+
+  Step& step_;
+  Crossing& crossing_;
+  Readiness readiness_;
+  async::Semaphore looking_{1};
+};
 
 /// Detaches the clusters from the source, and repeats that for those that have not arrived.
 Awaitable<> detach_clusters(Step& step, Crossing& crossing) {
   for (;;) {
-    co_await detach_once(step, crossing);
+    Detaching round{step, crossing};
+    co_await round.run();
     const auto attempt = step.time().attempt_timeout();
     co_await step.clock().sleep_for(crossing.detach_problems.empty() ? attempt
                                                                      : std::min<Duration>(detach_again, attempt));
     step.log().warn("not all clusters have arrived, detaching again",
                     {{"missing", crossing.ledger.in_flight().size()}});
+  }
+}
+
+/// While clusters wait for a slot, or are between the hubs.
+Awaitable<> tend_cut_overs(Step& step, Crossing& crossing) {
+  for (;;) {
+    co_await step.clock().sleep_for(std::chrono::seconds{1});
+    const auto now = step.clock().now();
+    step->cut_overs.waiting(step.migration.to(), now);
+    for (auto& [cluster, cut_over] : crossing.cut_overs)
+      if (cut_over.slot) cut_over.slot->release_if_late(now, now - cut_over.began);
   }
 }
 
@@ -140,6 +248,7 @@ Awaitable<> cross(Step& step, Crossing& crossing) {
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(detach_clusters(step, crossing));
     scope.spawn(save_progress(step, crossing));
+    scope.spawn(tend_cut_overs(step, crossing));
     co_await watch_arrivals(step, crossing);
     scope.stop();
   };
@@ -159,7 +268,7 @@ std::string why_missing(const Step& step, const Crossing& crossing, const std::s
 Awaitable<ReconcileState> move_clusters(Step& step) {
   auto ledger = co_await load_ledger(step);
   if (!ledger) co_return fail_phase(step, ledger.error());
-  Crossing crossing{*ledger, *step.migration.cut_over(), {}, {}, {}, {}};
+  Crossing crossing{*ledger, *step.migration.cut_over(), {}, {}, {}, {}, {}};
   co_await cross(step, crossing);
   co_await detach_early_arrivals(step, crossing);
 

@@ -7,6 +7,7 @@
 #include "hubferry/migration/operation_error.hpp"
 #include "hubferry/phase/handler.hpp"
 #include "migration/admission.hpp"
+#include "migration/cut_overs.hpp"
 #include "migration/deadlines.hpp"
 #include "migration/ledger.hpp"
 #include "migration/reporter.hpp"
@@ -22,6 +23,7 @@ struct Services {
   hubs::Hubs& hubs;
   Admission& admission;
   Reporter& reporter;
+  CutOvers& cut_overs;
   ControllerOptions options;
   kube::Env env;
   WallTime began{};  // when this manager took over

@@ -237,5 +237,35 @@ TEST_F(DetachTest, AVersionThatWasReadOnlyDoesNotCountAsApplied) {
   EXPECT_EQ(detached_after_, 10s);
 }
 
+TEST_F(DetachTest, AClusterIsDetachedOnlyWhenItsCallerLetsIt) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1", "c2"}, kubeconfig_);
+    CO_ASSERT_TRUE(begun && begun->failed.empty());
+    const auto is_accepted = [&](const char* name) {
+      return *object(*hub1_, ocm::managed_clusters, {{}, name}).find({"spec", "hubAcceptsClient"}) == true;
+    };
+    std::vector<std::pair<std::string, bool>> ended;
+    SourceHub::OnDetach on_detach;
+    on_detach.before = [&](std::string cluster) -> Awaitable<Result<>> {
+      if (cluster == "c2") co_return Error{FailureReason::cluster_not_available, "the target does not take it"};
+      co_await clock_.sleep_for(1h);
+      EXPECT_TRUE(is_accepted("c1"));
+      // Somebody else may write to it in the meantime.
+      co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"}, R"({"metadata":{"labels":{"later":"yes"}}})");
+      co_return Result<>{};
+    };
+    on_detach.after = [&](const std::string& cluster, bool detached) { ended.emplace_back(cluster, detached); };
+    auto detached = co_await hub1_->source->detach(migration_, {"c1", "c2"}, on_detach);
+    CO_ASSERT_TRUE(detached && detached->failed.size() == 1);
+    EXPECT_EQ(detached->failed.front().cluster, "c2");
+    EXPECT_THAT(detached->failed.front().message, testing::HasSubstr("the target does not take it"));
+    EXPECT_FALSE(is_accepted("c1"));
+    EXPECT_TRUE(is_accepted("c2"));
+    EXPECT_EQ(object(*hub1_, ocm::managed_clusters, {{}, "c1"}).label("later"), "yes");
+    EXPECT_THAT(ended, testing::ElementsAre(std::pair{"c1", true}));
+  });
+}
+
 }  // namespace
 }  // namespace hubferry::hubagent

@@ -268,26 +268,36 @@ class FakeSource final : public hubagent::SourceHub {
     co_return Outcome{std::move(clusters), {}};
   }
 
-  Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) override {
-    return detach_as("source.detach", std::move(migration), std::move(clusters));
+  /// Each as soon as the caller lets it.
+  Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters, OnDetach on_detach) override {
+    auto begun = co_await world_.begin(hub_, "source.detach");
+    if (!begun) co_return begun.error();
+    Outcome outcome;
+    auto detach_one = [&](std::string name) -> Awaitable<> {
+      const bool attached = hub_.clusters.contains(name) && hub_.clusters[name].accepted;
+      auto permitted = attached ? co_await on_detach.before(name) : Result<>{};
+      if (!permitted) {
+        outcome.failed.push_back({name, permitted.error().reason(), permitted.error().describe()});
+        co_return;
+      }
+      const auto failed = outcome.failed.size();
+      process_one("source.detach", name, detaching(migration), outcome);
+      on_detach.after(name, outcome.failed.size() == failed);
+      world_.changed();
+    };
+    auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+      for (const auto& name : clusters) scope.spawn(detach_one(name));
+      co_return;
+    };
+    co_await async::with_scope(body);
+    world_.changed();
+    if (world_.on_order) world_.on_order();
+    co_return outcome;
   }
 
   Awaitable<Result<Outcome>> detach_arrived(MigrationRef migration, ClusterNames clusters,
                                             std::optional<async::WallTime> here_before) override {
-    return detach_as("source.detach_arrived", std::move(migration), std::move(clusters), here_before.has_value());
-  }
-
-  Awaitable<Result<Outcome>> detach_as(std::string order, MigrationRef migration, ClusterNames clusters,
-                                       bool reclaim = false) {
-    return each(order, clusters, [this, migration, reclaim](const std::string& name) -> std::optional<FailureReason> {
-      const auto found = hub_.clusters.find(name);
-      if (found == hub_.clusters.end()) return FailureReason::cluster_not_found;
-      if (reclaim && found->second.migrating.empty()) found->second.migrating = migration.uid;
-      if (found->second.migrating != migration.uid) return FailureReason::cluster_conflict;
-      found->second.accepted = false;
-      found->second.accepted_again = {};
-      return std::nullopt;
-    });
+    return each("source.detach_arrived", std::move(clusters), detaching(migration, here_before.has_value()));
   }
 
   Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters, ConfirmArrival confirm) override {
@@ -416,22 +426,38 @@ class FakeSource final : public hubagent::SourceHub {
   }
 
   /// Processes each; `process` returns the reason of a failure, if it fails.
-  Awaitable<Result<Outcome>> each(std::string order, ClusterNames clusters,
-                                  std::function<std::optional<FailureReason>(const std::string&)> process) {
+  using Process = std::function<std::optional<FailureReason>(const std::string&)>;
+
+  /// `reclaim`: one that was released is claimed again.
+  Process detaching(const MigrationRef& migration, bool reclaim = false) {
+    return [this, migration, reclaim](const std::string& name) -> std::optional<FailureReason> {
+      const auto found = hub_.clusters.find(name);
+      if (found == hub_.clusters.end()) return FailureReason::cluster_not_found;
+      if (reclaim && found->second.migrating.empty()) found->second.migrating = migration.uid;
+      if (found->second.migrating != migration.uid) return FailureReason::cluster_conflict;
+      found->second.accepted = false;
+      found->second.accepted_again = {};
+      return std::nullopt;
+    };
+  }
+
+  void process_one(const std::string& order, const std::string& name, const Process& process, Outcome& outcome) {
+    auto failure = world_.cluster_fault(order, name);
+    const auto reason = failure ? std::nullopt : process(name);
+    if (reason)
+      failure = {name, *reason, "cluster " + name + " on " + hub_.name + ": " + std::string{to_string(*reason)}};
+    if (failure) {
+      outcome.failed.push_back(*failure);
+    } else {
+      outcome.done.push_back(name);
+    }
+  }
+
+  Awaitable<Result<Outcome>> each(std::string order, ClusterNames clusters, Process process) {
     auto begun = co_await world_.begin(hub_, order);
     if (!begun) co_return begun.error();
     Outcome outcome;
-    for (const auto& name : clusters) {
-      auto failure = world_.cluster_fault(order, name);
-      const auto reason = failure ? std::nullopt : process(name);
-      if (reason)
-        failure = {name, *reason, "cluster " + name + " on " + hub_.name + ": " + std::string{to_string(*reason)}};
-      if (failure) {
-        outcome.failed.push_back(*failure);
-      } else {
-        outcome.done.push_back(name);
-      }
-    }
+    for (const auto& name : clusters) process_one(order, name, process, outcome);
     world_.changed();
     if (world_.on_order) world_.on_order();
     co_return outcome;

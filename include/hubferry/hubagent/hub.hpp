@@ -6,8 +6,8 @@
 
 #include "hubferry/async/semaphore.hpp"
 #include "hubferry/hubagent/carried_resources.hpp"
+#include "hubferry/hubagent/fair_slots.hpp"
 #include "hubferry/hubagent/waits.hpp"
-#include "hubferry/hubagent/watch_slots.hpp"
 #include "hubferry/kube/api.hpp"
 #include "hubferry/kube/cache.hpp"
 #include "hubferry/kube/config.hpp"
@@ -115,7 +115,7 @@ class Hub {
   /// awaited, or was lost. An operation that deletes the cluster's objects for good waits for that first. Others may
   /// use the slot meanwhile; returns one.
   async::Awaitable<Slot> settle(std::string cluster, Slot slot);
-  [[nodiscard]] WatchSlots& small_watches() { return small_watches_; }
+  [[nodiscard]] FairSlots& small_watches() { return small_watches_; }
   [[nodiscard]] const std::shared_ptr<Waits>& waits() const { return waits_; }
 
  private:
@@ -130,7 +130,7 @@ class Hub {
   std::unique_ptr<KnownClusters> known_clusters_;
   async::Semaphore in_flight_;
   obs::Gauge& in_flight_gauge_;
-  WatchSlots small_watches_;
+  FairSlots small_watches_;
   std::shared_ptr<Waits> waits_ = std::make_shared<Waits>();
 };
 

@@ -43,9 +43,22 @@ class SourceHub {
   /// Passes the carried resources to `sink`, in bundles. Ends when the last sink call has ended.
   virtual async::Awaitable<Result<Outcome>> collect(MigrationRef migration, ClusterNames clusters, BundleSink sink) = 0;
 
+  /// What the caller of detach() decides and learns for each cluster: from the write on it has no hub.
+  struct OnDetach {
+    /// Awaited immediately before the write. An error: the cluster is not detached, and fails with it.
+    std::function<async::Awaitable<Result<>>(std::string cluster)> before;
+    /// The answer to the write; also for a cluster that was detached already. Not called after a cancellation.
+    std::function<void(const std::string& cluster, bool detached)> after;
+  };
+
   /// Detaches the clusters: hubAcceptsClient false. Where agents receive the bootstrap kubeconfig by a ManifestWork,
   /// each cluster is detached only after its agent has applied that work.
-  virtual async::Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) = 0;
+  virtual async::Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters,
+                                                   OnDetach on_detach) = 0;
+  /// All at once.
+  async::Awaitable<Result<Outcome>> detach(MigrationRef migration, ClusterNames clusters) {
+    return detach(std::move(migration), std::move(clusters), OnDetach{});
+  }
 
   /// The same for clusters that were proven to be on the target: their agents have its bootstrap kubeconfig, and apply
   /// no work of this hub any more. Nothing is waited for.

@@ -1,20 +1,20 @@
-#include "hubferry/hubagent/watch_slots.hpp"
+#include "hubferry/hubagent/fair_slots.hpp"
 
 #include <algorithm>
 
 namespace hubferry::hubagent {
 
-WatchSlots::Queue& WatchSlots::queue_of(const std::string& migration) {
+FairSlots::Queue& FairSlots::queue_of(const std::string& migration) {
   const auto found = std::ranges::find(queues_, migration, &Queue::migration);
   return found != queues_.end() ? *found : queues_.emplace_back(migration);
 }
 
-void WatchSlots::leave(Queue& queue) {
+void FairSlots::leave(Queue& queue) {
   if (--queue.waiting > 0) return;
   queues_.remove_if([&](const Queue& one) { return &one == &queue; });
 }
 
-async::Awaitable<WatchSlots::Permit> WatchSlots::acquire(std::string migration) {
+async::Awaitable<FairSlots::Permit> FairSlots::acquire(std::string migration) {
   if (free_ > promised_) {
     --free_;
     co_return Permit{this};
@@ -22,7 +22,7 @@ async::Awaitable<WatchSlots::Permit> WatchSlots::acquire(std::string migration) 
   auto& queue = queue_of(migration);
   ++queue.waiting;
   struct Leaving {
-    WatchSlots& slots;
+    FairSlots& slots;
     Queue& queue;
     ~Leaving() { slots.leave(queue); }
   } leaving{*this, queue};
@@ -32,8 +32,19 @@ async::Awaitable<WatchSlots::Permit> WatchSlots::acquire(std::string migration) 
   co_return Permit{this};
 }
 
-void WatchSlots::give_back() {
+void FairSlots::give_back() {
   ++free_;
+  wake_waiters();
+}
+
+void FairSlots::resize(std::size_t slots) {
+  const auto wanted = static_cast<std::ptrdiff_t>(slots);
+  free_ += wanted - slots_;
+  slots_ = wanted;
+  wake_waiters();
+}
+
+void FairSlots::wake_waiters() {
   while (free_ > promised_) {
     const auto next = std::ranges::find_if(queues_, [](const Queue& queue) { return !queue.waiters.empty(); });
     if (next == queues_.end()) return;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <list>
 #include <string>
 
@@ -7,12 +8,13 @@
 
 namespace hubferry::hubagent {
 
-/// Limits the watches on single objects that are open at once on a hub. Migrations take turns: however many clusters
-/// one of them waits for, a slot that becomes free goes to the migration that has waited longest for its turn.
+/// Limits what is done at once for the clusters of all migrations: watches on single objects of a hub, or clusters
+/// between two hubs. Migrations take turns: however many clusters one of them has, a slot that becomes free goes to the
+/// migration that has waited longest for its turn.
 /// Cancellation: as async::Semaphore.
-class WatchSlots {
+class FairSlots {
  public:
-  /// The right to have a watch open, returned on destruction.
+  /// One slot, returned on destruction.
   class [[nodiscard]] Permit {
    public:
     Permit() = default;
@@ -29,14 +31,18 @@ class WatchSlots {
     }
 
    private:
-    friend class WatchSlots;
-    explicit Permit(WatchSlots* slots) : slots_(slots) {}
-    WatchSlots* slots_ = nullptr;
+    friend class FairSlots;
+    explicit Permit(FairSlots* slots) : slots_(slots) {}
+    FairSlots* slots_ = nullptr;
   };
 
-  explicit WatchSlots(std::size_t slots) : free_(slots) {}
+  explicit FairSlots(std::size_t slots) : slots_(static_cast<std::ptrdiff_t>(slots)), free_(slots_) {}
 
   async::Awaitable<Permit> acquire(std::string migration);
+  [[nodiscard]] bool all_taken() const { return free_ <= promised_; }
+
+  /// With fewer than are taken, none is granted until enough are returned.
+  void resize(std::size_t slots);
 
  private:
   /// The waiters of one migration.
@@ -51,9 +57,11 @@ class WatchSlots {
   Queue& queue_of(const std::string& migration);
   void leave(Queue& queue);
   void give_back();
+  void wake_waiters();
 
-  std::size_t free_;
-  std::size_t promised_ = 0;  // free slots that belong to waiters already woken
+  std::ptrdiff_t slots_;
+  std::ptrdiff_t free_;          // negative: more are taken than there are by now
+  std::ptrdiff_t promised_ = 0;  // free slots that belong to waiters already woken
   std::list<Queue> queues_;   // the next one to be served first
 };
 
