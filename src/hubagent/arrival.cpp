@@ -5,6 +5,7 @@
 #include "hubagent/annotations.hpp"
 #include "hubagent/clusters.hpp"
 #include "hubagent/hub_watches.hpp"
+#include "hubagent/shared_looks.hpp"
 #include "hubagent/works.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -93,6 +94,12 @@ std::string renewal_of(const Object& lease) {
   return std::string{lease.string_at({"spec", "renewTime"})};
 }
 
+/// "/metadata/labels/hubferry.io~1migration"
+std::string pointer_to(std::string_view map, std::string key) {
+  for (auto at = key.find('/'); at != std::string::npos; at = key.find('/', at)) key.replace(at, 1, "~1");
+  return "/metadata/" + std::string{map} + "/" + key;
+}
+
 /// What keeps the ManagedCluster from counting as joined.
 std::string why_not_joined(const ocm::ManagedCluster& cluster) {
   if (cluster.is_being_deleted()) return "is being deleted";
@@ -140,14 +147,17 @@ Awaitable<Result<>> enable_import(Hub& hub, MigrationRef migration, std::string 
     return is_ours(migration, object) && annotation_text(object, disable_auto_import_annotation) == migration.uid &&
            drop_annotation(object, disable_auto_import_annotation);
   };
-  // As the cache has it: one request, conditional on that version. If it has changed since, it is read.
+  // One request that is conditional on what it removes, whatever else the hub's controllers and the agent write at the
+  // same time. If it does not apply, the cluster is read.
   if (const auto known = hub.clusters().get(cluster_scoped(cluster));
       known != nullptr && known->label(migration_label) == migration.uid) {
     if (known->annotation(disable_auto_import_annotation) != migration.uid) co_return Result<>{};
-    json::object annotations{{disable_auto_import_annotation, nullptr}};
-    json::object metadata{{"resourceVersion", known->resource_version()}, {"annotations", std::move(annotations)}};
-    json::object patch{{"metadata", std::move(metadata)}};
-    auto patched = co_await hub.api().merge_patch(ocm::managed_clusters, cluster_scoped(cluster), std::move(patch));
+    const auto annotation = pointer_to("annotations", disable_auto_import_annotation);
+    json::array patch{
+        json::object{{"op", "test"}, {"path", pointer_to("labels", migration_label)}, {"value", migration.uid}},
+        json::object{{"op", "test"}, {"path", annotation}, {"value", migration.uid}},
+        json::object{{"op", "remove"}, {"path", annotation}}};
+    auto patched = co_await hub.api().json_patch(ocm::managed_clusters, cluster_scoped(cluster), std::move(patch));
     if (patched) co_return Result<>{};
   }
   auto enabled = co_await edit(hub, ocm::managed_clusters, cluster_scoped(cluster), allow_import);
@@ -184,6 +194,17 @@ Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, s
   }
 }
 
+Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, std::string cluster) {
+  auto exists = [](const KlusterletWork* work) { return work != nullptr; };
+  if (const auto works = hub.watches().klusterlet_works.current()) {
+    const auto deadline = hub.env().clock.now() + watch_turn;
+    auto waiting = works->wait_for(klusterlet_work_key(cluster), exists, async::never);
+    auto seen = co_await async::before_deadline(hub.env().clock, deadline, std::move(waiting));
+    if (seen) co_return Result<>{};
+  }
+  co_return co_await wait_for_klusterlet_work(hub, std::move(migration), std::move(cluster), exists);
+}
+
 Awaitable<Result<>> wait_for_copied_works(Hub& hub, MigrationRef migration, std::string cluster) {
   auto is_applied_or_gone = [&](const Object* work) { return work == nullptr || !awaits_agent(migration, *work); };
   std::vector<Key> pending;
@@ -212,11 +233,21 @@ bool are_applied(const MigrationRef& migration, const std::string& cluster, Work
 
 }  // namespace
 
-Awaitable<Result<bool>> has_applied_works(Hub& hub, MigrationRef migration, std::string cluster, WorkRule rule) {
-  auto slot = co_await hub.slot();
+Awaitable<std::optional<std::set<std::string>>> clusters_with_copied_works(const Hub& hub, MigrationRef migration) {
+  const auto works = co_await hub.looks().all_on_hub(ocm::manifest_works, ours_selector(migration));
+  if (works == nullptr) co_return std::nullopt;
+  std::set<std::string> clusters;
+  for (const auto& work : *works) clusters.emplace(work.ns());
+  co_return clusters;
+}
+
+Awaitable<Result<bool>> has_applied_works(Hub& hub, MigrationRef migration, std::string cluster, WorkRule rule,
+                                          bool copied) {
   const auto watched = hub.watches().klusterlet_works.current();
   const auto known = watched == nullptr ? nullptr : watched->get(klusterlet_work_key(cluster));
   if (known != nullptr && !satisfies(rule, known.get())) co_return false;
+  if (known != nullptr && !copied) co_return true;
+  auto slot = co_await hub.slot();
   auto listing = known != nullptr ? list_few(hub, ocm::manifest_works, cluster, ours_selector(migration))
                                   : list(hub, ocm::manifest_works, cluster);
   auto works = co_await std::move(listing);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 
 #include "hubagent/klusterlet_work.hpp"
 #include "hubagent/requests.hpp"
@@ -46,15 +47,23 @@ using WorkPredicate = std::function<bool(const KlusterletWork* work)>;
 /// Takes slots of its own.
 Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, std::string cluster,
                                              WorkPredicate predicate);
+/// Waits until there is one. The hub's import controller creates it soon: the shared watch is given a turn to show it
+/// before anything is read.
+Awaitable<Result<>> wait_for_klusterlet_work(Hub& hub, MigrationRef migration, std::string cluster);
 
 /// Waits until the agent has applied the copied works that it had applied on the source; one that is deleted meanwhile
 /// is not waited for. One list, then a watch for each that is missing. Takes slots of its own.
 Awaitable<Result<>> wait_for_copied_works(Hub& hub, MigrationRef migration, std::string cluster);
 
-/// True if the agent has applied all of that already: the klusterlet's ManifestWork as `rule` wants it, and the copied
-/// ones. At most one list. The klusterlet's may be as the hub's shared watch shows it: Cleaning proves it anew. Takes a
-/// slot of its own.
-Awaitable<Result<bool>> has_applied_works(Hub& hub, MigrationRef migration, std::string cluster, WorkRule rule);
+/// The clusters for which the migration has copied works, by one list of the hub; absent: it has too many, or they may
+/// not be listed. No more are copied while clusters arrive.
+Awaitable<std::optional<std::set<std::string>>> clusters_with_copied_works(const Hub& hub, MigrationRef migration);
+
+/// True if the agent has applied all of that already: the klusterlet's ManifestWork as `rule` wants it, and, with
+/// `copied`, the copied ones. At most one request. The klusterlet's may be as the hub's shared watch shows it: Cleaning
+/// proves it anew. Takes a slot of its own.
+Awaitable<Result<bool>> has_applied_works(Hub& hub, MigrationRef migration, std::string cluster, WorkRule rule,
+                                          bool copied);
 
 /// Waits until the cluster's lease proves that its agent is here. Takes slots of its own.
 Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since);

@@ -49,10 +49,13 @@ Awaitable<Result<std::string>> find_leftover(const Hub& hub, const CarriedResour
 /// Most hubs have begun to delete the namespace by then, or have done so: then nobody needs to look into it, or to
 /// watch it.
 constexpr auto usual_delay = std::chrono::milliseconds{500};
+/// The same where the hub's shared watch will show it: to wait costs nothing then, and a hub with thousands of clusters
+/// takes longer.
+constexpr auto watched_delay = std::chrono::seconds{5};
 
 enum class NamespaceEnd { gone, begun, kept, unknown };
 
-/// What the hub's shared watch shows within the usual delay. A namespace that it shows as gone is gone: it was there
+/// What the hub's shared watch shows within that time. A namespace that it shows as gone is gone: it was there
 /// before the cluster was deleted, and only a later state lacks it.
 Awaitable<NamespaceEnd> watch_end(Hub& hub, Key key) {
   const auto spaces = hub.watches().namespaces.current();
@@ -61,7 +64,7 @@ Awaitable<NamespaceEnd> watch_end(Hub& hub, Key key) {
     co_return NamespaceEnd::unknown;
   }
   auto is_gone = [](const SeenNamespace* space) { return space == nullptr; };
-  const auto deadline = hub.env().clock.now() + usual_delay;
+  const auto deadline = hub.env().clock.now() + watched_delay;
   const auto gone =
       co_await async::before_deadline(hub.env().clock, deadline, spaces->wait_for(key, is_gone, async::never));
   if (gone) co_return NamespaceEnd::gone;

@@ -20,7 +20,12 @@ struct Wait {
   TargetHub::OnArrival on_arrival;
   WorkRule rule;
   Heartbeats heartbeats;
+  std::optional<std::set<std::string>> with_works;  // clusters for which works were copied; absent: not known
   std::optional<Error> error;
+
+  [[nodiscard]] bool may_have_works(const std::string& cluster) const {
+    return !with_works || with_works->contains(cluster);
+  }
 };
 
 /// Waits until the cache shows the cluster in another version than `seen`, and as joined.
@@ -35,7 +40,7 @@ Awaitable<std::shared_ptr<const ocm::ManagedCluster>> wait_for_join(Wait& wait, 
 /// Nothing is left to wait for.
 Awaitable<Result<bool>> are_works_complete(Wait& wait, std::string cluster) {
   if (wait.rule == WorkRule::none) co_return true;
-  co_return co_await has_applied_works(wait.hub, wait.migration, cluster, wait.rule);
+  co_return co_await has_applied_works(wait.hub, wait.migration, cluster, wait.rule, wait.may_have_works(cluster));
 }
 
 Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
@@ -84,10 +89,12 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
                         " since it applied its klusterlet's ManifestWork");
         co_await wait.heartbeats.wait_for_renewal(cluster);
       }
-      waiting.replace("agent has not applied the copied ManifestWorks on hub " + wait.hub.name() +
-                      " (their conditions say why)");
-      auto adopted = co_await wait_for_copied_works(wait.hub, wait.migration, cluster);
-      if (!adopted) co_return adopted.error();
+      if (wait.may_have_works(cluster)) {
+        waiting.replace("agent has not applied the copied ManifestWorks on hub " + wait.hub.name() +
+                        " (their conditions say why)");
+        auto adopted = co_await wait_for_copied_works(wait.hub, wait.migration, cluster);
+        if (!adopted) co_return adopted.error();
+      }
     }
     wait.on_arrival(cluster);
     co_return Result<>{};
@@ -139,7 +146,8 @@ Awaitable<Result<>> DirectTargetHub::await_arrivals(MigrationRef migration, Clus
   if (!synced) co_return synced.error();
   auto rule = co_await work_rule(*hub_);
   if (!rule) co_return rule.error();
-  Wait wait{*hub_, std::move(migration), since, std::move(on_arrival), *rule, Heartbeats{*hub_}, std::nullopt};
+  Wait wait{*hub_, migration, since, std::move(on_arrival), *rule, Heartbeats{*hub_}, std::nullopt, std::nullopt};
+  if (*rule != WorkRule::none) wait.with_works = co_await clusters_with_copied_works(*hub_, migration);
   const std::set<std::string> once{clusters.begin(), clusters.end()};
   const HubWatch<KlusterletWork>::Use use{hub_->watches().klusterlet_works, *rule == WorkRule::none ? 0 : once.size()};
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {

@@ -96,8 +96,7 @@ Awaitable<Result<>> wait_until_ready(Hub& hub, WorkRule rule, MigrationRef migra
   auto is_ready = [&](const ocm::ManagedCluster* seen) { return is_accepted_copy(seen, migration); };
   co_await hub.clusters().wait_for(cluster_scoped(cluster), is_ready, async::never);
   if (rule != WorkRule::applied) co_return Result<>{};
-  auto exists = [](const KlusterletWork* work) { return work != nullptr; };
-  co_return co_await wait_for_klusterlet_work(hub, migration, cluster, exists);
+  co_return co_await wait_for_klusterlet_work(hub, migration, cluster);
 }
 
 Awaitable<Result<>> check_ready(Hub& hub, WorkRule rule, MigrationRef migration, std::string cluster) {

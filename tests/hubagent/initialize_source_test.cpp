@@ -299,7 +299,7 @@ TEST_F(InitializeSourceTest, RequestsToABusyServerAreRetriedAndAmbiguousWritesRe
     auto& faults = hub1_->server.faults();
     faults.on({"write"}).times(3).fail(503);
     faults.on({"create", "secrets"}).times(1).reset_after();
-    faults.on({"update", "managedclusters"}).times(1).reset_after();
+    faults.on({"patch", "managedclusters"}).times(1).reset_after();
     faults.on({"get", "managedclusters"}).times(2).fail(429, 1);
     auto outcome = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
     CO_ASSERT_TRUE(outcome);
@@ -312,13 +312,48 @@ TEST_F(InitializeSourceTest, RequestsToABusyServerAreRetriedAndAmbiguousWritesRe
 TEST_F(InitializeSourceTest, APersistentErrorForOneClusterFailsOnlyThatCluster) {
   run([&]() -> Awaitable<> {
     for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
-    sim::FaultTarget sick{.verb = "update", .resource = "managedclusters", .name = "c2"};
+    sim::FaultTarget sick{.verb = "write", .resource = "managedclusters", .name = "c2"};
     hub1_->server.faults().on(sick).always().fail(500);
     auto outcome = co_await hub1_->source->initialize(migration_, {"c1", "c2"}, kubeconfig_);
     CO_ASSERT_TRUE(outcome);
     EXPECT_THAT(outcome->done, ElementsAre("c1"));
     EXPECT_THAT(reasons_of(*outcome), ElementsAre("c2: Error"));
     EXPECT_THAT(outcome->failed[0].message, HasSubstr("ManagedCluster c2 on hub hub1"));
+  });
+}
+
+TEST_F(InitializeSourceTest, AClusterIsClaimedByOnePatchOfWhatTheWatchShows) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    co_await clock_.sleep_for(1s);
+    hub1_->server.forget_requests();
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    CO_ASSERT_TRUE(begun && begun->failed.empty());
+  });
+  std::vector<std::string> verbs;
+  for (const auto& request : hub1_->server.requests())
+    if (request.resource.starts_with("managedclusters") && request.verb != "watch" && request.verb != "list")
+      verbs.push_back(request.verb);
+  EXPECT_THAT(verbs, ElementsAre("patch"));
+}
+
+// The watch may be late: the claim of another migration must not be overwritten.
+TEST_F(InitializeSourceTest, AClusterThatAnotherMigrationHasJustClaimedIsNotClaimed) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    co_await clock_.sleep_for(1s);
+    bool done = false;
+    hub1_->api->on_call = [&](const kube::Request& request) -> Awaitable<> {
+      if (done || request.resource != ocm::managed_clusters || request.verb != kube::Verb::patch) co_return;
+      done = true;
+      co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"},
+                     R"({"metadata":{"annotations":{"global-hub.open-cluster-management.io/migrating":"other"}}})");
+    };
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    CO_ASSERT_TRUE(begun && begun->failed.size() == 1);
+    EXPECT_TRUE(done);
+    EXPECT_THAT(begun->failed.front().message, testing::HasSubstr("by migration other"));
+    EXPECT_EQ(cluster(*hub1_, "c1").annotation(migrating_annotation), "other");
   });
 }
 

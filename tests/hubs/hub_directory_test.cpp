@@ -226,7 +226,7 @@ TEST_F(HubDirectoryTest, AHubWithoutHttpsIsRefused) {
 TEST_F(HubDirectoryTest, ARunningOperationSurvivesAChangeOfTheSecret) {
   auto test = [&]() -> Awaitable<> {
     const auto clusters = world_.world().clusters();
-    world_.server("hub1").faults().on({"update", "managedclusters"}).times(3).delay(sim::Latency::fixed(1h));
+    world_.server("hub1").faults().on({"patch", "managedclusters"}).times(3).delay(sim::Latency::fixed(1h));
     std::optional<Result<Outcome>> outcome;
     auto operation = [&]() -> Awaitable<> { outcome = co_await initialize_source("hub1", clusters); };
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {
@@ -251,7 +251,7 @@ TEST_F(HubDirectoryTest, ARunningOperationSurvivesAChangeOfTheSecret) {
 TEST_F(HubDirectoryTest, WritesOverAConnectionThatWasReplacedAreStillWaitedFor) {
   auto test = [&]() -> Awaitable<> {
     const ClusterNames one{world_.world().clusters().front()};
-    world_.server("hub1").faults().on({"update", "managedclusters"}).times(1).delay(sim::Latency::fixed(1h));
+    world_.server("hub1").faults().on({"patch", "managedclusters"}).times(1).delay(sim::Latency::fixed(1h));
     auto operation = [&]() -> Awaitable<> { (void)co_await initialize_source("hub1", one); };
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {
       scope.spawn(operation());

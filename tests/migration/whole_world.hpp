@@ -23,8 +23,9 @@ using namespace std::chrono_literals;
 
 /// Of the manager to one hub.
 struct Line {
-  bool severed = false;      // no answer comes back
-  std::size_t requests = 0;  // sent
+  bool severed = false;                                // no answer comes back
+  std::size_t requests = 0;                            // sent
+  std::map<std::string, std::size_t> by_request = {};  // "patch managedclusters"
 };
 
 class SeverableApi final : public kube::Api {
@@ -32,7 +33,9 @@ class SeverableApi final : public kube::Api {
   SeverableApi(std::shared_ptr<kube::Api> inner, Line& line) : inner_(std::move(inner)), line_(line) {}
 
   Awaitable<kube::Result<kube::Object>> call(kube::Request request) override {
-    if (!sends()) co_return lost(kube::ErrorKind::unreachable);
+    static constexpr const char* verbs[] = {"get", "create", "update", "patch", "apply", "delete"};
+    if (!sends(verbs[static_cast<std::size_t>(request.verb)], request.resource))
+      co_return lost(kube::ErrorKind::unreachable);
     const bool writes = request.verb != kube::Verb::get;
     auto answer = co_await inner_->call(std::move(request));
     if (line_.severed) co_return lost(writes ? kube::ErrorKind::ambiguous : kube::ErrorKind::unreachable);
@@ -40,18 +43,18 @@ class SeverableApi final : public kube::Api {
   }
   Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions options,
                                                const kube::Decoder& decoder) override {
-    if (!sends()) co_return lost(kube::ErrorKind::unreachable);
+    if (!sends("list", resource)) co_return lost(kube::ErrorKind::unreachable);
     co_return co_await inner_->list(std::move(resource), std::move(options), decoder);
   }
   Awaitable<kube::Result<std::unique_ptr<kube::WatchStream>>> watch(kube::Resource resource, kube::WatchOptions options,
                                                                     const kube::Decoder& decoder) override {
-    if (!sends()) co_return lost(kube::ErrorKind::unreachable);
+    if (!sends("watch", resource)) co_return lost(kube::ErrorKind::unreachable);
     auto stream = co_await inner_->watch(std::move(resource), std::move(options), decoder);
     if (!stream) co_return stream.error();
     co_return std::make_unique<Stream>(std::move(*stream), line_);
   }
   Awaitable<kube::Result<json::value>> get_path(std::string path) override {
-    if (!sends()) co_return lost(kube::ErrorKind::unreachable);
+    if (!sends("get path", {})) co_return lost(kube::ErrorKind::unreachable);
     co_return co_await inner_->get_path(std::move(path));
   }
   [[nodiscard]] std::string_view name() const override { return inner_->name(); }
@@ -71,8 +74,9 @@ class SeverableApi final : public kube::Api {
     const Line& line_;
   };
 
-  bool sends() {
+  bool sends(std::string verb, const kube::Resource& resource) {
     ++line_.requests;
+    ++line_.by_request[std::move(verb) + " " + resource.plural];
     return !line_.severed;
   }
 
