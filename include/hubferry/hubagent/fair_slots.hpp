@@ -62,7 +62,7 @@ class FairSlots {
   std::ptrdiff_t slots_;
   std::ptrdiff_t free_;          // negative: more are taken than there are by now
   std::ptrdiff_t promised_ = 0;  // free slots that belong to waiters already woken
-  std::list<Queue> queues_;   // the next one to be served first
+  std::list<Queue> queues_;      // the next one to be served first
 };
 
 }  // namespace hubferry::hubagent
