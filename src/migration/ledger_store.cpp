@@ -199,15 +199,13 @@ Awaitable<kube::Result<bool>> still_exists(kube::Api& api, const Migration& migr
 
 namespace {
 
-/// Without `may_create` it must exist.
+/// Without `may_create` it must exist. By a patch: the manager's role has no update.
 Awaitable<kube::Result<>> write_ledger(kube::Api& api, kube::Key key, kube::Mutation mutate, bool may_create) {
-  if (may_create) {
-    auto written = co_await kube::create_or_patch(api, kube::resources::config_maps, std::move(key), std::move(mutate));
-    if (!written) co_return written.error();
-  } else {
-    auto written = co_await kube::edit(api, kube::resources::config_maps, std::move(key), std::move(mutate));
-    if (!written) co_return written.error();
-  }
+  kube::EditOptions options;
+  options.create = may_create;
+  auto written = co_await kube::create_or_patch(api, kube::resources::config_maps, std::move(key), std::move(mutate),
+                                                std::move(options));
+  if (!written) co_return written.error();
   co_return kube::Result<>{};
 }
 

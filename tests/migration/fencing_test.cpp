@@ -326,6 +326,16 @@ TEST_P(DeceivedLeader, LeadsBesideItsSuccessorAndDoesNoHarm) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DeceivedLeader, testing::Range(1, 7));
 
+// The Role of manifests/base lets a manager create and patch ConfigMaps, and not update them.
+TEST(FencedLedger, IsWrittenWithoutThePermissionToUpdate) {
+  Managers managers{1};
+  managers.world.server("global").faults().on({"update", "configmaps"}).always().fail(403);
+  managers.start("first");
+  managers.migrate("m1", {managers.names[0], managers.names[1]});
+  managers.run_until_ended({"m1"});
+  managers.expect_moved({"m1"}, 2);
+}
+
 // With a different --namespace neither waits for the other: both lead all the time. In half of the worlds a person
 // cancels one of the migrations.
 // Returns who was noticed by the other.

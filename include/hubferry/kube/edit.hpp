@@ -17,6 +17,7 @@ struct EditOptions {
   std::string subresource;
   std::string field_manager;  // empty: the Api's default
   unsigned attempts = 5;
+  bool create = true;    // of create_or_patch(): else a missing object is the error `not_found`
   TimePoint deadline{};  // zero: the Api's default
 };
 

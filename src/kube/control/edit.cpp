@@ -83,7 +83,7 @@ Awaitable<Result<Written>> create_or_patch(Api& api, Resource resource, Key key,
   for (unsigned attempt = 0; attempt < options.attempts; ++attempt) {
     auto read = request_for(Verb::get, resource, key, options);
     auto current = co_await api.call(std::move(read));
-    if (!current && current.error().kind != ErrorKind::not_found) co_return current.error();
+    if (!current && (current.error().kind != ErrorKind::not_found || !options.create)) co_return current.error();
 
     Request write;
     if (current) {

@@ -188,6 +188,21 @@ TEST_F(EditTest, CreateOrPatchSurvivesARaceOfCreatesAndAnAmbiguousCreate) {
   });
 }
 
+TEST_F(EditTest, WithoutCreateAMissingObjectIsAnErrorAndAPresentOneIsPatched) {
+  run([&](async::TaskScope&) -> Awaitable<> {
+    EditOptions options;
+    options.create = false;
+    auto missing = co_await create_or_patch(api_, resources::config_maps, a, set_data("one"), options);
+    CO_ASSERT_TRUE(!missing);
+    EXPECT_EQ(missing.error().kind, ErrorKind::not_found);
+    EXPECT_EQ(api_.requests(Verb::create), 0U);
+    api_.put(resources::config_maps, config_map("v"));
+    auto changed = co_await create_or_patch(api_, resources::config_maps, a, set_data("two"), options);
+    EXPECT_EQ(changed->outcome, WriteOutcome::changed);
+    EXPECT_EQ(api_.requests(Verb::patch), 1U);
+  });
+}
+
 TEST_F(EditTest, FinalizersAreAddedOnceAndRemovedOnce) {
   api_.put(resources::config_maps, config_map("v"));
   run([&](async::TaskScope&) -> Awaitable<> {
