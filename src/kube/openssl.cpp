@@ -3,7 +3,7 @@
 #include <openssl/core_names.h>
 #include <openssl/objects.h>
 
-#include <cstring>
+#include <algorithm>
 
 namespace hubferry::kube::openssl {
 
@@ -27,7 +27,7 @@ std::string public_bits(const X509_PUBKEY* key) {
 bool put_public_bits(X509_PUBKEY* into, const std::string& bits) {
   auto* copy = static_cast<unsigned char*>(OPENSSL_malloc(bits.size()));
   if (copy == nullptr) return false;
-  std::memcpy(copy, bits.data(), bits.size());
+  std::ranges::copy(bits, copy);
   if (X509_PUBKEY_set0_param(into, OBJ_nid2obj(NID_X9_62_id_ecPublicKey), V_ASN1_OBJECT,
                              OBJ_nid2obj(NID_X9_62_prime256v1), copy, static_cast<int>(bits.size())) == 1)
     return true;
