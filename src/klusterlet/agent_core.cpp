@@ -190,7 +190,9 @@ void AgentCore::connection_failed(ConnectionPart part, std::string reason, std::
 }
 
 void AgentCore::connection_failed(ConnectionPart part, const kube::Error& error) {
-  const bool refused = error.kind == kube::ErrorKind::unauthorized || error.kind == kube::ErrorKind::forbidden;
+  // One that may not write its status may still be welcome: heartbeats tell.
+  const bool refused = error.kind == kube::ErrorKind::unauthorized ||
+                       (error.kind == kube::ErrorKind::forbidden && part != ConnectionPart::status);
   const auto& names = names_of(part);
   connection_failed(part, refused ? "HubKubeConfigUnauthorized" : names.reason,
                     names.what + (selected ? selected->config.server : std::string{}) + ": " + error.describe());
@@ -271,10 +273,14 @@ Awaitable<bool> AgentCore::try_to_save() {
   co_return saved.has_value();
 }
 
-Awaitable<> AgentCore::keep_secret(HubSecret obtained) {
+void AgentCore::use_secret(HubSecret obtained) {
   unsaved = true;
   set_secret(std::move(obtained));
   view_changed();
+}
+
+Awaitable<> AgentCore::keep_secret(HubSecret obtained) {
+  use_secret(std::move(obtained));
   co_await try_to_save();
 }
 

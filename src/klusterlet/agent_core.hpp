@@ -113,7 +113,9 @@ class AgentCore {
   BootstrapChange follow_bootstraps();
   /// The credential: as stored, or from memory if it could not be saved or cannot be read.
   Awaitable<kube::Result<std::optional<HubSecret>>> load_secret();
-  /// Takes a new credential into use, and tries to save it once. A store that fails does not keep the agent from using
+  /// Takes a new credential into use; save_unsaved() saves it.
+  void use_secret(HubSecret secret);
+  /// The same, and tries to save it once. A store that fails does not keep the agent from using
   /// it: otherwise it would blame the hub and request another certificate.
   Awaitable<> keep_secret(HubSecret secret);
   /// Saves what could not be saved; returns when that succeeded.

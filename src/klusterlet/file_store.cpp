@@ -91,6 +91,7 @@ FileStore::FileStore(fs::path directory, std::vector<fs::path> bootstrap_files, 
       bootstrap_files_(std::move(bootstrap_files)),
       configured_(read_bootstraps()),
       env_(std::move(env)) {
+  for (const auto& config : configured_) authorities_.push_back(authority_file(config));
   read_sent_list();
 }
 
@@ -133,8 +134,20 @@ fs::path FileStore::current_version() const {
   throw std::system_error(failure, link.string() + ": cannot be read");
 }
 
+bool FileStore::is_shared() const {
+  if ((fs::status(directory_).permissions() & fs::perms::sticky_bit) == fs::perms::none) return false;
+  std::error_code none;
+  for (const auto* known : {"/tmp", "/var/tmp", "/dev/shm"})
+    if (fs::equivalent(directory_, known, none)) return true;
+  // A new tmpfs looks the same, and may have been mounted for this agent.
+  struct stat own{};
+  struct stat parent{};
+  return ::stat(directory_.c_str(), &own) != 0 || ::stat((directory_ / "..").c_str(), &parent) != 0 ||
+         own.st_dev == parent.st_dev;
+}
+
 void FileStore::check_content() const {
-  if ((fs::status(directory_).permissions() & fs::perms::sticky_bit) != fs::perms::none)
+  if (is_shared())
     throw std::runtime_error(directory_.string() + ": is shared by all users: give it a directory of its own");
   for (const auto& entry : fs::directory_iterator{directory_}) {
     const auto name = entry.path().filename().string();
@@ -198,7 +211,6 @@ void FileStore::read_sent_list() {
 }
 
 bool FileStore::is_unchanged() const {
-  if (authorities_.size() != configured_.size()) return false;
   try {
     for (std::size_t at = 0; at < configured_.size(); ++at) {
       const auto& authority = authorities_[at];
@@ -211,14 +223,11 @@ bool FileStore::is_unchanged() const {
   }
 }
 
-void FileStore::remember_authorities() {
-  authorities_.clear();
-  for (const auto& known : configured_) {
-    try {
-      authorities_.emplace_back(known.parse().ca_file);
-    } catch (const kube::ConfigError&) {
-      authorities_.emplace_back(std::nullopt);
-    }
+std::optional<fs::path> FileStore::authority_file(const BootstrapConfig& config) {
+  try {
+    return config.parse().ca_file;
+  } catch (const kube::ConfigError&) {
+    return std::nullopt;
   }
 }
 
@@ -232,8 +241,10 @@ void FileStore::look_for_changes() {
     const auto why = why_unparsable(list[at]);
     const auto& known = configured_[at];
     auto& reported = unreadable_[known.name];
-    if (!why || why_unparsable(known)) {
+    // What it was when it was read counts: a kubeconfig refers to files, which may be missing now.
+    if (!why || !authorities_[at]) {
       reported.clear();
+      authorities_[at] = authority_file(list[at]);
       continue;
     }
     // Perhaps it is being replaced: the last content stays in effect until there is a new one.
@@ -243,7 +254,6 @@ void FileStore::look_for_changes() {
     list[at] = known;
   }
   configured_ = std::move(list);
-  remember_authorities();
   auto effective = list_in_effect(sent_ ? std::optional{*sent_} : std::nullopt, configured_);
   if (effective == bootstraps_) return;
   bootstraps_ = std::move(effective);

@@ -52,8 +52,10 @@ Awaitable<> Session::beat() {
       if (!failure) failures.reset();
       period_in_use_ = period();
       const auto longest = period_in_use_;
-      const auto pause = failure ? std::min(pause_after(*failure, failures, env.random), longest)
-                                 : env.random.between(longest, longest + longest / 4);
+      // Agents that were refused at the same time do not all come back at the same time.
+      const auto pause =
+          failure ? std::min(pause_after(*failure, failures, env.random), env.random.between(longest * 3 / 4, longest))
+                  : env.random.between(longest, longest + longest / 4);
       // A changed duration takes effect immediately.
       const auto next = async::later(env.clock.now(), pause);
       co_await async::before_deadline(env.clock, next, beat_changed_.wait());

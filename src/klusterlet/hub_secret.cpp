@@ -66,7 +66,9 @@ kube::ClientConfig client_config(const HubSecret& secret, const kube::ClientConf
 
 std::string hub_url(const std::string& server) {
   auto url = kube::parse_server_url(server);
-  std::ranges::transform(url.host, url.host.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  // Not the zone of an IPv6 address, which names an interface.
+  const auto zone = std::ranges::find(url.host, '%');
+  std::transform(url.host.begin(), zone, url.host.begin(), [](unsigned char letter) { return std::tolower(letter); });
   return url.text();
 }
 

@@ -222,11 +222,11 @@ Awaitable<> Session::rotate(bool wanted) {
   }
   auto enrolled = co_await async::before_deadline(env.clock, expiry, request_certificate());
   if (enrolled) {
-    // Without the deadline, which is that of the old certificate: a slow store must not cost the new one.
+    // The next session saves it: this one still has connections with the old certificate, and a store may be slow.
     HubSecret secret = *agent_.secret;
     secret.certificate = std::move(enrolled->certificate);
     secret.key = std::move(enrolled->key);
-    co_await agent_.keep_secret(std::move(secret));
+    agent_.use_secret(std::move(secret));
     end(std::nullopt);
   } else {
     agent_.rejected_certificate = agent_.secret->certificate;

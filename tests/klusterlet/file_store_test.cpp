@@ -174,6 +174,29 @@ TEST_F(FileStoreTest, ABootstrapFileThatIsMissingEmptyOrUnparsableKeepsItsLastCo
   loop_.run(scope.join());
 }
 
+// The kubeconfig is there, and a file that it refers to is not: another hub would be selected.
+TEST_F(FileStoreTest, AnAuthorityFileThatIsMissingForAWhileKeepsTheLastContent) {
+  const auto ca = written(root_ / "ca.crt", make_ca());
+  write(bootstrap2_, R"({"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "h", "user": "u"}}],
+    "clusters": [{"name": "h", "cluster": {"server": "https://two.example", "certificate-authority": "ca.crt"}}],
+    "users": [{"name": "u", "user": {"token": "t"}}]})");
+  FileStore store{hub_, {bootstrap1_, bootstrap2_}, env_};
+  async::TaskScope scope{loop_.executor()};
+  scope.spawn(store.run());
+  const auto before = store.bootstraps();
+  fs::remove(ca);
+  loop_.run_for(20s);
+  EXPECT_EQ(store.version(), 0U);
+  EXPECT_EQ(store.bootstraps(), before);
+  const auto rotated = make_ca();
+  write(ca, rotated);
+  loop_.run_for(10s);
+  EXPECT_EQ(store.version(), 1U);
+  EXPECT_EQ(store.bootstraps()[1].parse().ca_pem, rotated);
+  scope.stop();
+  loop_.run(scope.join());
+}
+
 // The kubeconfig refers to a file, and only that one changes.
 TEST_F(FileStoreTest, ARotatedAuthorityFileIsNoticed) {
   const auto ca = written(root_ / "ca.crt", make_ca());

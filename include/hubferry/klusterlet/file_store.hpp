@@ -49,7 +49,9 @@ class FileStore final : public LocalStore {
   /// True if all files are as they were when they were last read, and parsed. Parsing is most of what an idle agent
   /// would do otherwise.
   [[nodiscard]] bool is_unchanged() const;
-  void remember_authorities();
+  static std::optional<std::filesystem::path> authority_file(const BootstrapConfig& config);
+  /// As /tmp is.
+  [[nodiscard]] bool is_shared() const;
   /// Throws if the directory contains anything that is not ours.
   void check_content() const;
   /// What the link to the version in effect says; empty: there is none. Throws if that cannot be read: then nothing is
