@@ -86,7 +86,14 @@ Awaitable<Result<Outcome>> DirectSourceHub::restart_agents(MigrationRef migratio
     auto config = co_await admin_config(hub, cluster);
     slot.release();
     if (!config) co_return config.error();
-    const auto api = hub.options().connect_cluster(*config);
+    decltype(hub.options().connect_cluster(*config)) api{};
+    std::string unusable = "its admin kubeconfig is of no use";
+    try {
+      api = hub.options().connect_cluster(*config);
+    } catch (const std::exception& error) {
+      unusable = error.what();
+    }
+    if (!api) co_return cannot_restart(cluster, unusable);
     auto& clock = hub.env().clock;
     auto deleted = co_await async::before_deadline(clock, clock.now() + answer_timeout, delete_agents(*api));
     if (!deleted) co_return cannot_restart(cluster, "its API server does not answer");
