@@ -149,15 +149,22 @@ class Detaching {
   /// The cluster is detached now, or it is said why not.
   Awaitable<hubagent::Result<>> enter(std::string cluster) {
     auto& clock = step_.clock();
-    // A previous attempt, whose answer is not known, may have detached it.
-    if (crossing_.cut_overs.contains(cluster)) co_return hubagent::Result<>{};
     const auto until = step_.time().deadline() - step_.time().timeout() / 2;
-    auto slot = co_await async::before_deadline(
-        clock, until, step_->cut_overs.enter(step_.migration.to(), std::string{step_.migration.object.uid()}));
+    std::optional<CutOvers::Slot> slot;
+    // Unless a previous attempt, whose answer is not known, has one and may have detached it.
+    const bool tried_before = crossing_.cut_overs.contains(cluster);
+    if (!tried_before) {
+      auto entering = step_->cut_overs.enter(step_.migration.to(), std::string{step_.migration.object.uid()});
+      slot = co_await async::before_deadline(clock, until, std::move(entering));
+    }
     co_await look_again_if_outdated();
-    if (const auto problem = readiness_.problems.find(cluster); problem != readiness_.problems.end())
+    if (const auto problem = readiness_.problems.find(cluster); problem != readiness_.problems.end()) {
+      crossing_.cut_overs.erase(cluster);
       co_return hubagent::Error{hubagent::FailureReason::cluster_not_available, problem->second};
-    crossing_.cut_overs.insert_or_assign(cluster, CutOver{clock.now(), std::move(slot)});
+    }
+    // One that has left the source by itself has no cut-over of ours.
+    if (!tried_before && !crossing_.ledger.success.contains(cluster))
+      crossing_.cut_overs.insert_or_assign(cluster, CutOver{clock.now(), std::move(slot)});
     co_return hubagent::Result<>{};
   }
 

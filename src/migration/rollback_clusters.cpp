@@ -42,8 +42,8 @@ Awaitable<ClusterNames> find_without_copy(Rollback& rollback, ClusterNames clust
 }
 
 /// Clusters that have returned to the source while the target did not answer may live there again: it still accepts
-/// them. The hub on which they renew their leases keeps them. Returns those of which the target says that they are not
-/// there.
+/// them. The hub on which they renew their leases keeps them. Returns those whose copies may go: the target says that
+/// they are not there, or they have returned from there now.
 Awaitable<ClusterNames> find_not_there(Rollback& rollback, ClusterNames clusters) {
   auto& step = rollback.step;
   const auto since = step.migration.cut_over();
@@ -60,7 +60,9 @@ Awaitable<ClusterNames> find_not_there(Rollback& rollback, ClusterNames clusters
     if (sighting == Sighting::absent) not_there.push_back(cluster);
     if (sighting == Sighting::unknown) rollback.pending.add(rollback.target(), cluster, failure.message);
   }
-  co_await settle_accepted_by_both(rollback, std::move(living));
+  co_await settle_accepted_by_both(rollback, living);
+  for (const auto& cluster : living)
+    if (rollback.returned.contains(cluster)) not_there.push_back(cluster);
   co_return not_there;
 }
 

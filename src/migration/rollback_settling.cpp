@@ -71,10 +71,18 @@ Awaitable<ClusterNames> keep_on_target(Rollback& rollback, ClusterNames renewed)
   auto decided = co_await keep_late_arrivals(rollback, looked.done);
   auto living = looked.not_done();
   std::erase_if(living, [](const auto& entry) { return seen_on_target(entry.second) != Sighting::present; });
+  // A target that a person has given up takes no cluster from the source, which accepts it.
+  for (auto one = living.begin(); one != living.end();) {
+    if (wait_for_completion(rollback, one->first, one->second)) {
+      ++one;
+    } else {
+      decided.push_back(one->first);
+      one = living.erase(one);
+    }
+  }
   const auto detached = co_await detach_from_source(rollback, names_of(living));
   for (const auto& cluster : detached) {
     reopen(rollback, cluster);
-    wait_for_completion(rollback, cluster, living.at(cluster));
     decided.push_back(cluster);
   }
   co_return decided;
