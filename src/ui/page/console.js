@@ -259,7 +259,9 @@ const events = {
   migration(content) {
     model.migrations.set(content.it.key, seen(content.it));
     choose();
-    if (content.it.key === model.selected) detailChanged = true;
+    if (content.it.key !== model.selected) return;
+    detailChanged = true;
+    refreshOpen();
   },
   removed(content) {
     model.migrations.delete(content.key);
@@ -800,6 +802,16 @@ function closeCluster() {
   schedule();
 }
 
+// What the open cluster waits for changes with its migration's status; at most every two seconds.
+let refreshing = null;
+function refreshOpen() {
+  if (!model.open || refreshing) return;
+  refreshing = setTimeout(() => {
+    refreshing = null;
+    if (model.open) openCluster(model.open, true);
+  }, 2000);
+}
+
 async function openCluster(name, refresh) {
   model.open = name;
   if (!refresh) gridChanged = true;
@@ -891,7 +903,7 @@ function drawFlow() {
     edge.total += migration.ended ? c.migrated : c.total;
     if (!migration.ended) {
       edge.open = true;
-      edge.left += c.pending + c.migrating;
+      if (migration.kind !== "rollback") edge.left += c.pending + c.migrating;
     }
     if (migration.kind === "forward") edge.moving = true;
     if (migration.kind === "rollback") edge.back = true;
