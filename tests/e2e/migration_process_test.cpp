@@ -9,35 +9,6 @@
 namespace hubferry::test {
 namespace {
 
-using migration::test::belongs_to;
-using migration::test::differences;
-using migration::test::without;
-
-/// Everything is where it should be, and nothing else is left. `moved` are numbers 1 to that many.
-void expect_clean_world(Onlooker& onlooker, const std::map<std::string, Snapshot>& before, int moved,
-                        const std::vector<std::string>& migrations) {
-  const auto is_moved = [&](const std::string& key) {
-    for (int index = 1; index <= moved; ++index)
-      if (belongs_to(key, "cluster-" + std::to_string(100000 + index).substr(1))) return true;
-    return false;
-  };
-  const auto stays = [&](Snapshot snapshot) {
-    std::erase_if(snapshot, [&](const auto& entry) { return is_moved(entry.first); });
-    return snapshot;
-  };
-  EXPECT_EQ(differences(stays(before.at("hub1")), onlooker.snapshot("hub1")), "");
-  EXPECT_EQ(differences(before.at("hub2"), stays(onlooker.snapshot("hub2"))), "");
-  std::vector<std::string> ours;
-  for (const auto& name : migrations) ours.push_back("default/" + name);
-  EXPECT_EQ(differences(before.at("global"), without(onlooker.snapshot("global"), ours)), "");
-}
-
-std::map<std::string, Snapshot> snapshots(Onlooker& onlooker) {
-  std::map<std::string, Snapshot> all;
-  for (const auto* server : {"global", "hub1", "hub2"}) all[server] = onlooker.snapshot(server);
-  return all;
-}
-
 std::uint16_t port_in(const std::string& log, const std::string& message) {
   std::istringstream lines{log};
   for (std::string line; std::getline(lines, line);) {
@@ -76,36 +47,6 @@ TEST(MigrationProcess, FiveMigrationsOfTwoHundredClustersAtOnce) {
   expect_clean_world(onlooker, before, 190, names);
   manager.process().signal(SIGTERM);
   EXPECT_EQ(manager.process().wait(), 0) << manager.process().err();
-}
-
-// Whatever it was doing: its successor continues from what is in the API.
-TEST(MigrationProcess, FiftyCrashesOfTheManagerChangeNothing) {
-  SimProcess sim{{"--clusters=48", "--hubs=hub1,hub2"}};
-  Onlooker onlooker{sim};
-  const auto before = snapshots(onlooker);
-  std::vector<std::string> names;
-  // It takes the Lease of its crashed predecessor after three of these periods.
-  const std::vector<std::string> hasty{"--leader-elect-retry-period=20ms"};
-  async::Random random{50};
-  for (int death = 0; death < 50; ++death) {
-    // A new migration every now and then, so that crashes hit all phases.
-    if (death % 6 == 0 && names.size() < 8) {
-      names.push_back("m" + std::to_string(names.size()));
-      const auto manifest = migration_manifest(names.back(), 1 + 5 * static_cast<int>(names.size() - 1), 5);
-      sim.must("global", "apply -f " + sim.write(names.back() + ".yaml", manifest));
-    }
-    ManagerOfWorld manager{sim, hasty};
-    std::this_thread::sleep_for(random.between(30ms, 1500ms));
-    manager.kill();
-  }
-  ManagerOfWorld manager{sim, hasty};
-  ASSERT_TRUE(onlooker.eventually([&] { return onlooker.all_ended(); })) << sim.must("global", "get mcm -A");
-  for (const auto& [name, phase] : onlooker.phases())
-    EXPECT_EQ(phase, "Completed") << sim.must("global", "describe mcm " + name);
-  EXPECT_TRUE(onlooker.eventually([&] { return onlooker.clusters("hub2", true).size() == 40; }));
-  EXPECT_EQ(onlooker.clusters("hub1", true).size(), 8u);
-  EXPECT_EQ(onlooker.clusters("hub1", false).size(), 8u);
-  expect_clean_world(onlooker, before, 40, names);
 }
 
 TEST(MigrationProcess, AnotherManagerTakesOverWithinTheLease) {

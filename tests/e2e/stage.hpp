@@ -19,7 +19,10 @@
 namespace hubferry::test {
 
 using namespace std::chrono_literals;
+using migration::test::belongs_to;
+using migration::test::differences;
 using migration::test::Snapshot;
+using migration::test::without;
 
 /// `hubferry manager` against a world of `hubferry sim`.
 class ManagerOfWorld {
@@ -118,6 +121,31 @@ inline std::string migration_manifest(const std::string& name, int first, int co
     text += "  - cluster-" + number.substr(1) + "\n";
   }
   return text;
+}
+
+/// Everything is where it should be, and nothing else is left. `moved` are numbers 1 to that many.
+inline void expect_clean_world(Onlooker& onlooker, const std::map<std::string, Snapshot>& before, int moved,
+                               const std::vector<std::string>& migrations) {
+  const auto is_moved = [&](const std::string& key) {
+    for (int index = 1; index <= moved; ++index)
+      if (belongs_to(key, "cluster-" + std::to_string(100000 + index).substr(1))) return true;
+    return false;
+  };
+  const auto stays = [&](Snapshot snapshot) {
+    std::erase_if(snapshot, [&](const auto& entry) { return is_moved(entry.first); });
+    return snapshot;
+  };
+  EXPECT_EQ(differences(stays(before.at("hub1")), onlooker.snapshot("hub1")), "");
+  EXPECT_EQ(differences(before.at("hub2"), stays(onlooker.snapshot("hub2"))), "");
+  std::vector<std::string> ours;
+  for (const auto& name : migrations) ours.push_back("default/" + name);
+  EXPECT_EQ(differences(before.at("global"), without(onlooker.snapshot("global"), ours)), "");
+}
+
+inline std::map<std::string, Snapshot> snapshots(Onlooker& onlooker) {
+  std::map<std::string, Snapshot> all;
+  for (const auto* server : {"global", "hub1", "hub2"}) all[server] = onlooker.snapshot(server);
+  return all;
 }
 
 }  // namespace hubferry::test
