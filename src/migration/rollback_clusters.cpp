@@ -60,9 +60,14 @@ Awaitable<ClusterNames> find_not_there(Rollback& rollback, ClusterNames clusters
     if (sighting == Sighting::absent) not_there.push_back(cluster);
     if (sighting == Sighting::unknown) rollback.pending.add(rollback.target(), cluster, failure.message);
   }
+  // That they returned earlier in this round says nothing of where they are now.
+  std::set<std::string> returned_before;
+  for (const auto& cluster : living)
+    if (rollback.returned.erase(cluster) > 0) returned_before.insert(cluster);
   co_await settle_accepted_by_both(rollback, living);
   for (const auto& cluster : living)
     if (rollback.returned.contains(cluster)) not_there.push_back(cluster);
+  rollback.returned.merge(returned_before);
   co_return not_there;
 }
 

@@ -184,6 +184,33 @@ TEST_F(LastingTest, AClusterThatLeavesTheSourceAgainAfterItsReturnStaysOnTheTarg
   expect_moved("m1", {"a"}, {"b", "c"});
 }
 
+// The target has seen it a moment before it left, and says so when it answers again.
+TEST_F(LastingTest, AClusterThatHasReturnedLeavesNoCopyOnATargetThatSawItLast) {
+  for (const auto* operation : {"target.await_arrivals", "target.arrived", "target.deny", "target.roll_back"})
+    hubs.faults[operation].error = FakeHubs::unreachable("hub2");
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Rollbacking");
+    auto& home = hubs.hub("hub1").clusters.at("a");
+    co_await holds([&] { return home.accepted; });
+    co_await sleep(1s);
+    home.available = true;
+    home.seen = loop.clock().wall_now();
+    co_await holds([&] { return home.migrating.empty(); });
+    auto& there = hubs.hub("hub2").clusters.at("a");
+    there.available = true;
+    there.seen = loop.clock().wall_now();
+    hubs.faults.clear();
+    // Its agent renews its lease here only.
+    while (phase("m1") == "Rollbacking") {
+      home.seen = loop.clock().wall_now();
+      co_await sleep(10s);
+    }
+    co_await reaches("m1", "Failed");
+  });
+  expect_moved("m1", {}, {"a", "b", "c"});
+}
+
 // It is on the source again, and its lease on the target, which nobody renews, has a time in the future: it was renewed
 // there until it left, by an agent whose clock is hours ahead.
 TEST_F(LastingTest, ALeaseWithATimeInTheFutureThatNobodyRenewsDoesNotKeepAClusterOnTheTarget) {
