@@ -56,7 +56,8 @@ TEST_F(HttpConnections, CallsBeyondThePoolWaitNoLongerThanTheirDeadline) {
   int good = 0;
   run(get_many(*api, 20, good));
   EXPECT_EQ(good, 0);
-  EXPECT_LE(server.most_open(), 2);
+  // Two, and two whose end the server had not noticed when their successors came.
+  EXPECT_LE(server.most_open(), 4);
 }
 
 TEST_F(HttpConnections, IdleConnectionsAreClosedAfterAWhile) {
