@@ -128,6 +128,8 @@ Awaitable<ReconcileState> record_clusters(Step& step) {
   const auto spec = spec_of(step);
   auto selected = co_await select_clusters(reads, spec);
   if (selected.problem) co_return co_await reject(step, selected.problem->reason, selected.problem->message);
+  if (auto problems = check_names(spec, selected.clusters); !problems.empty())
+    co_return co_await reject_with_all(step, std::move(problems));
   if (const auto obstacle = step->admission.claim(std::string{step.migration.object.uid()}, selected.clusters))
     co_return wait_again(step, *obstacle);
   step.migration.pin_selection();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hubferry/kube/names.hpp"
 #include "migration/ledger.hpp"
 #include "migration/status_report.hpp"
 
@@ -109,6 +110,15 @@ async::Awaitable<SelectedClusters> select_clusters(ValidationReads& reads, const
   co_return selected;
 }
 
+std::vector<Problem> check_names(const MigrationSpec& spec, const hubagent::ClusterNames& clusters) {
+  std::vector<Problem> problems;
+  for (const auto& name : clusters)
+    if (!kube::is_dns_subdomain(name))
+      problems.push_back({spec.from, name, std::string{to_string(hubagent::FailureReason::cluster_not_found)},
+                          "no cluster can have the name '" + name + "'"});
+  return problems;
+}
+
 async::Awaitable<std::vector<Problem>> check_on_source(ValidationReads& reads, const MigrationSpec& spec,
                                                        hubagent::ClusterNames clusters) {
   auto outcome = co_await reads.validate_on_source(std::move(clusters));
@@ -142,11 +152,13 @@ async::Awaitable<Validation> validate(ValidationReads& reads, MigrationSpec spec
     result.clusters = std::move(selected.clusters);
     if (selected.problem) result.problems.push_back(std::move(*selected.problem));
   }
-  if (result.clusters.empty()) co_return result;
-  if (has_source) append(result.problems, co_await check_on_source(reads, spec, result.clusters));
-  if (has_target) append(result.problems, co_await check_on_target(reads, spec, result.clusters));
-  if (has_source && has_target)
-    append(result.problems, co_await check_klusterlet_configs(reads, spec, result.clusters));
+  append(result.problems, check_names(spec, result.clusters));
+  auto clusters = result.clusters;
+  std::erase_if(clusters, [](const std::string& name) { return !kube::is_dns_subdomain(name); });
+  if (clusters.empty()) co_return result;
+  if (has_source) append(result.problems, co_await check_on_source(reads, spec, clusters));
+  if (has_target) append(result.problems, co_await check_on_target(reads, spec, clusters));
+  if (has_source && has_target) append(result.problems, co_await check_klusterlet_configs(reads, spec, clusters));
   co_return result;
 }
 

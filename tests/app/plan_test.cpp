@@ -126,6 +126,13 @@ TEST_F(PlanTest, AllProblemsAreReportedAtOnce) {
   EXPECT_THAT(text, Contains(AllOf(HasSubstr("cluster-00001"), HasSubstr("can move"))));
 }
 
+// One problem for it, and no request with that name.
+TEST_F(PlanTest, ANameThatNoClusterCanHaveIsAProblem) {
+  const auto made = plan(of({"cluster-00001", "Cluster 2"}));
+  EXPECT_THAT(reasons(made), ElementsAre("Cluster 2:ClusterNotFound"));
+  EXPECT_THAT(plan_text(made, false, Terminal{}), Contains(HasSubstr("no cluster can have the name 'Cluster 2'")));
+}
+
 // A user who corrects one mistake wants to see the others.
 TEST_F(PlanTest, AMissingTargetDoesNotHideProblemsOfTheSource) {
   const auto made = plan(spec("hub1", "nowhere", {{"cluster-00001", "nobody"}}));

@@ -83,6 +83,20 @@ TEST_F(ValidatingTest, AHubThatCannotBeUsedDoesNotHideTheOtherProblems) {
               testing::AllOf(HasSubstr("1 of 2 clusters cannot move"), HasSubstr("missing")));
 }
 
+// The others would migrate, and nothing would be said of it: no ledger lists such a name.
+TEST_F(ValidatingTest, ANameThatNoClusterCanHaveIsRejectedBesideTheOtherProblems) {
+  given("m1", {"a", "Cluster 2", "missing"});
+  expect_rejected("m1", "ClusterNotFound", "2 of 3 clusters cannot move");
+  EXPECT_THAT(condition("m1", "ResourceValidated"),
+              testing::AllOf(HasSubstr("no cluster can have the name 'Cluster 2'"), HasSubstr("missing")));
+}
+
+TEST_F(ValidatingTest, ANameThatNoClusterCanHaveIsRejectedFromAPlacementToo) {
+  hubs.hub("hub1").placements["edge"] = {"a", "B"};
+  given("m1", {}, {{"includedManagedClustersPlacementRef", "edge"}});
+  expect_rejected("m1", "ClusterNotFound", "no cluster can have the name 'B'");
+}
+
 TEST_F(ValidatingTest, ASourceThatDoesNotAnswerDoesNotDelayTheReportOfAMissingTarget) {
   hubs.hub("hub1").reachable = false;
   given("m1", {"a"}, {{"to", "nowhere"}});

@@ -47,6 +47,9 @@ struct SelectedClusters {
 };
 async::Awaitable<SelectedClusters> select_clusters(ValidationReads& reads, const MigrationSpec& spec);
 
+/// Every name can be that of a cluster. A ledger does not list others, so that they would silently stay behind.
+std::vector<Problem> check_names(const MigrationSpec& spec, const hubagent::ClusterNames& clusters);
+
 /// Every cluster can leave the source.
 async::Awaitable<std::vector<Problem>> check_on_source(ValidationReads& reads, const MigrationSpec& spec,
                                                        hubagent::ClusterNames clusters);
