@@ -1,5 +1,6 @@
 #include "hubferry/ui/console.hpp"
 
+#include <algorithm>
 #include <boost/json/serialize.hpp>
 
 #include "hubferry/async/loops.hpp"
@@ -52,21 +53,22 @@ obs::HttpReply json_page(const json::object& content) {
   return reply;
 }
 
+std::string_view content_type(std::string_view name) {
+  if (name.ends_with(".html")) return "text/html; charset=utf-8";
+  if (name.ends_with(".css")) return "text/css; charset=utf-8";
+  if (name.ends_with(".js")) return "text/javascript; charset=utf-8";
+  return "image/svg+xml";
+}
+
 /// The page itself. It holds no data, so nobody needs a token for it.
 std::optional<obs::HttpReply> asset(const std::string& path) {
-  static constexpr std::pair<std::string_view, std::string_view> types[] = {
-      {"index.html", "text/html; charset=utf-8"},
-      {"console.css", "text/css; charset=utf-8"},
-      {"console.js", "text/javascript; charset=utf-8"},
-      {"icon.svg", "image/svg+xml"}};
   const auto name = path == "/" ? std::string_view{"index.html"} : std::string_view{path}.substr(1);
-  for (const auto& [file, type] : types) {
-    if (name != file) continue;
-    obs::HttpReply reply;
-    reply.response = {.content_type = std::string{type}, .body = std::string{page_file(file)}};
-    return reply;
-  }
-  return std::nullopt;
+  const auto files = page_files();
+  const auto file = std::ranges::find(files, name, &PageFile::name);
+  if (file == files.end()) return std::nullopt;
+  obs::HttpReply reply;
+  reply.response = {.content_type = std::string{content_type(name)}, .body = std::string{file->content}};
+  return reply;
 }
 
 std::string query_value(const obs::HttpRequest& request, const std::string& name) {

@@ -68,6 +68,13 @@ class Program:
         self._log.close()
 
 
+def new_page(browser):
+    """With the page's own functions at hand."""
+    page = browser.page()
+    page.import_modules("/state.js", "/redraw.js", "/clusters.js", "/cluster.js", "/grid.js")
+    return page
+
+
 def text(page, selector):
     return page.evaluate(f"document.querySelector({json.dumps(selector)}).innerText")
 
@@ -79,7 +86,7 @@ def state_counts(page):
 
 def a_migration_of_200_clusters_is_shown_from_start_to_end(browser):
     with Program("demo", "--clusters", "200", "--migrations", "2", "--keep") as demo:
-        page = browser.page()
+        page = new_page(browser)
         page.size(1440, 900)
         page.prefers("light")
         page.open(demo.page())
@@ -135,7 +142,7 @@ def use_the_keyboard(page):
 
 def a_rollback_is_shown_with_its_reasons(browser):
     with Program("demo", "--clusters", "30", "--migrations", "1", "--fail", "registering", "--keep") as demo:
-        page = browser.page()
+        page = new_page(browser)
         page.size(1440, 900)
         page.open(demo.page())
         page.wait_until("[...model.migrations.values()].some((m) => m.kind === 'rollback')", 300)
@@ -201,7 +208,7 @@ def hostile_names_are_text_and_a_lost_manager_is_found_again(browser):
     with Manager(5) as world:
         url = world.start()
         world.migrate([hostile, "cluster-0001"], "hostile")
-        page = browser.page()
+        page = new_page(browser)
         page.size(1440, 900)
         page.open(url)
         page.wait_until("model.clusters && model.clusters.names.length === 2")
@@ -233,7 +240,7 @@ def a_page_that_is_refused_says_why_and_connects_later(browser):
     with Manager(0, "--agents=false") as world:
         url = world.start()
         others = [urllib.request.urlopen(url + "api/events", timeout=60) for _ in range(32)]
-        page = browser.page()
+        page = new_page(browser)
         page.open(url)
         page.wait_until("document.querySelector('#connection').textContent === 'Reconnecting: too many viewers'")
         for other in others:
@@ -291,7 +298,7 @@ def five_thousand_clusters_are_one_screen(browser):
     # Without a manager: the page is the simulator's. What it shows is written as a manager would write it.
     with Manager(0, "--agents=false") as world:
         world.migrate(FLEET, "fleet")
-        page = browser.page()
+        page = new_page(browser)
         page.size(1440, 900)
         page.prefers("light")
         page.open(world.sim.page())
@@ -303,12 +310,12 @@ def five_thousand_clusters_are_one_screen(browser):
         write_fleet(world, "Registering", "ClusterRegistered", arrived, failed, [])
         numbers = [0, 5000 - len(arrived) - len(failed), len(arrived), len(failed), 0]
         page.wait_until(f"model.clusters.states.filter((s) => s === 'f').length === {len(failed)}")
-        page.wait_until("!missed && !gridChanged")
+        page.wait_until("!areLoading() && !changed.grid")
         tiles, legend, drawn, progress, flow = figures(page)
         assert tiles == legend == drawn == numbers, (tiles, legend, drawn, numbers)
         assert f"{len(arrived):,} of 5,000 migrated, {len(failed)} failed" in progress, progress
         assert f"{len(arrived):,} of 5,000, {len(failed)} failed" in flow and f"{numbers[1]:,} to go" in flow, flow
-        took = page.evaluate("(() => { const t = performance.now(); gridChanged = true; draw(); return performance.now() - t; })()")
+        took = page.evaluate("(() => { const t = performance.now(); drawLegend(); drawGrid(); return performance.now() - t; })()")
         print(f"drawing 5,000 clusters: {took:.0f} ms")
         page.screenshot(SHOTS / "five-thousand.png")
 
@@ -324,7 +331,7 @@ def five_thousand_clusters_are_one_screen(browser):
         back = failed[:1000]
         write_fleet(world, "Rollbacking", "ResourceRolledBack", arrived, failed, back)
         page.wait_until("model.clusters.states.filter((s) => s === 'r').length === 1000")
-        page.wait_until("!missed && !gridChanged")
+        page.wait_until("!areLoading() && !changed.grid")
         tiles, legend, drawn, progress, flow = figures(page)
         assert tiles == legend == drawn == [0, 0, len(arrived), len(failed) - 1000, 1000], (tiles, legend, drawn)
         assert "1,000 rolled back" in progress and "1,000 rolled back" in flow, (progress, flow)
@@ -345,7 +352,7 @@ def five_thousand_clusters_are_one_screen(browser):
 
 def a_hub_without_migrations_says_how_to_begin(browser):
     with Manager(0, "--agents=false") as world:
-        page = browser.page()
+        page = new_page(browser)
         page.size(1440, 900)
         page.prefers("light")
         page.open(world.sim.page())
@@ -368,7 +375,7 @@ def a_token_is_asked_for_and_kept_in_memory_only(browser):
         answer = world.kubectl("create", "--raw", "/api/v1/namespaces/default/serviceaccounts/viewer/token", "-f", "-",
                                input=json.dumps(request))
         token = json.loads(answer)["status"]["token"]
-        page = browser.page()
+        page = new_page(browser)
         page.open(url)
         page.wait_until("document.querySelector('#login').open")
         page.evaluate("""(() => { document.querySelector('#token').value = 'made-up';

@@ -79,9 +79,16 @@ class Page:
     def __init__(self, url):
         self._socket = WebSocket(url)
         self._next = 0
+        self._is_broken = False  # an exception ended some of its code
         self.problems = []  # exceptions and errors of the console, violations of the policy among them
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.command(domain + ".enable")
+
+    def import_modules(self, *names):
+        """What the page's modules export gets a global name in every document, for evaluate()."""
+        imports = "".join(f"Object.assign(window, await import({json.dumps(name)}));" for name in names)
+        self.command("Page.addScriptToEvaluateOnNewDocument",
+                     source="addEventListener('DOMContentLoaded', async () => {" + imports + "});")
 
     def command(self, method, **parameters):
         self._next += 1
@@ -99,6 +106,7 @@ class Page:
         method, parameters = message.get("method"), message.get("params", {})
         if method == "Runtime.exceptionThrown":
             self.problems.append(json.dumps(parameters["exceptionDetails"])[:600])
+            self._is_broken = True
         if method == "Log.entryAdded" and parameters["entry"]["level"] == "error":
             self.problems.append(parameters["entry"]["text"])
         if method == "Page.javascriptDialogOpening":
@@ -121,9 +129,9 @@ class Page:
                 if self.evaluate(f"Boolean({expression})"):
                     return
             except RuntimeError:
-                if time.monotonic() > limit:
+                if self._is_broken or time.monotonic() > limit:
                     raise
-            if time.monotonic() > limit:
+            if self._is_broken or time.monotonic() > limit:
                 shown = self.evaluate("document.body.innerText")
                 raise AssertionError(f"not within {seconds} s: {expression}\n{shown}\n{self.problems}")
             time.sleep(0.05)
