@@ -1,9 +1,9 @@
 // The panel of one cluster: its state, reason and history.
 import { $, element } from "./dom.js";
-import { clock } from "./format.js";
+import { when } from "./format.js";
 import { gridChanged, schedule } from "./redraw.js";
 import { shape } from "./shapes.js";
-import { BY_NAME, labelOf, model } from "./state.js";
+import { BY_NAME, labelOf, model, now } from "./state.js";
 import { read } from "./stream.js";
 
 export function closeCluster() {
@@ -35,7 +35,7 @@ export async function openCluster(name, refresh) {
   const state = BY_NAME.get(cluster.state);
   const line = (label, text) => (text ? element("p", {}, element("span", { class: "quiet" }, label + " "), text) : "");
   const step = (entry) =>
-    element("li", {}, shape(BY_NAME.get(entry.state).letter), BY_NAME.get(entry.state).label, element("span", { class: "quiet" }, entry.since ? "since " + clock(entry.since) + " UTC" : "since before this manager started"));
+    element("li", {}, shape(BY_NAME.get(entry.state).letter), BY_NAME.get(entry.state).label, element("span", { class: "quiet" }, entry.since ? "since " + when(entry.since, now()) + " UTC" : "since before this manager started"));
   const kinds = { pending: "waiting", migrated: "success", failed: "failure", rolledBack: "rollback" };
   const badge = element("span", { class: "badge", "data-kind": kinds[state.name] || "forward" }, labelOf(state, model.migrations.get(model.selected)));
   $("cluster").replaceChildren(

@@ -1,7 +1,7 @@
 // The selected migration: its head with progress and messages, time line, steps, conditions and failures.
 import { openCluster } from "./cluster.js";
 import { $, element, setText } from "./dom.js";
-import { clock, count, duration } from "./format.js";
+import { count, duration, parts, when } from "./format.js";
 import { bar, fillBar, setBadge } from "./progress.js";
 import { changed } from "./redraw.js";
 import { counts, now, timeLeft } from "./state.js";
@@ -41,7 +41,7 @@ function drawHead(migration) {
   fact("Placement", migration.placement);
   if (!changed.detail) return;
   const notices = [];
-  if (migration.cause) notices.push(notice("notice bad", migration.cause));
+  if (migration.cause) notices.push(notice(migration.cause.startsWith("Cancelled") ? "notice warn" : "notice bad", migration.cause));
   for (const problem of migration.problems) notices.push(notice("notice warn", problem));
   if (migration.message && !migration.cause.endsWith(migration.message)) notices.push(notice("notice", migration.message, asOf(migration)));
   $("notices").replaceChildren(...notices);
@@ -49,7 +49,7 @@ function drawHead(migration) {
 
 /** A message names what is missing one after the other: each gets a line. */
 function notice(kind, message, more) {
-  const [first, ...others] = message.split(/; (?:waiting: )?/);
+  const [first, ...others] = parts(message);
   const list = others.length ? element("ul", {}, ...others.map((part) => element("li", {}, part))) : "";
   return element("div", { class: kind }, first, list, more);
 }
@@ -57,15 +57,18 @@ function notice(kind, message, more) {
 /** The status is written every few seconds, clusters arrive in between: the counts above may be ahead of its message. */
 function asOf(migration) {
   const written = migration.ended ? 0 : Math.max(0, ...migration.conditions.filter((c) => c.message === migration.message).map((c) => c.changed || 0));
-  return written ? element("span", { class: "quiet written" }, "as of " + clock(written) + " UTC") : "";
+  return written ? element("span", { class: "quiet written" }, "as of " + when(written, now()) + " UTC") : "";
 }
 
 function drawTimeline(migration) {
   const spans = migration.timeline;
   const root = $("timeline");
   $("no-timeline").hidden = spans.length > 0;
+  $("axis").hidden = spans.length === 0;
   const start = Math.min(...spans.map((span) => span.start));
   const end = Math.max(start + 1000, migration.ended ? migration.completed : now());
+  if (spans.length) setText($("axis-start"), when(start, now()) + " UTC");
+  setText($("axis-end"), migration.ended ? when(end, now()) + " UTC" : "now");
   while (root.children.length > spans.length) root.lastChild.remove();
   spans.forEach((span, at) => {
     let row = root.children[at];
@@ -84,8 +87,8 @@ function drawTimeline(migration) {
     setText(row.children[0], span.phase);
     // The status has the start of the present phase more precisely.
     const from = (running && migration.phaseStarted) || span.start;
-    setText(row.children[2], last ? clock(span.start) : duration(until - from));
-    row.title = span.phase + " since " + clock(span.start) + " UTC";
+    setText(row.children[2], last ? "" : duration(until - from));
+    row.title = span.phase + " since " + when(span.start, now()) + " UTC";
   });
 }
 
@@ -125,7 +128,7 @@ function drawConditions(migration) {
       "li",
       { "data-state": state(c) },
       element("b", { "aria-hidden": "true" }, marks[state(c)]),
-      element("div", {}, element("div", { class: "row" }, element("strong", {}, c.type), element("span", { class: "quiet" }, c.status + " · " + c.reason + (c.changed ? " · " + clock(c.changed) : ""))), element("p", {}, c.message)),
+      element("div", {}, element("div", { class: "row" }, element("strong", {}, c.type), element("span", { class: "quiet" }, c.status + " · " + c.reason + (c.changed ? " · " + when(c.changed, now()) : ""))), element("p", {}, c.message)),
     );
   $("conditions").replaceChildren(...migration.conditions.map(item));
   if (!migration.conditions.length) $("conditions").append(element("li", { class: "quiet" }, "None yet."));

@@ -9,7 +9,7 @@ export function drawFlow() {
   for (const migration of model.migrations.values()) {
     if (!migration.from || !migration.to) continue;
     const key = JSON.stringify([migration.from, migration.to]);
-    const edge = edges.get(key) || { from: migration.from, to: migration.to, total: 0, migrated: 0, migrating: 0, rolledBack: 0, failed: 0, left: 0, open: false, moving: false, back: false };
+    const edge = edges.get(key) || { from: migration.from, to: migration.to, total: 0, migrated: 0, migrating: 0, rolledBack: 0, failed: 0, left: 0, returning: 0, open: false, moving: false, back: false };
     const c = counts(migration);
     for (const name of ["migrated", "migrating", "rolledBack", "failed"]) edge[name] += c[name] || 0;
     // What has not arrived when a migration ends is no longer on its way.
@@ -19,7 +19,10 @@ export function drawFlow() {
       if (migration.kind !== "rollback") edge.left += c.pending + c.migrating;
     }
     if (migration.kind === "forward") edge.moving = true;
-    if (migration.kind === "rollback") edge.back = true;
+    if (migration.kind === "rollback") {
+      edge.back = true;
+      edge.returning += c.pending + c.migrating;
+    }
     edges.set(key, edge);
   }
   const down = model.hubs.filter((hub) => hub.reachable === false).map((hub) => hub.name);
@@ -34,11 +37,12 @@ export function drawFlow() {
   $("flow").replaceChildren(flowDiagram([...edges.values()], new Set(down), width));
 }
 
-/** "245 of 300", "300 moved", "12 of 20, 3 rolled back". */
+/** "245 of 300", "300 moved", "12 of 20, 3 returning, 5 rolled back". */
 function flowText(edge) {
   const parts = [];
   if (edge.open && edge.total) parts.push(count(edge.migrated) + " of " + count(edge.total));
   else if (edge.migrated) parts.push(count(edge.migrated) + " moved");
+  if (edge.returning) parts.push(count(edge.returning) + " returning");
   if (edge.rolledBack) parts.push(count(edge.rolledBack) + " rolled back");
   if (edge.failed) parts.push(count(edge.failed) + " failed");
   return parts.join(", ") || "none moved";
@@ -97,7 +101,9 @@ function flowDiagram(edges, down, width) {
     const title = svg("text", { x: place.x, y: place.y - 2 });
     title.textContent = name.length > box.width / 8.5 ? name.slice(0, Math.floor(box.width / 8.5) - 1) + "…" : name;
     const small = svg("text", { class: "small", x: place.x, y: place.y + 15 });
-    small.textContent = [leaving ? count(leaving) + " to go" : "", here ? count(here) + " arrived" : ""].filter(Boolean).join(", ") || (sources.has(name) ? "source" : "target");
+    small.textContent = [leaving ? count(leaving) + " to go" : "", here ? count(here) + " arrived" : ""].filter(Boolean).join(", ");
+    if (down.has(name)) small.textContent = "not reachable";
+    small.textContent ||= (sources.has(name) ? "source" : "target");
     return svg("g", { class: down.has(name) ? "node down" : "node" }, svg("rect", { x: place.x - box.width / 2, y: place.y - box.height / 2, width: box.width, height: box.height, rx: 10 }), title, small, svg("title", {}, name));
   });
   const words = edges.map((edge) => edge.from + " to " + edge.to + ": " + flowText(edge)).join("; ");

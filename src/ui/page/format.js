@@ -15,8 +15,29 @@ export function duration(ms) {
 const number = new Intl.NumberFormat("en");
 export const count = (value) => number.format(value || 0);
 
+/** Of a day: 14:03:59. */
 export const clock = (ms) => new Date(ms).toISOString().slice(11, 19);
 export const plural = (n, word) => count(n) + " " + word + (n === 1 ? "" : "s");
 
 /** Three digits are enough for the eye. */
 export const figure = (value) => (value >= 10 ? count(Math.round(value)) : String(value));
+
+/** A time of today is a clock's; of another day, it has its date. All are UTC, as in the manager's log. */
+export function when(ms, present) {
+  const text = new Date(ms).toISOString();
+  const today = new Date(present).toISOString().slice(0, 10);
+  return text.slice(0, 10) === today ? text.slice(11, 19) : text.slice(0, 16).replace("T", " ");
+}
+
+/** "a; b (c; d)" are two parts: what is in parentheses belongs together. */
+export function parts(message) {
+  const found = [""];
+  let depth = 0;
+  for (const piece of message.split(/(; (?:waiting: )?|[()])/)) {
+    if (piece === "(") ++depth;
+    if (piece === ")") depth = Math.max(0, depth - 1);
+    if (!depth && piece.startsWith("; ")) found.push("");
+    else found[found.length - 1] += piece;
+  }
+  return found;
+}

@@ -24,9 +24,9 @@ export function drawHubs() {
   for (const hub of hubs) {
     let row = rows.get(hub.name);
     if (!row) {
-      row = { badge: element("span"), flight: element("td"), rate: element("td"), latency: element("td"), line: svg("polyline", { points: "" }) };
+      row = { badge: element("span"), flight: element("td"), rate: element("td"), latency: element("td"), line: svg("polyline", { points: "" }), peak: svg("title", {}) };
       const shown = hub.name === "global" ? "global hub" : hub.name;
-      const chart = svg("svg", { viewBox: "0 0 60 20", preserveAspectRatio: "none", "aria-hidden": "true" }, row.line);
+      const chart = svg("svg", { viewBox: "0 0 60 20", preserveAspectRatio: "none", "aria-hidden": "true" }, row.peak, row.line);
       row.node = element("tr", {}, element("th", { scope: "row", title: shown }, shown), element("td", {}, row.badge), row.flight, row.rate, row.latency, element("td", { class: "load" }, chart));
       rows.set(hub.name, row);
       $("hub-rows").append(row.node);
@@ -41,6 +41,7 @@ export function drawHubs() {
     setText(row.latency, hub.latencyMs === undefined ? "–" : figure(hub.latencyMs) + " ms");
     const values = model.history.get(hub.name) || [];
     const top = Math.max(1, ...values);
+    setText(row.peak, "requests per second in the last two minutes: at most " + figure(Math.max(0, ...values)));
     row.line.setAttribute("points", values.map((value, at) => 60 - values.length + at + 1 + "," + (19 - (17 * value) / top).toFixed(1)).join(" "));
   }
 }

@@ -51,12 +51,13 @@ export function drawList() {
     setText(item.name, several ? migration.key : migration.name);
     setBadge(item.badge, migration);
     setText(item.hubs, migration.from + " → " + migration.to);
+    setText(item.age, migration.created ? "age " + duration(now() - age(migration)) : "");
     const c = counts(migration);
     fillBar(item.bar, c);
     const left = timeLeft(migration);
-    setText(item.numbers, count(c.migrated) + "/" + count(c.total) + (c.failed + c.rolledBack ? ", " + count(c.failed + c.rolledBack) + " failed" : ""));
+    setText(item.numbers, count(c.migrated) + "/" + count(c.total) + (c.failed ? ", " + count(c.failed) + " failed" : "") + (c.rolledBack ? ", " + count(c.rolledBack) + " rolled back" : ""));
     const took = migration.ended && migration.started ? "took " + duration(migration.completed - migration.started) : "";
-    setText(item.time, left !== null ? "ETA ~" + duration(left) : took || "age " + duration(now() - age(migration)));
+    setText(item.time, left !== null ? "ETA ~" + duration(left) : took);
     const chosen = migration.key === model.selected;
     item.node.setAttribute("aria-selected", String(chosen));
     item.node.tabIndex = chosen ? 0 : -1;
@@ -76,6 +77,7 @@ function makeItem(key) {
     bar: bar(false),
     numbers: element("span"),
     time: element("span"),
+    age: element("span"),
   };
   item.node = element(
     "div",
@@ -83,7 +85,7 @@ function makeItem(key) {
     element("div", { class: "line" }, item.name, item.badge),
     item.bar,
     element("div", { class: "line" }, item.numbers, item.time),
-    element("div", { class: "line" }, item.hubs),
+    element("div", { class: "line" }, item.hubs, item.age),
   );
   items.set(key, item);
   return item;

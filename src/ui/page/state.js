@@ -29,8 +29,12 @@ export const model = {
 /** By the manager's clock. */
 export const now = () => Date.now() + model.skew;
 
-/** What a cluster's state is called. Nothing is pending in a migration that has ended. */
-export const labelOf = (state, migration) => (state.name === "pending" && migration?.ended ? "not started" : state.label);
+/** What a cluster's state is called: nothing is pending in a migration that has ended, and in a rollback all go back. */
+export function labelOf(state, migration) {
+  if (state.name === "pending" && migration?.ended) return "not started";
+  if (state.name === "migrating" && migration?.kind === "rollback") return "returning";
+  return state.label;
+}
 
 /** Counts of a migration, each cluster once. The status counts those rolled back among the failed ones as well. */
 export function counts(migration) {

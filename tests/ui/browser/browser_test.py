@@ -71,7 +71,7 @@ class Program:
 def new_page(browser):
     """With the page's own functions at hand."""
     page = browser.page()
-    page.import_modules("/state.js", "/redraw.js", "/clusters.js", "/cluster.js", "/grid.js")
+    page.import_modules("/state.js", "/redraw.js", "/clusters.js", "/cluster.js", "/grid.js", "/format.js")
     return page
 
 
@@ -106,6 +106,7 @@ def a_migration_of_200_clusters_is_shown_from_start_to_end(browser):
         page.wait_until(phases + ".slice(-2).join() === 'Cleaning,Completed'")
         assert text(page, "#title").startswith("move-"), text(page, "#title")
         assert "100 of 100 migrated" in text(page, "#progress"), text(page, "#progress")
+        assert re.search(r"100/100\s+took \d+s\s+hub1 → hub2\s+age \d+s", text(page, "#list")), text(page, "#list")
         page.wait_until("document.querySelector('#flow').textContent.includes('200 moved')")
         assert "to go" not in text(page, "#flow"), text(page, "#flow")
         # Nothing is pending or on its way once all have ended.
@@ -146,10 +147,14 @@ def a_rollback_is_shown_with_its_reasons(browser):
         page.size(1440, 900)
         page.open(demo.page())
         page.wait_until("[...model.migrations.values()].some((m) => m.kind === 'rollback')", 300)
+        # Nothing migrates any more: all that have not arrived go back.
+        page.wait_until("/[1-9]\\d* (returning|rolled back)/.test(document.querySelector('#flow').textContent)")
+        page.wait_until("document.querySelector('#legend').innerText.includes('returning')")
         page.wait_until("[...model.migrations.values()].every((m) => m.phase === 'Failed')", 300)
         page.wait_until("model.clusters.states.every((s) => s === 'r')")
         page.wait_until("document.querySelector('#progress').innerText.includes('30 rolled back')")
         assert "Timeout" in text(page, "#failures"), text(page, "#failures")
+        page.wait_until("document.querySelector('#list').innerText.includes('0/30, 30 rolled back')")
         # A click on a cell of the grid.
         box = page.evaluate("(({x, y}) => [x, y])(document.querySelector('#canvas').getBoundingClientRect())")
         page.click(box[0] + 8, box[1] + 8)
@@ -294,6 +299,22 @@ def figures(page):
     return tiles, legend, [drawn.get(letter, 0) for letter in "pmdfr"], text(page, "#progress"), text(page, "#flow")
 
 
+def texts_are_divided_where_their_parts_end(browser):
+    with Manager(0, "--agents=false") as world:
+        page = new_page(browser)
+        page.open(world.sim.page())
+        page.wait_until(LIVE)
+        message = "34 of 100 arrived; waiting: 30 not applied (its condition says why): a, b; 36 not registered (none yet; or pending): c"
+        assert page.evaluate(f"parts({json.dumps(message)})") == [
+            "34 of 100 arrived", "30 not applied (its condition says why): a, b", "36 not registered (none yet; or pending): c"]
+        assert page.evaluate("parts('one) two; three (four')") == ["one) two", "three (four"]
+        day = "Date.UTC(2026, 0, 2, 3, 4, 5)"
+        assert page.evaluate(f"when({day}, {day} + 60000)") == "03:04:05"
+        # Of a migration of yesterday, a time without its date would mislead.
+        assert page.evaluate(f"when({day}, {day} + 86400000)") == "2026-01-02 03:04"
+        return page.problems
+
+
 def five_thousand_clusters_are_one_screen(browser):
     # Without a manager: the page is the simulator's. What it shows is written as a manager would write it.
     with Manager(0, "--agents=false") as world:
@@ -396,6 +417,7 @@ TESTS = [
     a_rollback_is_shown_with_its_reasons,
     hostile_names_are_text_and_a_lost_manager_is_found_again,
     a_page_that_is_refused_says_why_and_connects_later,
+    texts_are_divided_where_their_parts_end,
     five_thousand_clusters_are_one_screen,
     a_hub_without_migrations_says_how_to_begin,
     a_token_is_asked_for_and_kept_in_memory_only,
