@@ -30,7 +30,8 @@ class DirectSourceHub final : public SourceHub {
   Awaitable<Result<Outcome>> detach_arrived(MigrationRef migration, ClusterNames clusters,
                                             std::optional<async::WallTime> here_before) override;
   // source_finish.cpp
-  Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters, ConfirmArrival confirm) override;
+  Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters, ConfirmArrival confirm,
+                                   OnDeletion on_deletion) override;
   Awaitable<Result<Outcome>> roll_back(MigrationRef migration, Stage stage, ClusterNames clusters) override;
   // source_return.cpp
   Awaitable<Result<Outcome>> returnable(MigrationRef migration, ClusterNames clusters) override;

@@ -123,6 +123,7 @@ struct Deletion {
   CarriedResources carried;
   MigrationRef migration;
   SourceHub::ConfirmArrival confirm;
+  SourceHub::OnDeletion on_deletion;
 };
 
 /// Proof of arrival is used at once, or obtained again.
@@ -285,6 +286,7 @@ Awaitable<Result<>> clean_source_cluster(const Deletion& deletion, std::string c
     auto gone = co_await wait_until_deleted(hub, *rest);
     if (!gone) co_return gone.error();
   }
+  if (deletion.on_deletion) deletion.on_deletion(cluster);
   co_return co_await wait_until_emptied(hub, deletion.migration, deletion.carried, cluster);
 }
 
@@ -336,8 +338,8 @@ Awaitable<Result<>> roll_back_source_cluster(Hub& hub, std::vector<PausingKind> 
 
 }  // namespace
 
-Awaitable<Result<Outcome>> DirectSourceHub::clean(MigrationRef migration, ClusterNames clusters,
-                                                  ConfirmArrival confirm) {
+Awaitable<Result<Outcome>> DirectSourceHub::clean(MigrationRef migration, ClusterNames clusters, ConfirmArrival confirm,
+                                                  OnDeletion on_deletion) {
   auto& hub = *hub_;
   auto synced = co_await wait_for_cluster_cache(hub);
   if (!synced) co_return synced.error();
@@ -347,8 +349,13 @@ Awaitable<Result<Outcome>> DirectSourceHub::clean(MigrationRef migration, Cluste
   if (!carried) co_return carried.error();
   const auto is_deployment = [](const PausingKind& kind) { return kind.resource == ocm::cluster_deployments; };
   const bool has_deployments = std::erase_if(*kinds, is_deployment) > 0;
-  const Deletion deletion{
-      hub, std::move(*kinds), has_deployments, std::move(*carried), std::move(migration), std::move(confirm)};
+  const Deletion deletion{hub,
+                          std::move(*kinds),
+                          has_deployments,
+                          std::move(*carried),
+                          std::move(migration),
+                          std::move(confirm),
+                          std::move(on_deletion)};
   HubWatch<SeenNamespace>::Use use{hub.watches().namespaces, clusters.size()};
   co_await use.ready();
   auto process = [&](std::string cluster, Slot slot) {

@@ -55,6 +55,7 @@ struct Controller::State {
       admission.forget(std::string{old->object.uid()});
       services.unwritten_ledgers.erase(std::string{old->object.uid()});
       services.claimed_ledgers.erase(std::string{old->object.uid()});
+      services.tried_secrets.erase(std::string{old->object.uid()});
     }
     if (now == nullptr) {
       reporter.forget(old->object.key());

@@ -1,7 +1,9 @@
 #include <set>
 
+#include "hubferry/async/task_scope.hpp"
 #include "migration/attempts.hpp"
 #include "migration/definition.hpp"
+#include "migration/outdated_secrets.hpp"
 #include "migration/own_objects.hpp"
 #include "migration/pending.hpp"
 
@@ -182,6 +184,28 @@ Awaitable<Results> find_present(Cleanup& cleanup, ClusterNames clusters) {
   co_return present;
 }
 
+/// What the source has left on a cluster is deleted as soon as the source has deleted it: not only when its namespace
+/// is gone there too.
+Awaitable<Results> delete_from_source(Cleanup& cleanup, ClusterNames clusters, WallTime compared_at) {
+  auto& step = cleanup.step;
+  Deletions deletions{clusters.size()};
+  SourceOperation delete_there = [&](hubagent::SourceHub& hub, ClusterNames names) {
+    hubagent::SourceHub::ConfirmArrival confirm = [&cleanup, compared_at](std::string cluster) {
+      return confirm_arrival(cleanup, std::move(cluster), compared_at);
+    };
+    hubagent::SourceHub::OnDeletion on_deletion = [&](const std::string& cluster) { deletions.add(cluster); };
+    return hub.clean(step.migration.ref(), std::move(names), std::move(confirm), std::move(on_deletion));
+  };
+  Results deleted;
+  auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    scope.spawn(delete_secrets_early(step, deletions));
+    deleted = co_await each_on_source(step, std::move(clusters), delete_there);
+    deletions.end();
+  };
+  co_await async::with_scope(body);
+  co_return deleted;
+}
+
 /// Some clusters, from the first look at the target to their deletion from the source. Only what the last step has
 /// proven continues to the next.
 Awaitable<Results> clean_batch(Cleanup& cleanup, ClusterNames clusters) {
@@ -212,13 +236,7 @@ Awaitable<Results> clean_batch(Cleanup& cleanup, ClusterNames clusters) {
   cleanup.released.insert(finished.done.begin(), finished.done.end());
   if (finished.done.empty()) co_return Results{};
 
-  SourceOperation delete_there = [&](hubagent::SourceHub& hub, ClusterNames names) {
-    hubagent::SourceHub::ConfirmArrival confirm = [&cleanup, compared_at](std::string cluster) {
-      return confirm_arrival(cleanup, std::move(cluster), compared_at);
-    };
-    return hub.clean(ref, std::move(names), std::move(confirm));
-  };
-  auto deleted = co_await each_on_source(step, finished.done, delete_there);
+  auto deleted = co_await delete_from_source(cleanup, finished.done, compared_at);
   // Those wait for the target, and need the credential still.
   for (const auto& [cluster, failure] : deleted.not_done()) {
     if (cleanup.refuted.contains(cluster))
@@ -313,10 +331,7 @@ Awaitable<ReconcileState> delete_secrets(Step& step) {
   if (auto granted = co_await grant_late_request(step)) co_return std::move(*granted);
   auto ledger = co_await load_ledger(step);
   if (!ledger) co_return postpone(step, ledger.error().message());
-  TargetOperation remove = [&](hubagent::TargetHub& hub, ClusterNames names) {
-    return hub.delete_outdated_secrets(step.migration.ref(), std::move(names));
-  };
-  const auto results = co_await each_on_target(step, {ledger->cleaned.begin(), ledger->cleaned.end()}, remove);
+  const auto results = co_await delete_remaining_secrets(step, ledger->cleaned);
   Pending pending{step.migration};
   if (results.unanswered) pending.add_objects(step.migration.to(), results.unknown_message);
   if (!pending.empty()) co_return postpone(step, pending.message());

@@ -32,6 +32,8 @@ struct Services {
   /// The uids of migrations whose ledger this manager has claimed, and who else has written one of them since.
   std::set<std::string> claimed_ledgers = {};
   std::set<std::string> rivals = {};
+  /// By uid: clusters whose outdated Secrets were to be deleted while their namespaces were, and why they stay.
+  std::map<std::string, std::map<std::string, std::optional<Failure>>> tried_secrets = {};
 };
 
 using Context = phase::Context<Services>;

@@ -33,8 +33,10 @@ TEST_F(CleanTest, TheSourceDeletesAClusterWithoutDeprovisioningAnything) {
     CO_ASSERT_TRUE(begun && detached);
     const auto untouched = content_of(hub1_->server);
     std::optional<async::TimePoint> ended;
+    ClusterNames deleted;
     auto clean = [&]() -> Awaitable<> {
-      auto outcome = co_await hub1_->source->clean(migration_, {"c1"}, confirmed());
+      auto outcome = co_await hub1_->source->clean(migration_, {"c1"}, confirmed(),
+                                                   [&](const std::string& name) { deleted.push_back(name); });
       EXPECT_TRUE(outcome && outcome->failed.empty());
       ended = clock_.now();
     };
@@ -43,9 +45,11 @@ TEST_F(CleanTest, TheSourceDeletesAClusterWithoutDeprovisioningAnything) {
       co_await clock_.sleep_for(30s);
       EXPECT_TRUE(cluster(*hub1_, "c1").is_being_deleted());
       EXPECT_FALSE(ended) << "it is not gone yet";
+      EXPECT_THAT(deleted, IsEmpty());
       co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"}, R"({"metadata": {"finalizers": null}})");
       co_await clock_.sleep_for(1min);
       EXPECT_FALSE(ended) << "its Secrets are still in the namespace";
+      EXPECT_THAT(deleted, ElementsAre("c1"));
       co_await patch(*hub1_, ocm::bare_metal_hosts, {"c1", "host"}, R"({"metadata": {"annotations": {"a": "b"}}})");
       EXPECT_THAT(differences(untouched, content_of(hub1_->server)),
                   UnorderedElementsAre("-ManagedCluster c1", "-ObservabilityAddon c1/observability-addon",

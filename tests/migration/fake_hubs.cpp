@@ -300,7 +300,8 @@ class FakeSource final : public hubagent::SourceHub {
     return each("source.detach_arrived", std::move(clusters), detaching(migration, here_before.has_value()));
   }
 
-  Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters, ConfirmArrival confirm) override {
+  Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters, ConfirmArrival confirm,
+                                   OnDeletion on_deletion) override {
     std::map<std::string, std::string> refused;
     for (const auto& name : clusters) {
       if (!hub_.clusters.contains(name)) continue;
@@ -320,6 +321,10 @@ class FakeSource final : public hubagent::SourceHub {
     if (outcome)
       for (auto& failure : outcome->failed)
         if (refused.contains(failure.cluster)) failure.message = refused[failure.cluster];
+    if (outcome) {
+      for (const auto& name : outcome->done) on_deletion(name);
+      co_await world_.clock.sleep_for(world_.emptying_time);
+    }
     co_return outcome;
   }
 
@@ -667,7 +672,17 @@ class FakeTarget final : public hubagent::TargetHub {
   }
 
   Awaitable<Result<Outcome>> delete_outdated_secrets(MigrationRef, ClusterNames clusters) override {
-    co_return Outcome{std::move(clusters), {}};
+    if (clusters.empty()) co_return Outcome{};
+    auto begun = co_await world_.begin(hub_, "target.delete_outdated_secrets");
+    if (!begun) co_return begun.error();
+    Outcome outcome;
+    for (const auto& name : clusters) {
+      if (auto failure = world_.cluster_fault("target.delete_outdated_secrets", name))
+        outcome.failed.push_back(*failure);
+      else
+        outcome.done.push_back(name);
+    }
+    co_return outcome;
   }
   Awaitable<Result<Outcome>> clean(MigrationRef, ClusterNames clusters) override {
     auto begun = co_await world_.begin(hub_, "target.clean");

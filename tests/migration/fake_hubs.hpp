@@ -91,6 +91,7 @@ class FakeHubs final : public hubs::Hubs {
   Duration travel_time = 20s;                    // from being let go to being Available elsewhere
   std::map<std::string, Duration> travel_times;  // of single clusters; never arrives: 1000h
   Duration return_time = 5s;                     // from being accepted again to the next heartbeat
+  Duration emptying_time{0};                     // how long a source's namespaces outlive their clusters
   std::set<std::string> stranded;                // their agents reach no hub
   int unreadable_authorities = 0;                // so often the CA of a hub cannot be read
   std::vector<std::string> orders;               // "hub1 source.detach", in the order of their arrival

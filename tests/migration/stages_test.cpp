@@ -343,6 +343,45 @@ TEST_F(CleaningTest, AClusterThatTheSourceCannotDeleteIsNotCopiedAgain) {
   expect_moved("m1", {"a"}, {"b", "c"});
 }
 
+// Kubernetes takes five seconds and more to delete a namespace, and the agent some to apply a work.
+TEST_F(CleaningTest, WhatTheSourceLeftOnAClusterIsDeletedWhileItsNamespaceIs) {
+  hubs.emptying_time = 60s;
+  hubs.faults["target.delete_outdated_secrets"].delay = 50s;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Cleaning");
+    const auto began = loop.clock().now();
+    co_await reaches("m1", "Completed");
+    EXPECT_LT(loop.clock().now() - began, 90s);
+  });
+  EXPECT_EQ(hubs.count("hub2 target.delete_outdated_secrets"), 1U);
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
+
+TEST_F(CleaningTest, SecretsThatStayOnAClusterAreReportedOnce) {
+  hubs.faults["target.delete_outdated_secrets a"].error = FakeHubs::forbidden();
+  given("m1", {"a", "b"});
+  live_until("m1", "Completed");
+  EXPECT_THAT(events("SecretsLeft"), testing::ElementsAre(HasSubstr("the manager may not do that")));
+  EXPECT_EQ(hubs.count("hub2 target.delete_outdated_secrets"), 1U);
+}
+
+TEST_F(CleaningTest, SecretsAreDeletedOnceATargetThatWasAwayAnswers) {
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    hubs.faults["target.delete_outdated_secrets"].error = FakeHubs::unreachable("hub2");
+    co_await reaches("m1", "Cleaning");
+    co_await sleep(10min);
+    EXPECT_FALSE(hubs.hub("hub1").clusters.contains("a"));
+    EXPECT_EQ(phase("m1"), "Cleaning");
+    hubs.faults.clear();
+    co_await reaches("m1", "Completed");
+  });
+  EXPECT_THAT(events("SecretsLeft"), testing::IsEmpty());
+  expect_moved("m1", {"a"}, {"b", "c"});
+}
+
 // Thousands may wait for a source that is away.
 TEST_F(CleaningTest, ReleasedClustersAreLookedAtTogether) {
   given("m1", {"a", "b", "c"});

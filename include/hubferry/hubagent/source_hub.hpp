@@ -70,12 +70,18 @@ class SourceHub {
   /// Proves now, on the target, that a cluster is there; an error says why it is not proven.
   using ConfirmArrival = std::function<async::Awaitable<Result<>>(std::string cluster)>;
 
+  /// Called for each cluster that is gone from this hub; its namespace may not be yet.
+  using OnDeletion = std::function<void(const std::string& cluster)>;
+
   /// Deletes clusters that arrived on the target; nothing is deprovisioned. Each is deleted only if it is still
   /// claimed, is not accepted here again, and `confirm` succeeds immediately before; and only in the version in which
   /// that was seen. Ends when they are gone, with their namespace, or at least all that was copied from it; one that
   /// finalizers hold fails.
-  virtual async::Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters,
-                                                  ConfirmArrival confirm) = 0;
+  virtual async::Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters, ConfirmArrival confirm,
+                                                  OnDeletion on_deletion) = 0;
+  async::Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters, ConfirmArrival confirm) {
+    return clean(std::move(migration), std::move(clusters), std::move(confirm), OnDeletion{});
+  }
 
   /// Which of them could return to this hub: it has the cluster, the migration has claimed it, and it is not being
   /// deleted. Changes nothing.
