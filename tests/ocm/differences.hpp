@@ -9,7 +9,8 @@ namespace hubferry::behaviour {
 /// five writes a second), of the simulated ones only that of 5.x (most simulated fleets have the other, and would drown
 /// in them); the klusterlet's operator and its roll-outs are not simulated (the agent has a new list at once, and is
 /// not restarted by it); ManagedClusters have one finalizer instead of four; an edited ClusterManager takes effect at
-/// once, not after the controllers have been rolled out.
+/// once, not after the controllers have been rolled out; a namespace is gone at once when nothing holds it (Kubernetes'
+/// namespace controller begins to empty it five seconds after its deletion).
 enum class Difference {
   /// The import controller also creates ManifestWork <cluster>-klusterlet-crds. Its content never matters to a
   /// migration, and it would double the works of a simulated fleet.
