@@ -15,6 +15,8 @@ namespace {
 
 // The Lease of a manager.
 constexpr auto lease = 15s;
+// How long an agent's write is under way when it is killed in flight.
+constexpr auto in_flight = 5s;
 // How long the migration may take after the last crash, and how long the world is at rest before the end is checked.
 constexpr auto flow_limit = 6h;
 constexpr auto flow_rest = 8min;
@@ -162,7 +164,11 @@ class FlowWorld::AgentWire final : public WireBase {
     if (!world_.hot_ || (!counts(request) && !heartbeat)) co_return co_await inner_->call(std::move(request));
     const auto point = world_.matrix_.decide("an agent's " + describe(request, inner_->name()));
     if (point.fate == Fate::lives) co_return co_await inner_->call(std::move(request));
-    if (point.fate == Fate::killed_in_flight) co_await world_.sleep(5s);
+    if (point.fate == Fate::killed_in_flight) {
+      // The migration may end meanwhile; the flow may not, before the agents have died and are back.
+      world_.spawn(world_.sleep(in_flight + 1s));
+      co_await world_.sleep(in_flight);
+    }
     auto answer = kube::Result<kube::Object>{lost_answer(*inner_)};
     if (point.fate != Fate::killed_before) answer = co_await inner_->call(std::move(request));
     // Whose it was, its name says in most requests; all of them die and start again.

@@ -70,6 +70,17 @@ async::WallTime time_of(const ASN1_TIME* field) {
   return async::WallTime{std::chrono::seconds{timegm(&parts)}};
 }
 
+klusterlet::CertificateChain chain_of(X509* certificate) {
+  const auto* subject = X509_get_subject_name(certificate);
+  klusterlet::CertificateInfo info;
+  auto names = kube::openssl::entries_of(subject, NID_commonName);
+  if (!names.empty()) info.common_name = std::move(names.front());
+  info.organizations = kube::openssl::entries_of(subject, NID_organizationName);
+  info.not_before = time_of(X509_get0_notBefore(certificate));
+  info.not_after = time_of(X509_get0_notAfter(certificate));
+  return {{std::move(info)}, public_bits(X509_get_X509_PUBKEY(certificate))};
+}
+
 }  // namespace
 
 User user_of(const X509_NAME* subject) {
@@ -109,7 +120,9 @@ struct CertificateAuthority::State {
     add_extension(made.get(), certificate.get(), NID_ext_key_usage, usage);
     must(X509_sign(made.get(), key.get(), EVP_sha256()) > 0, "cannot sign");
     auto pem = to_pem(made.get());
-    if (keys != nullptr) issued.insert(pem);
+    if (keys == nullptr) return pem;
+    issued.insert(pem);
+    keys->remember(pem, chain_of(made.get()));
     return pem;
   }
 

@@ -58,6 +58,11 @@ klusterlet::CertificateChain KeyPool::read(const std::string& pem) {
   return known->second;
 }
 
+void KeyPool::remember(const std::string& pem, klusterlet::CertificateChain chain) {
+  if (chains_.size() >= most_chains) chains_.clear();
+  chains_.insert_or_assign(pem, std::move(chain));
+}
+
 bool KeyPool::fits(const std::string& certificate_pem, const obs::Secret& key) {
   if (const auto* entry = find_private(key.reveal())) return read(certificate_pem).public_key == entry->public_bits;
   return klusterlet::is_key_of(certificate_pem, key);

@@ -32,6 +32,9 @@ class KeyPool final : public klusterlet::KeySource {
   klusterlet::CertificateChain read(const std::string& pem) override;
   bool fits(const std::string& certificate_pem, const obs::Secret& key) override;
 
+  /// read() of this certificate, by who has made it: nobody needs to parse it.
+  void remember(const std::string& pem, klusterlet::CertificateChain chain);
+
   /// Null: it is not one of these.
   [[nodiscard]] const Entry* find_private(const std::string& pem) const;
   [[nodiscard]] const Entry* find_public(const std::string& bits) const;
