@@ -167,7 +167,13 @@ Awaitable<Result<Outcome>> DirectTargetHub::arrived(MigrationRef migration, Clus
   if (!rule) co_return rule.error();
   const auto listed = co_await list_for_arrival(*hub_, migration, clusters.size());
   auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
-    auto checked = co_await check_arrival(*hub_, migration, std::move(cluster), since, *rule, listed);
+    auto checked = co_await check_arrival(*hub_, migration, cluster, since, *rule, listed);
+    // Of a copy that was lost and made again nobody waits for the arrival. With its import disabled, the hub would
+    // never send the works that it lacks.
+    if (!checked && checked.error().reason() == FailureReason::works_not_applied) {
+      auto enabled = co_await enable_import(*hub_, migration, cluster);
+      if (!enabled) co_return enabled.error();
+    }
     slot.release();
     co_return checked;
   };

@@ -286,6 +286,28 @@ TEST_F(ArrivalTest, AReadOnlyKlusterletWorkProvesNothing) {
   });
 }
 
+// A copy that was lost after the hand-over is made again, and nobody waits for its arrival: it is only looked at.
+TEST_F(ArrivalTest, ALookAtAClusterWhoseCopyWasMadeAgainEnablesItsImport) {
+  run([&]() -> Awaitable<> {
+    co_await deploy("c1");
+    co_await put_work("c1", "True");
+    co_await patch(*hub2_, ocm::manifest_works, {"c1", "c1-klusterlet"},
+                   R"({"spec": {"manifestConfigs": [{"updateStrategy": {"type": "ReadOnly"}}]}})");
+    auto absent = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
+    CO_ASSERT_TRUE(absent);
+    EXPECT_THAT(absent->done, IsEmpty());
+    auto cluster = co_await hub2_->server.api().get(ocm::managed_clusters, {{}, "c1"});
+    EXPECT_FALSE(cluster->annotation(disable_auto_import_annotation).empty()) << "its agent has yet to come";
+    co_await join("c1");
+    co_await beat("c1");
+    auto not_yet = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
+    CO_ASSERT_TRUE(not_yet);
+    EXPECT_THAT(not_yet->done, IsEmpty());
+    cluster = co_await hub2_->server.api().get(ocm::managed_clusters, {{}, "c1"});
+    EXPECT_EQ(cluster->annotation(disable_auto_import_annotation), "");
+  });
+}
+
 // Applied, but an older version.
 TEST_F(ArrivalTest, AKlusterletWorkThatHasChangedSinceProvesNothing) {
   run([&]() -> Awaitable<> {
