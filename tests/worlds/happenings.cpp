@@ -26,13 +26,27 @@ sim::FaultRule& how_often(sim::FaultRule& rule, std::size_t detail) {
   }
 }
 
+/// "managedclusters/status", or "delete namespaces".
+void add_refusals(sim::Faults& faults, const std::string& write) {
+  const auto space = write.find(' ');
+  const auto kind = space == std::string::npos ? write : write.substr(space + 1);
+  const auto slash = std::min(kind.find('/'), kind.size());
+  sim::FaultTarget target{.resource = kind.substr(0, slash)};
+  if (slash < kind.size()) target.subresource = kind.substr(slash + 1);
+  for (const auto* verb : {"create", "update", "patch", "delete"}) {
+    if (space == std::string::npos ? verb == std::string_view{"delete"} : write.substr(0, space) != verb) continue;
+    target.verb = verb;
+    faults.on(target).always().fail(403);
+  }
+}
+
 }  // namespace
 
 void SeededWorld::add_rules(sim::Faults& faults, const Step& step) {
   const auto rule = [&](const char* verb) -> sim::FaultRule& { return how_often(faults.on({verb}), step.detail); };
   switch (step.act) {
     case Act::errors:
-      rule(step.detail < 4 ? "write" : "").fail(500);
+      rule(step.detail % 9 < 4 ? "write" : "").fail(500);
       break;
     case Act::conflicts:
       rule("update").fail(409);
@@ -48,7 +62,7 @@ void SeededWorld::add_rules(sim::Faults& faults, const Step& step) {
       rule("write").reset_after();
       break;
     case Act::slow:
-      rule("").delay(sim::Latency::uniform(0s, step.detail < 4 ? 2s : 12s));
+      rule("").delay(sim::Latency::uniform(0s, step.detail % 9 < 4 ? 2s : 12s));
       break;
     case Act::hanging:
       // Longer than most deadlines, shorter than the minute for which an unanswered write counts as possible.
@@ -58,7 +72,7 @@ void SeededWorld::add_rules(sim::Faults& faults, const Step& step) {
       rule("").delay_event(sim::Latency::uniform(0s, 10s));
       break;
     case Act::stale_lists:
-      rule("list").stale(1 + static_cast<std::int64_t>(step.detail) * 5);
+      rule("list").stale(1 + static_cast<std::int64_t>(step.detail % 9) * 5);
       break;
     default:
       break;
@@ -72,20 +86,11 @@ void SeededWorld::apply_faults(std::size_t hub) {
   for (const auto side : {Side::manager, Side::agents}) {
     auto& wire = wire_of(side, hub);
     wire.faults.clear();
-    wire.down = wire.repeats = wire.stalled = false;
+    wire.down = wire.repeats = wire.reorders = wire.stalled = false;
   }
   for (const auto& step : active_) {
     if (step.hub != hub) continue;
-    if (step.act == Act::refusals) {
-      const std::string kind = refused_kind(step.detail);
-      const auto slash = std::min(kind.find('/'), kind.size());
-      sim::FaultTarget target{.resource = kind.substr(0, slash)};
-      if (slash < kind.size()) target.subresource = kind.substr(slash + 1);
-      for (const auto* verb : {"create", "update", "patch"}) {
-        target.verb = verb;
-        server.faults().on(target).always().fail(403);
-      }
-    }
+    if (step.act == Act::refusals) add_refusals(server.faults(), refused_write(step.detail));
     if (step.act == Act::stale_lists) add_rules(server.faults(), step);
     if (step.act > Act::repeated_events) continue;
     // The controllers of a hub are next to its API server: only an outage of everybody is one of theirs.
@@ -95,6 +100,7 @@ void SeededWorld::apply_faults(std::size_t hub) {
       auto& wire = wire_of(side, hub);
       wire.down = wire.down || step.act == Act::outage;
       wire.repeats = wire.repeats || step.act == Act::repeated_events;
+      wire.reorders = wire.reorders || step.act == Act::reordered_events;
       wire.stalled = wire.stalled || step.act == Act::stalled_watches;
       add_rules(wire.faults, step);
     }
@@ -115,6 +121,21 @@ void SeededWorld::set_fault(const Step& step, bool begins) {
         if (step.side == side || step.side == Side::everybody) ++wire_of(side, step.hub).generation;
   }
   apply_faults(step.hub);
+}
+
+/// A process that has started meanwhile has the right time.
+void SeededWorld::jump(const Step& step, bool begins) {
+  auto& manager = *managers_[step.manager];
+  if (begins && manager.process) manager.jumped[step.at] = manager.lives;
+  const auto jumped = manager.jumped.find(step.at);
+  if (!manager.process || jumped == manager.jumped.end() || jumped->second != manager.lives) return;
+  manager.process->jump(begins ? jump_of(step.detail) : -jump_of(step.detail));
+}
+
+void SeededWorld::set_hub_clock(const Step& step, bool begins) {
+  auto& ahead = hub_clocks_[step.hub];
+  ahead += begins ? hub_skew_of(step.detail) : -hub_skew_of(step.detail);
+  world_.world().set_clock(hub_name(step.hub), ahead);
 }
 
 /// The outage that Act::severance is.
@@ -236,6 +257,9 @@ Awaitable<> SeededWorld::happen(Step step) {
       case Act::denial:
         co_await deny(step, begins);
         break;
+      case Act::hub_clock:
+        set_hub_clock(step, begins);
+        break;
       case Act::cut_watches:
         if (begins) world_.server(hub_name(step.hub)).cut_watches();
         break;
@@ -285,7 +309,7 @@ Awaitable<> SeededWorld::happen(Step step) {
         co_await edit_kubeconfig(step, begins);
         break;
       case Act::clock_jump:
-        if (auto& process = managers_[step.manager]->process; begins && process) process->jump(jump_of(step.detail));
+        jump(step, begins);
         break;
       case Act::sabotage:
         if (begins) co_await sabotage(step);

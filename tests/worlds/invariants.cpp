@@ -182,6 +182,7 @@ void Invariants::see_migration(const sim::ObservedWrite& write) {
     migration.name = object.name();
     migration.from = spec.from;
     migration.to = spec.to;
+    migration.clusters = announced_[migration.name];
     if (spec.clusters) migration.clusters = {spec.clusters->begin(), spec.clusters->end()};
   }
   const std::string phase{object.string_at({"status", "phase"})};

@@ -49,6 +49,11 @@ class Invariants {
   /// A person interferes with this cluster, where the manager can do nothing about it: only its end is checked.
   void excuse(const std::string& cluster) { excused_.insert(cluster); }
 
+  /// The clusters of a migration that is to come; it may name a Placement instead.
+  void announce(const std::string& migration, std::set<std::string> clusters) {
+    announced_[migration] = std::move(clusters);
+  }
+
   void check_end();
   /// One per line, the first ones of each kind; empty: none.
   [[nodiscard]] const std::string& violations() const { return violations_; }
@@ -115,6 +120,7 @@ class Invariants {
   std::map<std::pair<std::string, std::string>, Detached> detached_;  // by hub and cluster
   std::map<std::string, Migration> migrations_;                       // by uid
   std::map<std::string, std::set<std::string>> arrived_;              // by migration's name: `success` of its ledger
+  std::map<std::string, std::set<std::string>> announced_;            // by migration's name: its clusters
   std::set<std::string> secrets_;
   std::set<std::string> excused_;
   std::set<std::string> self_registered_;  // uids of ManagedClusters that an agent created

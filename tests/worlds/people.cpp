@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <array>
 
 #include "hubferry/hubagent/migration_ref.hpp"
 #include "hubferry/kube/base64.hpp"
+#include "hubferry/kube/config.hpp"
 #include "hubferry/migration/phases.hpp"
 #include "hubferry/migration/resource.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -46,11 +48,13 @@ Awaitable<> SeededWorld::annotate_migration(std::size_t migration) {
 }
 
 Awaitable<> SeededWorld::label_cluster(Step step) {
-  // On both hubs: where it is not, nothing happens.
+  // On both hubs, the source first: what only a copy has may go with it. Where it is not, nothing happens.
   const auto& migration = plan_.migrations[step.migration];
   for (const auto hub : {migration.from, migration.to}) {
-    json::object patch{{"metadata", json::object{{"labels", json::object{{"owner", "a-person"}}}}}};
-    (void)co_await person(hub_name(hub)).merge_patch(ocm::managed_clusters, {"", clusters_[step.cluster]}, patch);
+    json::object labels{{"owner", "a-person"}};
+    if (step.detail % 3 == 0) labels[set_label] = "others";
+    json::object patch{{"metadata", json::object{{"labels", std::move(labels)}}}};
+    co_await insist(hub_name(hub), ocm::managed_clusters, {"", clusters_[step.cluster]}, std::move(patch));
   }
 }
 
@@ -131,26 +135,73 @@ Awaitable<> SeededWorld::delete_copied_object(Step step) {
 }
 
 Awaitable<> SeededWorld::delete_namespace(Step step) {
-  const auto phase = invariants_->phase_of("m" + std::to_string(step.migration));
-  if (phase != migration::phases::deploying && phase != migration::phases::registering) co_return;
+  const bool in_time =
+      co_await reaches(step, step.detail % 4 < 2 ? migration::phases::deploying : migration::phases::registering);
+  if (!in_time) co_return;
   const auto& name = clusters_[step.cluster];
+  const auto& migration = plan_.migrations[step.migration];
   invariants_->excuse(name);
-  (void)co_await person(hub_name(plan_.migrations[step.migration].to)).remove(kube::resources::namespaces, {"", name});
+  (void)co_await person(hub_name(step.detail % 2 == 0 ? migration.to : migration.from))
+      .remove(kube::resources::namespaces, {"", name});
 }
 
 Awaitable<> SeededWorld::edit_ledger(Step step) {
   const kube::Key key{"default", "m" + std::to_string(step.migration)};
   auto& api = person(sim::global_hub);
-  if (step.detail % 3 == 0) {
+  const auto kind = step.detail % 6;
+  if (kind == 0) {
     (void)co_await api.remove(kube::resources::config_maps, key);
     co_return;
   }
+  static constexpr std::array texts{
+      "", "", R"(["c1-0)", R"(["stranger"])", R"([[0,9223372036854775807],[-1,2],7])", R"({"a":[1]})"};
   json::object data;
-  for (const char* list : {"all-clusters", "success", "failed", "rolled-back", "cleaned"})
-    data[list] = step.detail % 3 == 1 ? json::value(nullptr) : json::value(R"(["c1-0)");
+  for (const char* list : {"success", "failure", "failure-details", "rolled-back", "undone", "unverified", "released",
+                           "cleaned", "waiting", "left-behind"})
+    data[list] = kind == 1 ? json::value(nullptr) : json::value(texts.at(kind));
+  // The names that count are found again only if it is not a list of names.
+  data["all-clusters"] = kind == 2 || kind == 5 ? data["success"] : json::value(nullptr);
   json::object patch{{"data", std::move(data)}};
   (void)co_await api.merge_patch(kube::resources::config_maps, key, std::move(patch));
 }
+
+namespace {
+
+/// Each field of the spec, with values that are valid and others that are not; some the API server refuses.
+json::object edited_spec(std::size_t detail, const std::string& source, const std::string& target) {
+  const json::object strangers{{"includedManagedClusters", json::array{"none-of-these"}}};
+  const auto config = [](const char* name, json::value value) {
+    return json::object{{"supportedConfigs", json::object{{name, std::move(value)}}}};
+  };
+  const std::vector<json::object> edits{
+      {{"to", source}},
+      {{"to", nullptr}},
+      {{"from", target}},
+      {{"from", "hub-9"}},
+      {{"from", ""}},
+      strangers,
+      {{"includedManagedClusters", json::array{}}},
+      {{"includedManagedClusters", json::array{""}}},
+      {{"includedManagedClusters", "all"}},
+      {{"includedManagedClusters", nullptr}, {"includedManagedClustersPlacementRef", "default/none"}},
+      {{"includedManagedClustersPlacementRef", "default/none"}},
+      config("stageTimeout", "1s"),
+      config("stageTimeout", "banana"),
+      config("stageTimeout", "-5m"),
+      config("stageTimeout", 5),
+      config("restartAgents", true),
+      config("restartAgents", "yes"),
+      {{"supportedConfigs", nullptr}},
+      {{"supportedConfigs", json::array{}}},
+      {{"ttlSecondsAfterFinished", 0}},
+      {{"ttlSecondsAfterFinished", 9223372036854775807}},
+      {{"ttlSecondsAfterFinished", -1}},
+      {{"unknown", json::object{{"field", 1}}}},
+  };
+  return edits.at(detail % edits.size());
+}
+
+}  // namespace
 
 Awaitable<> SeededWorld::edit_spec(Step step) {
   const auto name = "m" + std::to_string(step.migration);
@@ -159,39 +210,54 @@ Awaitable<> SeededWorld::edit_spec(Step step) {
   if (phase.empty() || phase == "none" || phase == "gone" || phase == migration::phases::pending ||
       phase == migration::phases::validating)
     co_return;
-  json::object spec;
-  switch (step.detail % 4) {
-    case 0:
-      spec["to"] = hub_name(plan_.migrations[step.migration].from);
-      break;
-    case 1:
-      spec["includedManagedClusters"] = json::array{"none-of-these"};
-      break;
-    case 2:
-      spec["supportedConfigs"] = json::object{{"stageTimeout", "1s"}};
-      break;
-    default:
-      spec["from"] = "hub" + std::to_string(plan_.hubs + 1);
-  }
-  json::object patch{{"spec", std::move(spec)}};
+  const auto& plan = plan_.migrations[step.migration];
+  json::object patch{{"spec", edited_spec(step.detail, hub_name(plan.from), hub_name(plan.to))}};
   (void)co_await person(sim::global_hub).merge_patch(managed_cluster_migrations, {"default", name}, std::move(patch));
 }
 
+Awaitable<> SeededWorld::insist_on(std::string server, kube::Resource resource, json::object object) {
+  for (;;) {
+    const auto created = co_await person(server).create(resource, object);
+    if (created || created.error().kind == kube::ErrorKind::already_exists) co_return;
+    co_await world_.clock().sleep_for(5s);
+  }
+}
+
+/// It is well again in the end, as it was before.
 Awaitable<> SeededWorld::edit_kubeconfig(Step step, bool begins) {
   if (step.hub == 0) co_return;
+  const auto kind = step.detail % 5;
   const kube::Key key{hub_name(step.hub), "hub-kubeconfig"};
-  const auto secret = world_.global().object(kube::resources::secrets, key);
-  if (!secret) co_return;
-  const std::string present{secret->string_at({"data", "kubeconfig"})};
-  if (begins && !kubeconfigs_.try_emplace(step.hub, present).second) co_return;
-  const auto before = kubeconfigs_.find(step.hub);
-  if (before == kubeconfigs_.end()) co_return;
-  std::string next = before->second;
-  if (begins)
-    next = kube::encode_base64(std::string{*kube::decode_base64(present)} + "\n# a remark\n");
-  else
-    kubeconfigs_.erase(before);
-  json::object patch{{"data", json::object{{"kubeconfig", next}}}};
+  if (begins) {
+    const auto secret = world_.global().object(kube::resources::secrets, key);
+    if (!secret || !kubeconfigs_.try_emplace(step.hub, *secret).second) co_return;
+    kubeconfig_edits_[step.hub] = step.at;
+    if (kind == 0) {
+      (void)co_await person(sim::global_hub).remove(kube::resources::secrets, key);
+      co_return;
+    }
+  }
+  if (!kubeconfigs_.contains(step.hub) || kubeconfig_edits_[step.hub] != step.at) co_return;
+  const auto before = begins ? kubeconfigs_.at(step.hub) : kubeconfigs_.extract(step.hub).mapped();
+  if (!begins && kind == 0) {
+    json::object object{before.json()};
+    for (const auto* field : {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"})
+      object["metadata"].as_object().erase(field);
+    co_await insist_on(sim::global_hub, kube::resources::secrets, std::move(object));
+    co_return;
+  }
+  const std::string present{before.string_at({"data", "kubeconfig"})};
+  auto text = std::string{*kube::decode_base64(present)};
+  if (kind == 1) text += "\n# a remark\n";
+  if (kind == 2) text = "clusters: [";
+  if (kind == 3) {
+    const auto address = "https://" + hub_name(step.hub) + ".sim";
+    text.replace(text.find(address), address.size(), "https://nowhere.sim");
+  }
+  if (kind == 4)
+    text = kube::to_kubeconfig(
+        world_.network().config_for(world_.server(hub_name(step.hub)), {"another-admin", {"system:masters"}, {}}));
+  json::object patch{{"data", json::object{{"kubeconfig", begins ? kube::encode_base64(text) : present}}}};
   co_await insist(sim::global_hub, kube::resources::secrets, key, std::move(patch));
 }
 

@@ -31,16 +31,18 @@ constexpr std::array kinds{Kind{Act::outage, "outage", 10, true},
                            Kind{Act::hanging, "hanging requests", 6, true},
                            Kind{Act::late_events, "late events", 5, true},
                            Kind{Act::stalled_watches, "stalled watches", 4, true},
+                           Kind{Act::reordered_events, "reordered events", 3, true},
                            Kind{Act::repeated_events, "repeated events", 2, true},
                            Kind{Act::stale_lists, "stale lists", 4, true},
                            Kind{Act::refusals, "refusals", 5, true},
+                           Kind{Act::hub_clock, "wrong clock", 3, true},
                            Kind{Act::cut_watches, "cut watches", 3, false},
                            Kind{Act::compaction, "compaction", 2, false},
                            Kind{Act::kill, "kill manager", 12, true},
                            Kind{Act::pause, "pause manager", 8, true},
                            Kind{Act::lease_deletion, "delete Lease", 2, false},
                            Kind{Act::lease_theft, "steal Lease", 2, false},
-                           Kind{Act::clock_jump, "jump of the clock of manager", 2, false},
+                           Kind{Act::clock_jump, "jump of the clock of manager", 2, true},
                            Kind{Act::severance, "agents cut off from the target", 6, true},
                            Kind{Act::agent_off, "agent off", 6, true},
                            Kind{Act::agent_restart, "agent restart", 4, false},
@@ -52,16 +54,29 @@ constexpr std::array kinds{Kind{Act::outage, "outage", 10, true},
                            Kind{Act::late_copy_deletion, "delete copy in Cleaning", 2, false},
                            Kind{Act::object_deletion, "delete copied object", 3, false},
                            Kind{Act::acceptance, "accept on the source again", 4, true},
-                           Kind{Act::namespace_deletion, "delete namespace on the target", 1, false},
-                           Kind{Act::kubeconfig_edit, "edit kubeconfig", 2, true},
+                           Kind{Act::namespace_deletion, "delete namespace", 2, false},
+                           Kind{Act::kubeconfig_edit, "edit kubeconfig", 3, true},
                            Kind{Act::ledger_edit, "edit ledger", 3, false},
                            Kind{Act::spec_edit, "edit spec", 3, false},
                            Kind{Act::slow_clock, "slow clock of manager", 0, false},
                            Kind{Act::sabotage, "sabotage", 0, false}};
 
-constexpr std::array<const char*, refused_kinds> refused{
-    "managedclusters",     "klusterletaddonconfigs",   "klusterletconfigs",     "secrets", "namespaces", "configmaps",
-    "clusterrolebindings", "managedclustermigrations", "managedclusters/status"};
+constexpr std::array refused{"managedclusters",
+                             "klusterletaddonconfigs",
+                             "klusterletconfigs",
+                             "secrets",
+                             "namespaces",
+                             "configmaps",
+                             "clusterrolebindings",
+                             "managedclustermigrations",
+                             "managedclusters/status",
+                             "delete managedclusters",
+                             "delete namespaces",
+                             "delete secrets",
+                             "create secrets",
+                             "create configmaps"};
+
+constexpr std::size_t details = 5040;
 
 const Kind& draw_kind(async::Random& random) {
   int all = 0;
@@ -95,6 +110,20 @@ std::size_t draw_migrations(async::Random& random, std::size_t clusters) {
   return std::min(count, clusters + 2);
 }
 
+/// Those of its clusters that are on its source, and in no other migration's set: a cluster is in one.
+void make_set(const Plan& plan, MigrationPlan& migration) {
+  const auto is_free = [&](std::size_t cluster) {
+    return plan.homes[cluster] == migration.from && std::ranges::none_of(plan.migrations, [&](const auto& other) {
+             return other.by_set && std::ranges::find(other.clusters, cluster) != other.clusters.end();
+           });
+  };
+  std::vector<std::size_t> clusters;
+  std::ranges::copy_if(migration.clusters, std::back_inserter(clusters), is_free);
+  if (clusters.empty()) return;
+  migration.clusters = std::move(clusters);
+  migration.by_set = true;
+}
+
 void draw_migration(async::Random& random, Plan& plan) {
   MigrationPlan migration;
   migration.from = plan.homes[random.below(plan.homes.size())];
@@ -109,13 +138,14 @@ void draw_migration(async::Random& random, Plan& plan) {
       if (plan.homes[cluster] == migration.from) migration.clusters.push_back(cluster);
   migration.at = plan.migrations.empty() ? Duration{0} : random.between(0s, random.chance(0.5) ? 20s : 25min);
   if (random.chance(0.3)) migration.stage_timeout = random.between(20s, 4min);
+  if (random.chance(0.15)) make_set(plan, migration);
   plan.migrations.push_back(std::move(migration));
 }
 
 /// These begin when their migration has come to a phase.
 bool waits_for_phase(Act act) {
   return act == Act::severance || act == Act::late_copy_deletion || act == Act::object_deletion ||
-         act == Act::acceptance;
+         act == Act::acceptance || act == Act::namespace_deletion;
 }
 
 Step draw_step(async::Random& random, const Plan& plan) {
@@ -138,7 +168,7 @@ Step draw_step(async::Random& random, const Plan& plan) {
   step.hub = hub < 2 ? migration.from : hub < 4 ? migration.to : 0;
   step.cluster = migration.clusters[random.below(migration.clusters.size())];
   step.manager = random.below(plan.managers);
-  step.detail = random.below(refused_kinds);
+  step.detail = random.below(details);
   return step;
 }
 
@@ -204,8 +234,13 @@ Duration jump_of(std::size_t detail) {
   return jumps.at(detail % jumps.size());
 }
 
-const char* refused_kind(std::size_t detail) {
-  return refused.at(detail);
+Duration hub_skew_of(std::size_t detail) {
+  static constexpr std::array<Duration, 4> skews{-4min, -40s, 40s, 4min};
+  return skews.at(detail % skews.size());
+}
+
+std::string refused_write(std::size_t detail) {
+  return refused.at(detail % refused.size());
 }
 
 std::string to_string(const Step& step) {
@@ -217,16 +252,18 @@ std::string to_string(const Step& step) {
             std::to_string(step.detail % 4);
   else if (step.act <= Act::compaction)
     text += " of " + hub_text(step.hub) +
-            (step.act == Act::refusals ? std::string{" of "} + refused_kind(step.detail) : "");
+            (step.act == Act::refusals    ? " of " + refused_write(step.detail)
+             : step.act == Act::hub_clock ? " by " + clock_text(hub_skew_of(step.detail))
+                                          : "");
   else if (step.act == Act::kill || step.act == Act::pause || step.act == Act::slow_clock)
     text += " " + std::to_string(step.manager);
   else if (step.act == Act::clock_jump)
     text += " " + std::to_string(step.manager) + " by " + clock_text(jump_of(step.detail));
   else if (step.act == Act::kubeconfig_edit)
-    text += " of " + hub_text(step.hub);
+    text += " of " + hub_text(step.hub) + ", " + std::to_string(step.detail % 5);
   else if (step.act == Act::migration_deletion || step.act == Act::rollback_request || step.act == Act::ledger_edit ||
            step.act == Act::spec_edit || step.act == Act::severance)
-    text += " m" + std::to_string(step.migration);
+    text += " m" + std::to_string(step.migration) + ", " + std::to_string(step.detail);
   else if (step.act >= Act::agent_off)
     text += " cluster " + std::to_string(step.cluster) + " (m" + std::to_string(step.migration) + ")";
   if (step.lasts > 0s) text += " for " + clock_text(step.lasts);
@@ -245,6 +282,7 @@ std::string to_string(const Plan& plan) {
     text += "  " + clock_text(migration.at) + " m" + std::to_string(index) + " from " + hub_text(migration.from) +
             " to " + hub_text(migration.to) + ":";
     for (const auto cluster : migration.clusters) text += " " + std::to_string(cluster);
+    if (migration.by_set) text += " (a set)";
     if (migration.stage_timeout) text += ", timeout " + clock_text(*migration.stage_timeout);
     text += "\n";
   }

@@ -18,19 +18,21 @@ enum class Side { manager, agents, everybody };
 enum class Act {
   // To a hub, for one side.
   outage,
-  errors,           // 500
-  conflicts,        // 409
-  throttling,       // 429 with Retry-After
-  resets_before,    // the request does not reach the server
-  resets_after,     // the answer does not reach the client
-  slow,             // answers take seconds
-  hanging,          // some requests are never answered; writes take effect nevertheless
-  late_events,      // watch events are late
-  stalled_watches,  // nothing arrives, until the watch breaks
-  repeated_events,  // watch events arrive twice
+  errors,            // 500
+  conflicts,         // 409
+  throttling,        // 429 with Retry-After
+  resets_before,     // the request does not reach the server
+  resets_after,      // the answer does not reach the client
+  slow,              // answers take seconds
+  hanging,           // some requests are never answered; writes take effect nevertheless
+  late_events,       // watch events are late
+  stalled_watches,   // nothing arrives, until the watch breaks
+  reordered_events,  // those of different objects; the ones of one object stay in order
+  repeated_events,   // watch events arrive twice
   // To a hub, for everybody.
   stale_lists,
-  refusals,     // a webhook or a quota refuses one kind of object
+  refusals,     // a webhook or a quota refuses a kind of write
+  hub_clock,    // the wall clock of the hub and its controllers is wrong
   cut_watches,  // once
   compaction,   // once
   // To managers.
@@ -38,7 +40,7 @@ enum class Act {
   pause,           // it wakes up at the end and believes that it leads
   lease_deletion,  // once
   lease_theft,     // once: the Lease names somebody else
-  clock_jump,      // once: of the wall clock of a manager
+  clock_jump,      // of the wall clock of a manager, which is set right at the end
   // To agents.
   severance,      // they do not reach the target any more, as soon as the migration is in Registering
   agent_off,      // and on again at the end
@@ -52,9 +54,9 @@ enum class Act {
   late_copy_deletion,  // the same as soon as the migration is in Cleaning
   object_deletion,     // something that was copied, from the target, as soon as the migration is in Registering
   acceptance,          // on the source again, when the manager is about to delete it there; denied again at the end
-  namespace_deletion,  // of the cluster on the target, while it moves
-  kubeconfig_edit,     // of a hub, on the global hub: it says the same; as before at the end
-  ledger_edit,         // deleted, emptied, or made unreadable
+  namespace_deletion,  // of the cluster, on the source or the target, while it moves
+  kubeconfig_edit,     // of a hub, on the global hub: gone, unreadable, to nowhere, or renewed; as before at the end
+  ledger_edit,         // deleted, emptied, made unreadable, or filled with what is not of this migration
   spec_edit,           // of a migration that has begun: what it says now must not matter
   // Never drawn.
   slow_clock,  // of a manager that does not reach its Lease any more: it leads beside its successor
@@ -70,13 +72,14 @@ struct Step {
   std::size_t cluster = 0;
   std::size_t migration = 0;
   std::size_t manager = 0;
-  std::size_t detail = 0;  // how often, or which kind of object
+  std::size_t detail = 0;  // how often, or which of several: each act takes it modulo what it needs
 };
 
 struct MigrationPlan {
   std::size_t from = 1;
   std::size_t to = 2;
   std::vector<std::size_t> clusters;
+  bool by_set = false;  // they are a ManagedClusterSet, and a Placement selects them
   Duration at{0};
   std::optional<Duration> stage_timeout = {};
 };
@@ -109,8 +112,10 @@ Duration end_of(const Plan& plan);
 /// By how much Act::clock_jump sets a clock.
 Duration jump_of(std::size_t detail);
 
-/// Which kind of object Act::refusals refuses.
-inline constexpr std::size_t refused_kinds = 9;
-const char* refused_kind(std::size_t detail);
+/// By how much the clock of a hub is wrong: less than what certificates allow for.
+Duration hub_skew_of(std::size_t detail);
+
+/// What Act::refusals refuses: "managedclusters/status" all writes, "delete namespaces" those.
+std::string refused_write(std::size_t detail);
 
 }  // namespace hubferry::worlds

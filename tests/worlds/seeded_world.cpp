@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "hubferry/hubagent/hub_permissions.hpp"
 #include "hubferry/kube/config.hpp"
 #include "hubferry/migration/resource.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -44,7 +45,11 @@ std::unique_ptr<sim::VirtualWorld> build_hubs(const Plan& plan, bool recorded) {
   // Nothing here depends on them, and they are most of what an idle world does.
   options.server.bookmark_interval = 24h;
   options.server.record_requests = recorded;
-  return std::make_unique<sim::VirtualWorld>(std::move(options));
+  auto hubs = std::make_unique<sim::VirtualWorld>(std::move(options));
+  // Made and read once, and not in each clone.
+  hubs->network().make_keys();
+  (void)hubagent::hub_permissions();
+  return hubs;
 }
 
 SeededWorld::SeededWorld(sim::VirtualWorld& hubs, Plan plan)
@@ -132,9 +137,32 @@ void SeededWorld::add_clusters() {
   world_.run(world_.world().wait_settled());
   for (auto& [cluster, member] : off_) world_.world().agents().add(std::move(member));
   off_.clear();
+  add_sets();
   world_.run_for(5s);
   world_.run(world_.world().wait_settled());
   invariants_ = std::make_unique<Invariants>(world_, std::move(homes));
+}
+
+/// The ManagedClusterSets that migrations move, and the Placements that select them.
+void SeededWorld::add_sets() {
+  for (std::size_t index = 0; index < plan_.migrations.size(); ++index) {
+    const auto& migration = plan_.migrations[index];
+    if (!migration.by_set) continue;
+    const auto name = "m" + std::to_string(index);
+    auto& hub = world_.server(hub_name(migration.from)).api();
+    const json::object set{{set_label, name}};
+    for (const auto cluster : migration.clusters) {
+      json::object patch{{"metadata", json::object{{"labels", set}}}};
+      const auto labelled = world_.run(hub.merge_patch(ocm::managed_clusters, {"", clusters_[cluster]}, patch));
+      if (!labelled) throw std::runtime_error(labelled.error().describe());
+    }
+    json::object selector{{"labelSelector", json::object{{"matchLabels", set}}}};
+    json::object spec{{"predicates", json::array{json::object{{"requiredClusterSelector", std::move(selector)}}}}};
+    json::object placement{{"metadata", json::object{{"name", name}, {"namespace", "default"}}},
+                           {"spec", std::move(spec)}};
+    const auto created = world_.run(hub.create(ocm::placements, std::move(placement)));
+    if (!created) throw std::runtime_error(created.error().describe());
+  }
 }
 
 void SeededWorld::start_manager(std::size_t index) {
@@ -150,16 +178,20 @@ void SeededWorld::start_manager(std::size_t index) {
 Awaitable<> SeededWorld::migrate(std::size_t index) {
   const auto& plan = plan_.migrations[index];
   co_await world_.clock().sleep_for(plan.at);
-  json::array names;
-  for (const auto cluster : plan.clusters) names.emplace_back(clusters_[cluster]);
-  json::object spec{
-      {"from", hub_name(plan.from)}, {"to", hub_name(plan.to)}, {"includedManagedClusters", std::move(names)}};
+  const auto name = "m" + std::to_string(index);
+  json::object spec{{"from", hub_name(plan.from)}, {"to", hub_name(plan.to)}};
+  std::set<std::string> names;
+  for (const auto cluster : plan.clusters) names.insert(clusters_[cluster]);
+  if (plan.by_set)
+    spec["includedManagedClustersPlacementRef"] = "default/" + name;
+  else
+    spec["includedManagedClusters"] = json::array(names.begin(), names.end());
+  invariants_->announce(name, std::move(names));
   if (plan.stage_timeout)
     spec["supportedConfigs"] = json::object{
         {"stageTimeout",
          std::to_string(std::chrono::duration_cast<std::chrono::seconds>(*plan.stage_timeout).count()) + "s"}};
-  json::object object{{"metadata", json::object{{"name", "m" + std::to_string(index)}, {"namespace", "default"}}},
-                      {"spec", std::move(spec)}};
+  json::object object{{"metadata", json::object{{"name", name}, {"namespace", "default"}}}, {"spec", std::move(spec)}};
   for (;;) {
     const auto created = co_await person(sim::global_hub).create(managed_cluster_migrations, object);
     if (created || created.error().kind == kube::ErrorKind::already_exists) co_return;

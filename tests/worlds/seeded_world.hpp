@@ -16,6 +16,9 @@ namespace hubferry::worlds {
 
 using async::Awaitable;
 
+/// Names the ManagedClusterSet of a cluster.
+inline constexpr const char* set_label = "cluster.open-cluster-management.io/clusterset";
+
 /// What a run of a plan came to.
 struct Result {
   std::string violations;  // empty: none
@@ -42,11 +45,13 @@ class SeededWorld {
     std::unique_ptr<migration::test::SimulatedManager> process;
     std::vector<std::unique_ptr<migration::test::SimulatedManager>> dead;
     int lives = 0;
+    std::map<Duration, int> jumped;  // by the step: which of its lives has a wrong clock
     int killed = 0;
     int paused = 0;
   };
 
   void add_clusters();
+  void add_sets();
   void create_fleet(kube::Api& hub, const sim::FleetPlan& fleet);
   void start_manager(std::size_t index);
   void spawn(Awaitable<> task);
@@ -56,6 +61,8 @@ class SeededWorld {
   [[nodiscard]] Step severed(Step step) const;
   void apply_faults(std::size_t hub);
   void add_rules(sim::Faults& faults, const Step& step);
+  void jump(const Step& step, bool begins);
+  void set_hub_clock(const Step& step, bool begins);
   void switch_agent(std::size_t cluster, bool on);
   void kill(std::size_t index, bool begins);
   void pause(std::size_t index, bool begins);
@@ -68,6 +75,8 @@ class SeededWorld {
   Awaitable<> delete_copy(Step step);
   /// Until it is done, or there is no such object.
   Awaitable<> insist(std::string server, kube::Resource resource, kube::Key key, boost::json::object patch);
+  /// Until it exists.
+  Awaitable<> insist_on(std::string server, kube::Resource resource, boost::json::object object);
   /// Until the step's migration is in that phase; false if that does not come soon.
   Awaitable<bool> reaches(Step step, std::string phase);
   Awaitable<> delete_late_copy(Step step);
@@ -99,10 +108,12 @@ class SeededWorld {
   std::map<std::size_t, sim::FleetMember> off_;
   std::map<std::size_t, int> switched_off_;
   std::map<std::size_t, std::string> denied_on_;
-  std::vector<Step> armed_;                         // of Act::acceptance
-  std::map<std::size_t, std::size_t> accepted_on_;  // by cluster: the source on which a person accepted it again
-  std::map<std::size_t, std::string> kubeconfigs_;  // by hub: before it was edited
-  Duration two_leaders_{0};                         // so long two managers believed to lead
+  std::vector<Step> armed_;                           // of Act::acceptance
+  std::map<std::size_t, std::size_t> accepted_on_;    // by cluster: the source on which a person accepted it again
+  std::map<std::size_t, kube::Object> kubeconfigs_;   // by hub: the Secret before it was edited
+  std::map<std::size_t, Duration> kubeconfig_edits_;  // by hub: the step that has edited it
+  std::map<std::size_t, Duration> hub_clocks_;        // by hub: how far it is ahead
+  Duration two_leaders_{0};                           // so long two managers believed to lead
   int busy_ = 0;
 };
 

@@ -1,6 +1,8 @@
 #include "wire.hpp"
 
 #include <array>
+#include <functional>
+#include <map>
 
 #include "hubferry/async/clock.hpp"
 
@@ -32,6 +34,14 @@ kube::Error status_error(const sim::Faults::Decision& decision, bool writes) {
   return writes ? kube::as_answer_to_write(std::move(error)) : error;
 }
 
+/// Those of one object stay in order.
+void reorder(std::vector<kube::WatchEvent>& events) {
+  std::multimap<kube::Key, kube::WatchEvent, std::greater<>> sorted;
+  for (auto& event : events) sorted.emplace(event.decoded.key, std::move(event));
+  events.clear();
+  for (auto& [key, event] : sorted) events.push_back(std::move(event));
+}
+
 class FaultyStream final : public kube::WatchStream {
  public:
   FaultyStream(std::unique_ptr<kube::WatchStream> inner, Wire& wire, async::Clock& clock, std::string server,
@@ -44,11 +54,14 @@ class FaultyStream final : public kube::WatchStream {
         generation_(wire.generation) {}
 
   Awaitable<Result<std::vector<kube::WatchEvent>>> next() override {
+    // Time for more than one to come.
+    if (wire_.reorders) co_await clock_.sleep_for(std::chrono::seconds{2});
     auto events = co_await inner_->next();
     // A connection that is stuck says nothing; its reader learns of it when it breaks.
     while (wire_.stalled && generation_ == wire_.generation) co_await clock_.sleep_for(std::chrono::seconds{1});
     if (wire_.down || generation_ != wire_.generation) co_return no_answer(server_, false);
     if (!events) co_return events.error();
+    if (wire_.reorders) reorder(*events);
     std::vector<kube::WatchEvent> arrived;
     for (auto& event : *events) {
       const auto& key = event.decoded.key;

@@ -14,9 +14,10 @@ struct Wire {
 
   sim::Faults faults;
   bool down = false;
-  bool stalled = false;  // no event arrives; the watches break when it is over
-  bool repeats = false;  // events arrive twice
-  int generation = 0;    // of breaks: watches of an older one are broken
+  bool stalled = false;   // no event arrives; the watches break when it is over
+  bool repeats = false;   // events arrive twice
+  bool reorders = false;  // events of different objects arrive in another order
+  int generation = 0;     // of breaks: watches of an older one are broken
   /// Somebody acts just before a request arrives. Empty: nobody.
   std::function<async::Awaitable<>(const kube::Request&)> before_arrival = {};
 };
