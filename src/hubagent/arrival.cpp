@@ -15,10 +15,6 @@ namespace {
 
 using namespace ocm::names;
 
-/// A hub keeps a cluster Available for this many lease periods after the last renewal.
-constexpr int periods_alive = 5;
-constexpr auto default_period = std::chrono::seconds{60};
-
 /// A watch on one object releases its permit for others after this long: short beside what an operation has, so that
 /// objects on which nothing happens do not keep others from being looked at.
 constexpr auto watch_turn = std::chrono::seconds{5};
@@ -28,22 +24,6 @@ constexpr std::size_t worth_listing_clusters = 10;
 /// A list may return that many for each one that is wanted. Without a limit each batch of a large migration would list
 /// all of its clusters.
 constexpr std::size_t most_listed_for_one = 8;
-
-std::optional<async::WallTime> renewed_at(const Object& lease) {
-  const auto text = lease.string_at({"spec", "renewTime"});
-  if (text.empty()) return std::nullopt;
-  try {
-    return async::parse_time(text);
-  } catch (const std::invalid_argument&) {
-    return std::nullopt;
-  }
-}
-
-async::Duration period_of(const Object& lease) {
-  const auto* seconds = lease.find({"spec", "leaseDurationSeconds"});
-  if (seconds == nullptr || !seconds->is_int64() || seconds->get_int64() <= 0) return default_period;
-  return std::chrono::seconds{std::min<std::int64_t>(seconds->get_int64(), 24L * 3600)};
-}
 
 /// False if the turn ended before the predicate held.
 Awaitable<bool> watch_for_a_turn(Hub& hub, std::string migration, Resource resource, Key key,
@@ -116,15 +96,6 @@ bool has_joined(const ocm::ManagedCluster& cluster, const MigrationRef& migratio
 
 bool is_available(const ocm::ManagedCluster& cluster, const MigrationRef& migration) {
   return has_joined(cluster, migration) && cluster.is_true(available);
-}
-
-std::optional<std::string> why_not_alive(const Object* lease, async::WallTime since, async::WallTime now) {
-  const auto renewed = lease == nullptr ? std::nullopt : renewed_at(*lease);
-  if (!renewed) return "has no lease that its agent renews";
-  const auto last = "; it was last renewed at " + async::format_time(*renewed);
-  if (*renewed <= since) return "has a lease that its agent has not renewed since the cut-over" + last;
-  if (*renewed + periods_alive * period_of(*lease) < now) return "has a lease that its agent renews no more" + last;
-  return std::nullopt;
 }
 
 Awaitable<Result<WorkRule>> work_rule(const Hub& hub) {
@@ -257,8 +228,8 @@ Awaitable<Result<bool>> has_applied_works(Hub& hub, MigrationRef migration, std:
 
 Awaitable<Result<>> wait_for_sign_of_life(Hub& hub, MigrationRef migration, std::string cluster,
                                           async::WallTime since) {
-  auto is_alive = [&hub, since](const Object* lease) {
-    return !why_not_alive(lease, since, hub.env().clock.wall_now());
+  auto is_alive = [&hub, cluster, since](const Object* lease) {
+    return hub.seen_leases().judge(cluster, lease, since, hub.env().clock).kind == SignOfLife::Kind::alive;
   };
   return wait_for(hub, migration.uid, kube::resources::leases, ocm::lease_key(cluster), is_alive);
 }
@@ -342,8 +313,10 @@ Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::s
   auto lease = co_await read_unless_listed(listed, listed.leases, hub, cluster, kube::resources::leases,
                                            ocm::lease_key(cluster));
   if (!lease) co_return lease.error();
-  if (const auto why = why_not_alive(*lease ? &**lease : nullptr, since, hub.env().clock.wall_now()))
-    co_return not_arrived(hub, cluster, *why);
+  const auto sign = hub.seen_leases().judge(cluster, *lease ? &**lease : nullptr, since, hub.env().clock);
+  if (sign.kind == SignOfLife::Kind::absent) co_return not_arrived(hub, cluster, sign.why);
+  if (sign.kind == SignOfLife::Kind::unknown)
+    co_return Error{FailureReason::unknown, "cluster " + cluster + " on hub " + hub.name() + " " + sign.why};
   if (!is_available(**seen, migration))
     co_return Error{FailureReason::cluster_unhealthy,
                     "cluster " + cluster + " on hub " + hub.name() + " is not Available, though its agent is there"};
@@ -368,7 +341,7 @@ Heartbeats::Heartbeats(Hub& hub)
 
 bool Heartbeats::is_alive(const std::string& cluster, async::WallTime since, async::WallTime now) const {
   const auto lease = leases_.get(ocm::lease_key(cluster));
-  return !why_not_alive(lease.get(), since, now);
+  return !why_not_alive(lease.get(), since, now) && !is_ahead(*lease, now);
 }
 
 Awaitable<> Heartbeats::run() {

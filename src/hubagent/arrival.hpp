@@ -5,6 +5,7 @@
 
 #include "hubagent/klusterlet_work.hpp"
 #include "hubagent/requests.hpp"
+#include "hubagent/sign_of_life.hpp"
 #include "hubferry/kube/wait_for_object.hpp"
 #include "hubferry/ocm/managed_cluster.hpp"
 #include "hubferry/ocm/resources.hpp"
@@ -24,11 +25,6 @@ namespace hubferry::hubagent {
 bool has_joined(const ocm::ManagedCluster& cluster, const MigrationRef& migration);
 /// Joined, and Available.
 bool is_available(const ocm::ManagedCluster& cluster, const MigrationRef& migration);
-
-/// Why the lease does not prove that the agent is here: absent if it was renewed after `since`, and within the last
-/// five periods. That is the rule by which a hub keeps a cluster Available, applied here because the hub's own
-/// controller may be down. By the clock of the agent: one that is slow delays the proof, and cannot bring it about.
-std::optional<std::string> why_not_alive(const Object* lease, async::WallTime since, async::WallTime now);
 
 /// What a hub requires of a cluster's klusterlet work before the cluster counts as arrived.
 enum class WorkRule { none, applied_if_exists, applied };
@@ -85,7 +81,7 @@ Awaitable<Result<>> check_available(const Hub& hub, MigrationRef migration, std:
 
 /// All criteria at once, read from the API server, or listed just before. Errors: cluster_not_found;
 /// cluster_not_available, with what is missing; for one whose agent has renewed its lease after `since`:
-/// cluster_unhealthy, works_not_applied.
+/// cluster_unhealthy, works_not_applied; unknown, for one whose lease is ahead and says nothing yet (SeenLeases).
 Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::string cluster, async::WallTime since,
                                   WorkRule rule, const ListedClusters& listed);
 
@@ -98,7 +94,7 @@ class Heartbeats {
 
   /// Watches the leases until cancelled: one watch for all clusters.
   Awaitable<> run();
-  /// As far as seen: false may be outdated.
+  /// As far as seen: false may be outdated. False for a lease that is ahead.
   [[nodiscard]] bool is_alive(const std::string& cluster, async::WallTime since, async::WallTime now) const;
   Awaitable<> wait_for_lease(std::string cluster);
   /// How often the agent has started since run() did, as far as seen: an agent that runs renews its lease once in a

@@ -6,6 +6,7 @@
 #include "hubagent/known_clusters.hpp"
 #include "hubagent/settling_api.hpp"
 #include "hubagent/shared_looks.hpp"
+#include "hubagent/sign_of_life.hpp"
 
 namespace hubferry::hubagent {
 
@@ -34,6 +35,7 @@ Hub::Hub(std::string name, std::shared_ptr<kube::Api> api, HubOptions options, k
       watches_(std::make_unique<HubWatches>(
           *api_, *rights_, [this] { return clusters_.size(); }, env_)),
       known_clusters_(std::make_unique<KnownClusters>(clusters_)),
+      seen_leases_(std::make_unique<SeenLeases>()),
       in_flight_(options_.clusters_in_flight),
       in_flight_gauge_(env_.metrics
                            .gauge_family("hubferry_hub_clusters_in_flight",
@@ -57,10 +59,15 @@ async::Awaitable<> Hub::run() {
 }
 
 async::Awaitable<Slot> Hub::settle(std::string cluster, Slot slot) {
-  if (api_->is_settled(cluster)) co_return slot;
+  const auto settled = api_->settled_at(cluster);
+  if (settled <= env_.clock.now()) co_return slot;
   slot.release();
-  co_await api_->settle(std::move(cluster));
+  co_await env_.clock.sleep_until(settled);
   co_return co_await this->slot();
+}
+
+async::Awaitable<> Hub::settle_own_objects(std::string migration, std::string ns) {
+  co_await env_.clock.sleep_until(api_->own_objects_settled_at(migration, ns));
 }
 
 async::Awaitable<Slot> Hub::slot() {

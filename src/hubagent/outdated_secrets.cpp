@@ -156,6 +156,12 @@ Awaitable<Result<>> orphan(Hub& hub, MigrationRef migration, Object work) {
   co_return Result<>{};
 }
 
+/// It must be deleted before the migration ends.
+Error work_stays(const Hub& hub, const Object& work, const Error& error) {
+  return {FailureReason::unknown,
+          described(ocm::manifest_works, work.key()) + " is still on hub " + hub.name() + ": " + error.describe()};
+}
+
 /// From the creation of the work to its deletion. Between the two the hub may have begun to give the cluster one of the
 /// Secrets itself: its klusterlet's work is read once more.
 Awaitable<Result<>> delete_secrets_of(Hub& hub, MigrationRef migration, std::string cluster, Slot slot) {
@@ -167,15 +173,18 @@ Awaitable<Result<>> delete_secrets_of(Hub& hub, MigrationRef migration, std::str
   if (applied && !*applied) co_return Result<>{};
   if (applied) {
     auto klusterlet = co_await read_klusterlet_work(hub, cluster);
-    if (!klusterlet) co_return klusterlet.error();
+    if (!klusterlet) co_return work_stays(hub, **work, klusterlet.error());
     if (*klusterlet != nullptr && takes_own_secret(migration, **applied, **klusterlet)) {
       auto orphaned = co_await orphan(hub, migration, **applied);
-      if (!orphaned) co_return orphaned.error();
+      if (!orphaned) co_return work_stays(hub, **work, orphaned.error());
     }
   }
+  // A creation without an answer would bring it back.
+  auto settled = co_await hub.settle(cluster, Slot{});
+  settled.release();
   StillDeletable unchanged = [&](const Object& current) { return deletes_secrets(migration, current); };
   auto deleted = co_await delete_object(hub, ocm::manifest_works, **work, unchanged);
-  if (!deleted) co_return deleted.error();
+  if (!deleted) co_return work_stays(hub, **work, deleted.error());
   if (!applied) co_return applied.error();
   co_return Result<>{};
 }

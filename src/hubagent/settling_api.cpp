@@ -7,6 +7,7 @@
 #include "hubferry/async/event.hpp"
 #include "hubferry/async/task_scope.hpp"
 #include "hubferry/hubagent/hub.hpp"
+#include "hubferry/hubagent/migration_ref.hpp"
 
 namespace hubferry::hubagent {
 
@@ -16,8 +17,6 @@ using async::Awaitable;
 
 /// For how long a cancelled write is awaited. Short beside the time that a shutdown has.
 constexpr auto grace = std::chrono::seconds{5};
-/// An API server ends every request by its --request-timeout, 60 s: what it has not done then it does not do.
-constexpr auto longest_request = std::chrono::seconds{60};
 
 /// How long the list of groups is used that a server has.
 constexpr auto groups_lifetime = std::chrono::seconds{5};
@@ -27,6 +26,11 @@ kube::Key key_of(const kube::Request& request) {
   kube::Key key = kube::Object{request.body.get_object()}.key();
   if (key.ns.empty()) key.ns = request.key.ns;
   return key;
+}
+
+std::string_view migration_of(const kube::Request& request) {
+  const auto* object = request.body.if_object();
+  return object == nullptr ? std::string_view{} : kube::string_at(*object, {"metadata", "labels", migration_label});
 }
 
 /// True if the answer to "/apis/GROUP/VERSION" has the kind, or is no such answer.
@@ -76,11 +80,11 @@ Awaitable<> wait_for_answer(Write& write, async::Clock& clock) {
 
 }  // namespace
 
-async::TimePoint OpenWrites::settled_at(const std::string& name, async::TimePoint now) {
+async::TimePoint OpenWrites::settled_at(const std::function<bool(const Write&)>& concerns, async::TimePoint now) {
   std::erase_if(writes_, [&](const Write& write) { return write.until <= now; });
   auto until = now;
   for (const auto& write : writes_)
-    if (write.key.ns == name || write.key.name == name) until = std::max(until, write.until);
+    if (concerns(write)) until = std::max(until, write.until);
   return until;
 }
 
@@ -91,8 +95,16 @@ std::shared_ptr<OpenWrites> make_open_writes() {
 SettlingApi::SettlingApi(std::shared_ptr<kube::Api> inner, std::shared_ptr<OpenWrites> open, async::Clock& clock)
     : inner_(std::move(inner)), open_(std::move(open)), clock_(clock) {}
 
-Awaitable<> SettlingApi::settle(std::string name) {
-  co_await clock_.sleep_until(open_->settled_at(name, clock_.now()));
+async::TimePoint SettlingApi::settled_at(const std::string& name) {
+  const auto concerns = [&](const OpenWrites::Write& write) { return write.key.ns == name || write.key.name == name; };
+  return open_->settled_at(concerns, clock_.now());
+}
+
+async::TimePoint SettlingApi::own_objects_settled_at(const std::string& migration, const std::string& ns) {
+  const auto concerns = [&](const OpenWrites::Write& write) {
+    return write.migration == migration || (write.key.ns.empty() && write.key.name == ns);
+  };
+  return open_->settled_at(concerns, clock_.now());
 }
 
 Awaitable<kube::Error> SettlingApi::judged(kube::Resource resource, std::string name, kube::Error answer) {
@@ -107,6 +119,7 @@ Awaitable<kube::Error> SettlingApi::judged(kube::Resource resource, std::string 
 
 Awaitable<kube::Result<kube::Object>> SettlingApi::call(kube::Request request) {
   const kube::Key key = key_of(request);
+  const std::string migration{migration_of(request)};
   const kube::Resource resource = request.resource;
   if (request.verb == kube::Verb::get || request.dry_run) {
     auto answer = co_await inner_->call(std::move(request));
@@ -128,7 +141,7 @@ Awaitable<kube::Result<kube::Object>> SettlingApi::call(kube::Request request) {
     cancelled = std::current_exception();
   }
   co_await async::asio::this_coro::throw_if_cancelled(throws);
-  if (!write.answer || is_open(*write.answer)) open_->remember(key, clock_.now() + longest_request);
+  if (!write.answer || is_open(*write.answer)) open_->remember({key, migration, clock_.now() + longest_request});
   if (cancelled) std::rethrow_exception(cancelled);
   if (write.error) std::rethrow_exception(write.error);
   if (*write.answer) co_return std::move(*write.answer);

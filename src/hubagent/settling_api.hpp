@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -13,16 +14,17 @@ namespace hubferry::hubagent {
 /// Executor: one loop.
 class OpenWrites {
  public:
-  void remember(const kube::Key& key, async::TimePoint until) { writes_.push_back({key, until}); }
-  /// When no write to an object of this name, or in the namespace of this name, can take effect any more.
-  async::TimePoint settled_at(const std::string& name, async::TimePoint now);
-
- private:
   struct Write {
     kube::Key key;
+    std::string migration;  // the label of what it writes
     async::TimePoint until;
   };
 
+  void remember(Write write) { writes_.push_back(std::move(write)); }
+  /// When none of those to which `concerns` applies can take effect any more.
+  async::TimePoint settled_at(const std::function<bool(const Write&)>& concerns, async::TimePoint now);
+
+ private:
   std::list<Write> writes_;
 };
 
@@ -38,12 +40,10 @@ class SettlingApi final : public kube::Api {
  public:
   SettlingApi(std::shared_ptr<kube::Api> inner, std::shared_ptr<OpenWrites> open, async::Clock& clock);
 
-  /// Waits until no unanswered write to an object of this name, or in the namespace of this name, can take effect.
-  async::Awaitable<> settle(std::string name);
-  /// False if settle() would have to wait.
-  [[nodiscard]] bool is_settled(const std::string& name) {
-    return open_->settled_at(name, clock_.now()) <= clock_.now();
-  }
+  /// When no unanswered write to an object of this name, or in the namespace of this name, can take effect any more.
+  [[nodiscard]] async::TimePoint settled_at(const std::string& name);
+  /// The same for objects of a migration, and for the namespace `ns`.
+  [[nodiscard]] async::TimePoint own_objects_settled_at(const std::string& migration, const std::string& ns);
 
   async::Awaitable<kube::Result<kube::Object>> call(kube::Request request) override;
   async::Awaitable<kube::Result<kube::ListPage>> list(kube::Resource resource, kube::ListOptions options,

@@ -197,6 +197,7 @@ Awaitable<Result<Outcome>> DirectSourceHub::initialize(MigrationRef migration, C
 
 Awaitable<Result<>> DirectSourceHub::delete_migration_objects(MigrationRef migration) {
   auto& hub = *hub_;
+  co_await hub.settle_own_objects(migration.uid, engine_namespace);
   auto configs = co_await list(hub, ocm::klusterlet_configs, {}, ours_selector(migration));
   if (!configs) co_return configs.error();
   for (const auto& config : *configs) {

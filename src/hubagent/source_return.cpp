@@ -92,6 +92,7 @@ Awaitable<Result<>> accept_again(const Hub& hub, MigrationRef migration, std::st
 
 Awaitable<Result<>> wait_for_return(Hub& hub, MigrationRef migration, std::string cluster, Slot slot,
                                     Heartbeats& heartbeats) {
+  bool watched = false;
   while (true) {
     auto found = co_await find_returning(hub, cluster);
     if (!found) co_return found.error();
@@ -120,7 +121,15 @@ Awaitable<Result<>> wait_for_return(Hub& hub, MigrationRef migration, std::strin
       if (!kept) co_return kept.error();
       continue;
     }
-    if (recorded != lease_text(**lease)) break;
+    // A renewal that was not watched may be of an earlier round, and the agent may have left again since.
+    const auto now = hub.env().clock.wall_now();
+    const bool recent = !why_not_alive(&**lease, async::WallTime::min(), now) && !is_ahead(**lease, now);
+    if (recorded != lease_text(**lease) && (watched || recent)) break;
+    if (recorded != lease_text(**lease)) {
+      auto kept = co_await record_lease(hub, migration, *found, lease_text(**lease));
+      if (!kept) co_return kept.error();
+    }
+    watched = true;
     slot.release();
     co_await heartbeats.wait_for_renewal(cluster, **lease);
     slot = co_await hub.slot();

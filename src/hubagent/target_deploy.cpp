@@ -17,6 +17,7 @@ namespace hubferry::hubagent {
 namespace {
 
 using kube::resources::namespaces;
+using ocm::names::disable_auto_import_annotation;
 
 /// An object that the migration would overwrite is a conflict; a namespace without any is no obstacle.
 Awaitable<Result<>> check_namespace(const Hub& hub, const CarriedResources& kinds, MigrationRef migration,
@@ -96,7 +97,13 @@ Awaitable<Result<Object>> put_copy(const Hub& hub, MigrationRef migration, Resou
   auto fill = [&](json::object& object) {
     const bool deleted = !kube::string_at(object, {"metadata", "deletionTimestamp"}).empty();
     if (exists(object) && (deleted || !is_ours(migration, object))) return false;
-    return overlay(object, wanted);
+    // What enable_import() has removed stays removed.
+    const bool is_import_enabled = exists(object) && resource == ocm::managed_clusters &&
+                                   annotation_in(object, disable_auto_import_annotation) == nullptr;
+    auto changes = wanted;
+    if (is_import_enabled && annotation_text(changes, disable_auto_import_annotation) == migration.uid)
+      drop_annotation(changes, disable_auto_import_annotation);
+    return overlay(object, changes);
   };
   auto written = co_await create_or_patch(hub, resource, key, fill);
   if (!written) co_return without_secrets(hub, resource, key, written.error());

@@ -163,7 +163,11 @@ Awaitable<Result<>> deny_unless_alive(const Hub& hub, MigrationRef migration, Ob
   if (had_joined) {
     auto lease = co_await get_if_exists(hub, kube::resources::leases, ocm::lease_key(name));
     if (!lease) co_return lease.error();
-    if (!why_not_alive(*lease ? &**lease : nullptr, since, hub.env().clock.wall_now())) co_return alive;
+    const auto sign = hub.seen_leases().judge(name, *lease ? &**lease : nullptr, since, hub.env().clock);
+    if (sign.kind == SignOfLife::Kind::alive) co_return alive;
+    if (sign.kind == SignOfLife::Kind::unknown)
+      co_return Error{FailureReason::unknown,
+                      "cluster " + name + " on hub " + hub.name() + " " + sign.why + ", and is not denied there"};
   }
   auto may_deny = [&](const Object& current) { return had_joined || !is_joined(current); };
   auto denied = co_await deny(hub, migration, std::move(cluster), may_deny);

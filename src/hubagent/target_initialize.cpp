@@ -130,6 +130,7 @@ Awaitable<Result<>> DirectTargetHub::permit_registration(MigrationRef migration,
 
 Awaitable<Result<>> DirectTargetHub::delete_migration_objects(MigrationRef migration, BootstrapIdentity identity) {
   auto& hub = *hub_;
+  co_await hub.settle_own_objects(migration.uid, identity.ns);
   for (const auto& name : {registration_name(migration), review_name(migration)}) {
     auto binding = co_await delete_own_object(hub, migration, cluster_role_bindings, cluster_scoped(name));
     if (!binding) co_return binding.error();

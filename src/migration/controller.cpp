@@ -56,6 +56,8 @@ struct Controller::State {
       services.unwritten_ledgers.erase(std::string{old->object.uid()});
       services.claimed_ledgers.erase(std::string{old->object.uid()});
       services.tried_secrets.erase(std::string{old->object.uid()});
+      services.started.erase(std::string{old->object.uid()});
+      services.open_credentials.erase(std::string{old->object.uid()});
     }
     if (now == nullptr) {
       reporter.forget(old->object.key());
@@ -93,6 +95,7 @@ struct Controller::State {
         admission.restore(std::string{migration.object.uid()}, (**ledger).all);
     }
     services.began = env.clock.wall_now();
+    services.started.clear();
   }
 
   kube::Api& api;

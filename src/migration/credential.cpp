@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hubferry/hubagent/hub.hpp"
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/kube/config.hpp"
 #include "hubferry/kube/wait_for_object.hpp"
@@ -94,6 +95,23 @@ Awaitable<OperationResult<Token>> obtain_token(Step& step, Credential credential
   co_return Token{std::move(*issued), {}};
 }
 
+/// Remembers until when a creation without an answer may take effect: delete_credential() waits for that.
+Awaitable<kube::Result<kube::Object>> create_account(Step& step) {
+  const auto may_take_effect = [&step] {
+    step->open_credentials[std::string{step.migration.object.uid()}] =
+        async::later(step.clock().now(), hubagent::longest_request);
+  };
+  std::optional<kube::Result<kube::Object>> created;
+  try {
+    created = co_await step->global.create(ocm::managed_service_accounts, managed_service_account(step.migration));
+  } catch (...) {
+    may_take_effect();
+    throw;
+  }
+  if (!*created && created->error().kind == kube::ErrorKind::ambiguous) may_take_effect();
+  co_return std::move(*created);
+}
+
 }  // namespace
 
 json::object managed_service_account(const Migration& migration) {
@@ -121,7 +139,7 @@ Awaitable<OperationResult<Credential>> choose_credential(Step& step) {
 
 Awaitable<OperationResult<>> create_credential(Step& step, Credential credential) {
   if (credential.kind != Credential::managed_service_account) co_return OperationResult<>{};
-  auto created = co_await step->global.create(ocm::managed_service_accounts, managed_service_account(step.migration));
+  auto created = co_await create_account(step);
   if (created) co_return OperationResult<>{};
   // A write without an answer may have happened: read.
   if (created.error().kind != kube::ErrorKind::already_exists && created.error().kind != kube::ErrorKind::ambiguous)
@@ -160,6 +178,11 @@ Awaitable<OperationResult<obs::Secret>> make_bootstrap_kubeconfig(Step& step, Cr
 Awaitable<OperationResult<>> delete_credential(Step& step, Credential credential) {
   if (credential.kind != Credential::managed_service_account) co_return OperationResult<>{};
   const auto key = account_key(step.migration);
+  const auto open = step->open_credentials.find(std::string{step.migration.object.uid()});
+  if (open != step->open_credentials.end()) {
+    const auto settled = open->second;
+    co_await step.clock().sleep_until(settled);
+  }
   auto account = co_await step->global.get(ocm::managed_service_accounts, key);
   if (!account && account.error().kind != kube::ErrorKind::not_found) co_return OperationError{account.error()};
   if (!account || !is_ours(*account, step.migration)) co_return OperationResult<>{};

@@ -17,6 +17,10 @@ std::string uid_of(const Step& step) {
 
 }  // namespace
 
+bool leaves_work(const Failure& failure) {
+  return failure.reason == to_string(hubagent::FailureReason::unknown);
+}
+
 void Deletions::add(std::string cluster) {
   clusters_.push_back(std::move(cluster));
   changed_.notify();
@@ -38,7 +42,8 @@ Awaitable<> delete_secrets_early(Step& step, Deletions& deletions) {
   const auto results = co_await delete_secrets(step, std::move(clusters));
   auto& tried = step->tried_secrets[uid_of(step)];
   for (const auto& name : results.done) tried.try_emplace(name);
-  for (const auto& [name, failure] : results.failed) tried.insert_or_assign(name, failure);
+  for (const auto& [name, failure] : results.failed)
+    if (!leaves_work(failure)) tried.insert_or_assign(name, failure);
 }
 
 Awaitable<Results> delete_remaining_secrets(Step& step, const std::set<std::string>& clusters) {

@@ -25,6 +25,9 @@ class Deletions {
   async::Notify changed_;
 };
 
+/// True if the work that removes them may still be on the target, and must be deleted there.
+bool leaves_work(const Failure& failure);
+
 /// Removes them as soon as all of `deletions` are there. What became of them is remembered until
 /// delete_remaining_secrets(); not what a target that does not answer would have said.
 Awaitable<> delete_secrets_early(Step& step, Deletions& deletions);

@@ -14,6 +14,7 @@ Awaitable<> delete_source_objects(Step& step, Pending& pending) {
 Awaitable<> delete_own_objects(Step& step, Pending& pending) {
   const auto credential = step.migration.credential();
   if (!credential) co_return;
+  co_await wait_for_previous_writes(step);
   co_await delete_source_objects(step, pending);
   auto remove = [&](hubagent::TargetHub& hub) {
     return hub.delete_migration_objects(step.migration.ref(), credential->identity);

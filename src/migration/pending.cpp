@@ -1,5 +1,6 @@
 #include "migration/pending.hpp"
 
+#include "hubferry/hubagent/hub.hpp"
 #include "hubferry/kube/read_file.hpp"
 #include "hubferry/migration/leave_behind.hpp"
 #include "migration/status_report.hpp"
@@ -10,8 +11,6 @@ namespace {
 
 constexpr Duration shortest_pause = std::chrono::seconds{1};
 constexpr Duration longest_pause = std::chrono::minutes{5};
-/// An API server ends every request by its --request-timeout, 60 s.
-constexpr Duration longest_request = std::chrono::seconds{60};
 
 const char* activity_of(const Phase& phase) {
   return phase == phases::rollbacking ? activities::rollback : activities::cleanup;
@@ -99,9 +98,8 @@ void clear_problem(Step& step) {
 }
 
 Awaitable<> wait_for_previous_writes(Step& step) {
-  const auto started = step.migration.started();
-  if (!started || *started >= step->began) co_return;
-  const auto left = step->began + longest_request - step.now();
+  if (!step.migration.started() || step->started.contains(std::string{step.migration.object.uid()})) co_return;
+  const auto left = step->began + hubagent::longest_request - step.now();
   if (left > Duration::zero()) co_await step.clock().sleep_for(left);
 }
 

@@ -64,7 +64,7 @@ ReconcileState postpone(Step& step, const std::string& message);
 void clear_problem(Step& step);
 
 /// Until the writes of a previous manager process, which may still have been on their way when it ended, have taken
-/// effect. Without them a rollback would miss what appears only after it.
+/// effect. Without that a rollback or a cleanup would miss what appears only after it.
 Awaitable<> wait_for_previous_writes(Step& step);
 
 }  // namespace hubferry::migration

@@ -334,9 +334,14 @@ Awaitable<ReconcileState> delete_secrets(Step& step) {
   const auto results = co_await delete_remaining_secrets(step, ledger->cleaned);
   Pending pending{step.migration};
   if (results.unanswered) pending.add_objects(step.migration.to(), results.unknown_message);
+  auto stay = results.not_done();
+  for (auto one = stay.begin(); one != stay.end();) {
+    const bool is_open = leaves_work(one->second);
+    if (is_open) pending.add(step.migration.to(), one->first, one->second.message);
+    one = is_open ? stay.erase(one) : std::next(one);
+  }
   if (!pending.empty()) co_return postpone(step, pending.message());
-  if (const auto stay = results.not_done(); !stay.empty())
-    step->reporter.warn(step.migration, "SecretsLeft", "CleanUp", some_failures(stay));
+  if (!stay.empty()) step->reporter.warn(step.migration, "SecretsLeft", "CleanUp", some_failures(stay));
   clear_problem(step);
   co_return phase::done();
 }

@@ -35,7 +35,10 @@ Awaitable<ReconcileState> wait_for_admission(Step& step) {
   }
   step->admission.begin(uid);
   migration.pin_hubs();
-  if (!migration.started()) migration.set_started(step.now());
+  if (!migration.started()) {
+    migration.set_started(step.now());
+    step->started.insert(uid);
+  }
   step.report(ConditionStatus::yes, "InstanceStarted",
               "the migration from " + step.source_name() + " to " + step.target_name() + " has started");
   co_return step.advance("validating the hubs and the clusters");

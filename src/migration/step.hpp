@@ -29,6 +29,10 @@ struct Services {
   WallTime began{};  // when this manager took over
   /// By uid, of migrations whose namespace is being deleted: their ConfigMap is gone and cannot be created again.
   std::map<std::string, Ledger> unwritten_ledgers = {};
+  /// The uids of migrations that this manager has started: no predecessor has written for them.
+  std::set<std::string> started = {};
+  /// By uid, of migrations whose credential was created without an answer: until when that may take effect.
+  std::map<std::string, TimePoint> open_credentials = {};
   /// The uids of migrations whose ledger this manager has claimed, and who else has written one of them since.
   std::set<std::string> claimed_ledgers = {};
   std::set<std::string> rivals = {};

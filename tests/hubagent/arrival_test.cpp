@@ -192,6 +192,75 @@ TEST_F(ArrivalTest, ClustersArriveTheMomentTheyAreAvailable) {
   });
 }
 
+// Hours after its agent is gone, the lease of a cluster whose clock is fast would still prove that it is there, and the
+// source would be deleted by that.
+TEST_F(ArrivalTest, ALeaseThatIsAheadProvesNothingUntilItChanges) {
+  run([&]() -> Awaitable<> {
+    co_await put_namespace(*hub2_, "c1");
+    co_await deploy("c1");
+    co_await join("c1");
+    const auto renew_ahead = [&] {
+      return patch(*hub2_, kube::resources::leases, {"c1", cluster_lease},
+                   R"({"spec": {"renewTime": ")" + async::format_micro_time(clock_.wall_now() + 5h) + R"("}})");
+    };
+    co_await renew_ahead();
+    const auto look = [&]() -> Awaitable<std::string> {
+      auto here = co_await hub2_->target->arrived(migration_, {"c1"}, since_);
+      auto confirmed = co_await hub2_->target->confirm(migration_, "c1", since_);
+      if (!here) co_return "no answer";
+      EXPECT_EQ(confirmed.has_value(), !here->done.empty());
+      co_return here->done.empty() ? reasons_of(*here).front() : "arrived";
+    };
+    EXPECT_EQ(co_await look(), "c1: Unknown");
+    co_await clock_.sleep_for(1min);
+    EXPECT_EQ(co_await look(), "c1: Unknown");
+    auto denied = co_await hub2_->target->deny(migration_, {"c1"}, since_);
+    CO_ASSERT_TRUE(denied);
+    EXPECT_THAT(reasons_of(*denied), ElementsAre("c1: Unknown"));
+    co_await renew_ahead();
+    EXPECT_EQ(co_await look(), "arrived");
+    // Not since the last cut-over.
+    auto later = co_await hub2_->target->arrived(migration_, {"c1"}, clock_.wall_now() + 1s);
+    CO_ASSERT_TRUE(later);
+    EXPECT_THAT(reasons_of(*later), ElementsAre("c1: Unknown"));
+    co_await clock_.sleep_for(4min);
+    EXPECT_EQ(co_await look(), "arrived");
+    co_await clock_.sleep_for(2min);
+    EXPECT_EQ(co_await look(), "c1: ClusterNotAvailable") << "nobody renews it";
+    // Two looks that are hours apart do not say when it was renewed between them.
+    co_await renew_ahead();
+    co_await clock_.sleep_for(3h);
+    EXPECT_EQ(co_await look(), "c1: Unknown");
+    co_await renew_ahead();
+    EXPECT_EQ(co_await look(), "arrived");
+  });
+}
+
+TEST_F(ArrivalTest, AnAgentWhoseClockIsAheadArrivesWithItsNextHeartbeat) {
+  run([&]() -> Awaitable<> {
+    co_await deploy("c1");
+    co_await beat("c1");  // the hub, which creates it
+    const auto since = clock_.wall_now();
+    auto live = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(10s);
+      co_await report("c1", "True", since);
+      for (;; co_await clock_.sleep_for(1min))
+        co_await patch(*hub2_, kube::resources::leases, {"c1", cluster_lease},
+                       R"({"spec": {"renewTime": ")" + async::format_micro_time(clock_.wall_now() + 5h) + R"("}})");
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(live());
+      auto arrived = co_await hub2_->target->await_arrivals(
+          migration_, {"c1"}, since, [&](const std::string& name) { arrivals_.push_back(name); });
+      EXPECT_TRUE(arrived) << arrived.error();
+      EXPECT_EQ(clock_.now() - begin_, 70s);
+      scope.stop();
+    };
+    co_await async::with_scope(both);
+  });
+  EXPECT_THAT(arrivals_, ElementsAre("c1"));
+}
+
 // A cluster of that name that we did not create has not arrived, even if it is Available.
 TEST_F(ArrivalTest, OnlyTheClusterThatWeCreatedCounts) {
   run([&]() -> Awaitable<> {

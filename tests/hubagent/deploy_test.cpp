@@ -47,6 +47,24 @@ TEST_F(DeployTest, CopiesAreLabelledAcceptedAndPaused) {
   EXPECT_FALSE(exists(*hub2_, kube::resources::secrets, {"c1", "unrelated"}));
 }
 
+// It is removed by what the cache shows, which may be behind a second copy: that one must not bring it back.
+TEST_F(DeployTest, AClusterThatIsCopiedAgainKeepsItsImportEnabled) {
+  run([&]() -> Awaitable<> {
+    auto bundle = co_await full_bundle({"c1", "c2"});
+    co_await hub2_->target->deploy(migration_, bundle);
+    co_await patch(*hub2_, ocm::managed_clusters, {{}, "c1"},
+                   R"({"metadata": {"annotations": {"import.open-cluster-management.io/disable-auto-import": null}}})");
+    for (const char* name : {"c1", "c2"})
+      co_await patch(*hub2_, ocm::managed_clusters, {{}, name}, R"({"metadata": {"labels": {"vendor": "other"}}})");
+    auto again = co_await hub2_->target->deploy(migration_, bundle);
+    CO_ASSERT_TRUE(again);
+    EXPECT_THAT(again->done, UnorderedElementsAre("c1", "c2"));
+  });
+  for (const char* name : {"c1", "c2"}) EXPECT_EQ(cluster(*hub2_, name).label("vendor"), "OpenShift");
+  EXPECT_EQ(cluster(*hub2_, "c1").annotation(disable_auto_import_annotation), "");
+  EXPECT_EQ(cluster(*hub2_, "c2").annotation(disable_auto_import_annotation), "uid-1");
+}
+
 TEST_F(DeployTest, ARepeatedDeployOnlyRepairsOurObjects) {
   run([&]() -> Awaitable<> {
     auto bundle = co_await full_bundle({"c1"});

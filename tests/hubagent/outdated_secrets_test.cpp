@@ -41,7 +41,12 @@ class OutdatedSecretsTest : public HubTest {
     auto outcome = co_await hub2_->target->delete_outdated_secrets(migration_, {"c1"});
     CO_ASSERT_TRUE(outcome);
     EXPECT_EQ(outcome->done.size() + outcome->failed.size(), 1U);
-    for (const auto& failed : outcome->failed) problem_ = failed.message;
+    problem_.clear();
+    is_open_ = false;
+    for (const auto& failed : outcome->failed) {
+      problem_ = failed.message;
+      is_open_ = failed.reason == FailureReason::unknown;
+    }
   }
   /// With what happens beside it.
   void remove_secrets_while(std::function<Awaitable<>()> agent) {
@@ -57,6 +62,7 @@ class OutdatedSecretsTest : public HubTest {
 
   static constexpr const char* name = "outdated-secrets-uid-1";
   std::string problem_;
+  bool is_open_ = false;  // the work is to be deleted yet
 };
 
 TEST_F(OutdatedSecretsTest, TheWorkNamesTheSecretsLeavesTheirContentAloneAndIsDeletedOnceApplied) {
@@ -106,6 +112,22 @@ TEST_F(OutdatedSecretsTest, AFailedDeletionOfTheWorkIsReported) {
     co_await apply();
   });
   EXPECT_THAT(problem_, HasSubstr("ManifestWork c1/outdated-secrets-uid-1"));
+  EXPECT_TRUE(is_open_);
+}
+
+// Whether the target gives the cluster one of these Secrets is not known then: the work waits for the next attempt.
+TEST_F(OutdatedSecretsTest, AWorkWhoseLastLookFailsIsDeletedByTheNextAttempt) {
+  loop_.run(put_klusterlet_work(true));
+  hub2_->server.faults().on({.verb = "get", .resource = "manifestworks", .name = "c1-klusterlet"}).after(1).fail(403);
+  remove_secrets_while([&]() -> Awaitable<> {
+    co_await clock_.sleep_for(1s);
+    co_await apply();
+  });
+  EXPECT_THAT(works(), UnorderedElementsAre("c1-klusterlet", name));
+  EXPECT_TRUE(is_open_) << problem_;
+  run([&]() -> Awaitable<> { co_await remove_secrets(); });
+  EXPECT_EQ(problem_, "");
+  EXPECT_THAT(works(), ElementsAre("c1-klusterlet"));
 }
 
 // A cluster with two hubs of its own has one of that name, which is in use.

@@ -13,9 +13,9 @@ class RollBackTest : public HubTest {
     lease["spec"] = json::object{{"renewTime", async::format_micro_time(clock_.wall_now())}};
     co_await put(*hub1_, kube::resources::leases, lease);
   }
-  Awaitable<> beat(std::string name) {
+  Awaitable<> beat(std::string name, async::Duration off = {}) {
     json::object body;
-    body["spec"] = json::object{{"renewTime", async::format_micro_time(clock_.wall_now())}};
+    body["spec"] = json::object{{"renewTime", async::format_micro_time(clock_.wall_now() + off)}};
     auto beaten = co_await hub1_->server.api().merge_patch(kube::resources::leases, {name, cluster_lease}, body);
     EXPECT_TRUE(beaten);
   }
@@ -158,6 +158,47 @@ TEST_F(RollBackTest, AReturnIsSeenByAnotherProcessToo) {
     co_await beat("c1");
     co_await wait();
     EXPECT_THAT(back, ElementsAre("c1"));
+  });
+}
+
+// Accepted by both hubs, it may have come back and left again while nobody was looking. Available is True for minutes
+// after that, or for hours if its clock is fast.
+TEST_F(RollBackTest, ARenewalOfAnEarlierRoundIsNoReturn) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"late", "ahead"}) {
+      co_await put_cluster(*hub1_, name);
+      co_await put_lease(name);
+    }
+    const ClusterNames names{"late", "ahead"};
+    auto begun = co_await hub1_->source->initialize(migration_, names, kubeconfig_);
+    auto detached = co_await hub1_->source->detach(migration_, names);
+    auto accepted = co_await hub1_->source->accept(migration_, names);
+    CO_ASSERT_TRUE(begun && detached && accepted);
+    std::set<std::string> back;
+    const auto is_back_within = [&](async::Duration time) -> Awaitable<bool> {
+      auto wait = hub1_->source->await_returns(migration_, names, [&](const std::string& name) { back.insert(name); });
+      const auto ended = co_await async::before_deadline(clock_, clock_.now() + time, std::move(wait));
+      co_return ended.has_value();
+    };
+    EXPECT_FALSE(co_await is_back_within(1min));
+    co_await beat("late");
+    co_await beat("ahead", 5h);
+    co_await clock_.sleep_for(1h);
+    auto again = co_await hub1_->source->accept(migration_, names);
+    CO_ASSERT_TRUE(again);
+    EXPECT_FALSE(co_await is_back_within(1h));
+    EXPECT_THAT(back, IsEmpty());
+    auto renew = [&]() -> Awaitable<> {
+      co_await clock_.sleep_for(1min);
+      co_await beat("late");
+      co_await beat("ahead", 5h);
+    };
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(renew());
+      EXPECT_TRUE(co_await is_back_within(2min));
+    };
+    co_await async::with_scope(both);
+    EXPECT_THAT(back, UnorderedElementsAre("late", "ahead"));
   });
 }
 

@@ -70,7 +70,7 @@ std::optional<ClusterFailure> FakeHubs::cluster_fault(const std::string& order, 
   const auto found = faults.find(order + " " + cluster);
   if (found == faults.end() || found->second.times <= 0) return std::nullopt;
   --found->second.times;
-  return ClusterFailure{cluster, FailureReason::error, found->second.error->message};
+  return ClusterFailure{cluster, found->second.reason, found->second.error->message};
 }
 
 Awaitable<> FakeHubs::until_accepted(FakeHub& hub, std::string cluster) {

@@ -57,7 +57,8 @@ struct FakeFault {
   std::optional<kube::Error> error = {};
   bool hang = false;
   int times = 1'000'000;
-  Duration delay{0};  // before it fails, or else succeeds
+  Duration delay{0};                                                // before it fails, or else succeeds
+  hubagent::FailureReason reason = hubagent::FailureReason::error;  // of a cluster
 };
 
 /// Two or more hubs and their clusters in memory, with agents that do what real ones do. Clusters move as klusterlets

@@ -53,6 +53,84 @@ TEST_P(SlowTarget, DeletingAMigrationInDeployingLeavesNothingThere) {
   expect_clean_move(whole, before, {}, {}, without_agents_permissions);
 }
 
+/// One object that a migration needs, where it is created.
+struct OwnObject {
+  const char* server;
+  kube::Resource resource;
+  kube::Key key;
+  bool accounts = false;  // with ManagedServiceAccounts
+};
+
+// Its creation has no answer, so it is repeated; then the migration is deleted, and with it that object. The first
+// creation takes effect after that.
+class SlowCreation : public testing::TestWithParam<OwnObject> {};
+
+TEST_P(SlowCreation, AnObjectThatAppearsAfterItsSecondCreationWasDeletedDoesNotStay) {
+  const auto& [server, resource, key, accounts] = GetParam();
+  worlds::Wire wire{async::Random{1}};
+  wire.faults.on({.verb = "create", .resource = resource.plural}).delay(sim::Latency::fixed(45s));
+  WholeWorld whole{2, 1, accounts};
+  whole.wire = [&](const std::string& hub, std::shared_ptr<kube::Api> api) {
+    if (hub != server) return api;
+    return worlds::make_faulty_api(std::move(api), wire, whole.world.clock(),
+                                   [&](Awaitable<> task) { whole.world.spawn(std::move(task)); });
+  };
+  const auto names = whole.world.world().clusters();
+  auto before = snapshots(whole);
+  for (const auto* hub : {"hub1", "hub2"}) before[hub] = without_agents_permissions(before[hub]);
+  whole.start_manager();
+  whole.migrate("m1", {names.begin(), names.end()});
+  const auto began = whole.world.clock().now();
+  ASSERT_TRUE(whole.run_until([&] { return whole.world.server(server).object(resource, key).has_value(); }));
+  EXPECT_GT(whole.world.clock().now() - began, 30s) << "the second creation";
+  EXPECT_LT(whole.world.clock().now() - began, 44s);
+  EXPECT_TRUE(whole.world.run(whole.world.api("global").remove(managed_cluster_migrations, {"default", "m1"})));
+  whole.run_until_ended({"m1"});
+  EXPECT_EQ(whole.phase("m1"), "gone") << whole.describe("m1");
+  whole.world.run_for(10min);
+  expect_clean_move(whole, before, {}, {}, without_agents_permissions);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, SlowCreation,
+    testing::Values(OwnObject{"hub1", ocm::klusterlet_configs, {"", "migration-m1"}},
+                    OwnObject{"hub1", kube::resources::secrets, {"multicluster-engine", "bootstrap-m1"}},
+                    OwnObject{"hub2", kube::resources::namespaces, {"", "hubferry-bootstrap"}},
+                    OwnObject{"hub2", kube::resources::service_accounts, {"hubferry-bootstrap", "bootstrap-m1"}},
+                    OwnObject{"hub2", kube::resources::cluster_roles, {"", "global-hub-migration-m1-sar"}},
+                    OwnObject{"hub2", kube::resources::cluster_role_bindings, {"", "global-hub-migration-m1-sar"}},
+                    OwnObject{"global", ocm::managed_service_accounts, {"hub2", "m1"}, true}),
+    [](const auto& param) { return param.param.resource.kind; });
+
+// A manager dies with a creation on its way, which takes effect once its successor has moved the clusters.
+TEST(QuickSuccessor, LeavesNothingOfWhatItsPredecessorHadSent) {
+  worlds::Wire wire{async::Random{1}};
+  wire.faults.on({.verb = "create", .resource = "klusterletconfigs"}).delay(sim::Latency::fixed(59s));
+  WholeWorld whole{1, 1, false};
+  whole.wire = [&](const std::string& hub, std::shared_ptr<kube::Api> api) {
+    if (hub != "hub1") return api;
+    return worlds::make_faulty_api(std::move(api), wire, whole.world.clock(),
+                                   [&](Awaitable<> task) { whole.world.spawn(std::move(task)); });
+  };
+  const auto names = whole.world.world().clusters();
+  const auto before = snapshots(whole);
+  whole.start_manager();
+  whole.migrate("m1", {names.begin(), names.end()});
+  const auto is_sent = [&] {
+    return whole.world.server("hub1")
+        .object(kube::resources::secrets, {"multicluster-engine", "bootstrap-m1"})
+        .has_value();
+  };
+  ASSERT_TRUE(whole.run_until(is_sent));
+  whole.world.run_for(1s);
+  whole.stop_manager();
+  whole.start_manager();
+  whole.run_until_ended({"m1"});
+  EXPECT_EQ(whole.phase("m1"), "Completed") << whole.describe("m1");
+  whole.world.run_for(10min);
+  expect_clean_move(whole, before, {names.begin(), names.end()}, {"m1"});
+}
+
 INSTANTIATE_TEST_SUITE_P(Milliseconds, SlowTarget, testing::Values(300, 1000, 4000, 15000, 29000, 40000));
 
 // The agents reach the target, the manager does not: what it does on the source must not depend on what it cannot see.

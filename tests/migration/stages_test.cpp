@@ -325,6 +325,27 @@ INSTANTIATE_TEST_SUITE_P(Orders, CleaningFaultTest,
                                          "target.confirm", "source.clean", "source.delete_migration_objects",
                                          "target.delete_migration_objects"));
 
+// A ManifestWork of ours that is still there must not be forgotten; Secrets on a cluster whose agent is off may stay.
+TEST_F(CleaningTest, IsPendingWhileAWorkOfTheMigrationIsOnTheTarget) {
+  using hubagent::FailureReason;
+  const auto order = std::string{"target.delete_outdated_secrets "};
+  hubs.faults[order + "a"] = {.error = FakeHubs::forbidden(), .reason = FailureReason::unknown};
+  hubs.faults[order + "b"] = {.error = FakeHubs::forbidden(), .reason = FailureReason::works_not_applied};
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Cleaning");
+    co_await sleep(1h);
+    EXPECT_EQ(phase("m1"), "Cleaning");
+    EXPECT_THAT(condition("m1", "ResourceCleaned"),
+                HasSubstr("CleanupPending: 1 cluster pending: a: the manager may not"));
+    EXPECT_EQ(events("SecretsLeft").size(), 0u);
+    hubs.faults.erase(order + "a");
+    co_await reaches("m1", "Completed");
+  });
+  EXPECT_EQ(events("SecretsLeft").size(), 1u);
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
+
 // The target's controllers act on a cluster that was released to them: its objects are no longer as they were sent.
 TEST_F(CleaningTest, AClusterThatTheSourceCannotDeleteIsNotCopiedAgain) {
   given("m1", {"a"});

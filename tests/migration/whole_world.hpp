@@ -178,21 +178,23 @@ class WholeWorld {
 
   sim::VirtualWorld world;
   std::map<std::string, Line> lines;  // to each hub, of the manager; agents have their own
-  /// What else is between the manager and a hub. Empty: nothing.
+  /// What else is between the manager and a server, also "global". Empty: nothing.
   std::function<std::shared_ptr<kube::Api>(const std::string& hub, std::shared_ptr<kube::Api>)> wire = {};
 
  private:
   struct Manager {
     explicit Manager(WholeWorld& whole)
-        : hubs(
-              whole.world.api("global"),
+        : global(whole.world.network().connect(whole.world.world().admin_config("global"))),
+          api(whole.wire ? whole.wire("global", global) : global),
+          hubs(
+              *api,
               [&whole](const std::string& hub, const kube::ClientConfig& config) {
                 auto api = whole.world.network().connect(config);
                 if (whole.wire) api = whole.wire(hub, std::move(api));
                 return std::make_shared<SeverableApi>(std::move(api), whole.lines[hub]);
               },
               {}, whole.world.env()),
-          controller(whole.world.api("global"), hubs, {}, whole.world.env()),
+          controller(*api, hubs, {}, whole.world.env()),
           scope(whole.world.loop().executor()) {
       scope.spawn(hubs.run());
       scope.spawn(controller.run());
@@ -202,6 +204,8 @@ class WholeWorld {
       co_await scope.join();
     }
 
+    std::shared_ptr<kube::Api> global;
+    std::shared_ptr<kube::Api> api;
     hubs::HubDirectory hubs;
     Controller controller;
     async::TaskScope scope;

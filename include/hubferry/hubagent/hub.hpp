@@ -16,6 +16,9 @@
 
 namespace hubferry::hubagent {
 
+/// An API server ends every request by its --request-timeout, 60 s: what it has not done then it does not do.
+inline constexpr auto longest_request = std::chrono::seconds{60};
+
 struct HubOptions {
   /// Clusters processed at once, over all migrations.
   std::size_t clusters_in_flight = 50;
@@ -74,6 +77,7 @@ class HubWideRights;
 class SharedLooks;
 struct HubWatches;
 class KnownClusters;
+class SeenLeases;
 
 /// The writes to a hub that may still take effect: see Hub::settle().
 class OpenWrites;
@@ -105,6 +109,7 @@ class Hub {
   [[nodiscard]] const kube::Cache<ocm::ManagedCluster>& clusters() const { return clusters_; }
   /// Clusters of a source that need not be read again.
   [[nodiscard]] KnownClusters& known_clusters() const { return *known_clusters_; }
+  [[nodiscard]] SeenLeases& seen_leases() const { return *seen_leases_; }
   [[nodiscard]] const CarriedResources& carried() const { return *options_.carried; }
   [[nodiscard]] const HubOptions& options() const { return options_; }
   [[nodiscard]] const kube::Env& env() const { return env_; }
@@ -115,6 +120,8 @@ class Hub {
   /// awaited, or was lost. An operation that deletes the cluster's objects for good waits for that first. Others may
   /// use the slot meanwhile; returns one.
   async::Awaitable<Slot> settle(std::string cluster, Slot slot);
+  /// The same for the objects of the migration with this uid, and for `ns`, the namespace that it has acquired.
+  async::Awaitable<> settle_own_objects(std::string migration, std::string ns);
   [[nodiscard]] FairSlots& small_watches() { return small_watches_; }
   [[nodiscard]] const std::shared_ptr<Waits>& waits() const { return waits_; }
 
@@ -128,6 +135,7 @@ class Hub {
   kube::Cache<ocm::ManagedCluster> clusters_;
   std::unique_ptr<HubWatches> watches_;
   std::unique_ptr<KnownClusters> known_clusters_;
+  std::unique_ptr<SeenLeases> seen_leases_;
   async::Semaphore in_flight_;
   obs::Gauge& in_flight_gauge_;
   FairSlots small_watches_;
