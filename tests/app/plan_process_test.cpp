@@ -11,6 +11,7 @@ namespace {
 using test::Process;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 /// `hubferry plan` as people start it, against a simulated global hub without hubs.
 class PlanProcess : public testing::Test {
@@ -82,6 +83,20 @@ TEST_F(PlanProcess, AFileWithEndlessAliasesIsRejected) {
   EXPECT_THAT(bomb->err(), HasSubstr("too many values: its aliases multiply"));
 }
 
+// As `migrate` takes them.
+TEST_F(PlanProcess, ClustersAreArgumentsOrAList) {
+  install();
+  for (const auto& clusters : {std::vector<std::string>{"c", "d"}, {"--clusters=c,d"}, {"c", "--clusters=d", "c"}}) {
+    std::vector<std::string> arguments{"--from=here", "--to=there"};
+    arguments.insert(arguments.end(), clusters.begin(), clusters.end());
+    const auto made = plan(sim::admin(), arguments);
+    EXPECT_EQ(made->wait(), 1);
+    EXPECT_THAT(made->out(), HasSubstr("Plan: here -> there, 2 clusters\n")) << made->err();
+  }
+  const auto both = plan(sim::admin(), {"-f", "/dev/null", "c"});
+  EXPECT_EQ(both->wait(), 2);
+}
+
 // As `kubectl apply -f -` does.
 TEST_F(PlanProcess, ReadsAMigrationFromStandardInput) {
   install();
@@ -92,6 +107,10 @@ TEST_F(PlanProcess, ReadsAMigrationFromStandardInput) {
                  test::hubferry_binary(), "--kubeconfig=" + config}};
   EXPECT_EQ(shell.wait(), 1);
   EXPECT_THAT(shell.out(), HasSubstr("Plan: here -> there"));
+  Process other{
+      {"sh", "-c", "echo 'kind: Other' | \"$0\" plan -f - \"$1\"", test::hubferry_binary(), "--kubeconfig=" + config}};
+  EXPECT_EQ(other.wait(), 1);
+  EXPECT_THAT(other.err(), StartsWith("hubferry plan: standard input: it does not contain a ManagedClusterMigration"));
 }
 
 }  // namespace

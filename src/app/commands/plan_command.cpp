@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "app/cli/common_flags.hpp"
@@ -29,17 +30,22 @@ struct PlanOptions {
   std::string output = "table";
   bool list_objects = false;
 
+  void add_clusters(const std::vector<std::string>& names) {
+    for (const auto& name : names)
+      if (std::ranges::find(clusters, name) == clusters.end()) clusters.push_back(name);
+  }
+
   [[nodiscard]] bool is_given_by_flags() const {
     return !from.empty() || !to.empty() || !clusters.empty() || !placement.empty();
   }
 
   void check() const {
     if (!file.empty() && is_given_by_flags())
-      throw UsageError("--filename cannot be combined with --from, --to, --clusters or --placement");
+      throw UsageError("--filename cannot be combined with --from, --to, --placement or clusters");
     if (!file.empty()) return;
     if (from.empty() || to.empty())
       throw UsageError("give the migration's file with -f, or both hubs with --from and --to");
-    if (clusters.empty() == placement.empty()) throw UsageError("give either --clusters or --placement");
+    if (clusters.empty() == placement.empty()) throw UsageError("give the names of clusters, or --placement");
   }
 };
 
@@ -55,7 +61,7 @@ migration::MigrationSpec read_spec_to_plan(const PlanOptions& options, const kub
   try {
     return plan_spec_of(object);
   } catch (const std::runtime_error& error) {
-    throw std::runtime_error(options.file + ": " + error.what());
+    throw std::runtime_error(shown_name(options.file) + ": " + error.what());
   }
 }
 
@@ -116,9 +122,9 @@ void add_plan_command(CommandLine& line, std::ostream& out) {
   command.add_text(options->to, "to", "HUB", "The target hub.");
   command.add({.name = "clusters",
                .placeholder = "LIST",
-               .help = "Comma-separated names of the clusters.",
+               .help = "Comma-separated names of clusters, in addition to those given as arguments.",
                .default_text = "",
-               .apply = [options](const std::string& text) { options->clusters = parse_list(text); },
+               .apply = [options](const std::string& text) { options->add_clusters(parse_list(text)); },
                .short_name = ""});
   command.add_text(options->placement, "placement", "PLACEMENT",
                    "A Placement on the source hub, [NAMESPACE/]NAME, that selects the clusters.");
@@ -127,9 +133,16 @@ void add_plan_command(CommandLine& line, std::ostream& out) {
                      "List every object that would be copied, and every cluster and problem of long lists.");
   add_output_flag(command, options->output, {"table", "json"}, "Output format: table or json.");
   command.not_from_environment({"filename", "from", "to", "clusters", "placement", "objects"});
+  command.add_argument({.name = "CLUSTER",
+                        .help = "The clusters to migrate.",
+                        .required = false,
+                        .apply = [options](const std::string& text) { options->add_clusters({text}); },
+                        .choices = {},
+                        .repeatable = true,
+                        .completes = "clusters"});
   command.example("hubferry plan -f migration.yaml", "before kubectl apply -f migration.yaml");
   command.example("hubferry plan -f relocator.yaml", "what a ClusterRelocator would move, on a hub with Hive");
-  command.example("hubferry plan --from hub1 --to hub2 --clusters cluster1,cluster2 --objects",
+  command.example("hubferry plan --from hub1 --to hub2 cluster-00001 cluster-00002 --objects",
                   "without a file, listing every object");
   command.example("hubferry plan --from hub1 --to hub2 --placement leaving -o json | jq .problems", "for scripts");
   command.on_check([options] { options->check(); });

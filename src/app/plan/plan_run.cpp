@@ -30,11 +30,15 @@ async::Awaitable<kube::Result<bool>> HubConnections::serves(std::string hub, kub
   co_return co_await api->serves(resource);
 }
 
+std::string shown_name(const std::string& file) {
+  return file == "-" ? "standard input" : file;
+}
+
 kube::json::object read_only_object(const std::string& file) {
   const auto text = file == "-" ? read_standard_input() : read_file(file);
-  const auto documents = kube::parse_yaml_documents(text, file);
+  const auto documents = kube::parse_yaml_documents(text, shown_name(file));
   if (documents.size() != 1 || !documents[0].is_object())
-    throw std::runtime_error((file == "-" ? "standard input" : file) + ": it must contain exactly one " +
+    throw std::runtime_error(shown_name(file) + ": it must contain exactly one " +
                              (documents.empty() ? "object, and is empty" : "object"));
   return documents[0].get_object();
 }

@@ -25,6 +25,8 @@ class HubConnections {
 
 /// The only object of the file that the user named; "-" is standard input. Throws std::runtime_error.
 kube::json::object read_only_object(const std::string& file);
+/// What errors call it.
+std::string shown_name(const std::string& file);
 
 /// Lists once what the hub directory watches: a cache would retry for ever, while the user waits for an error. Throws
 /// std::runtime_error.

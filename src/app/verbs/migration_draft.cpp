@@ -88,7 +88,7 @@ MigrationDraft draft_from_file(kube::Key key, const std::string& file) {
   try {
     return draft_from(std::move(key), object);
   } catch (const std::runtime_error& error) {
-    throw std::runtime_error(file + ": " + error.what());
+    throw std::runtime_error(shown_name(file) + ": " + error.what());
   }
 }
 
