@@ -120,6 +120,21 @@ TEST(TextTable, AlignsColumnsAndTruncatesTheLastOne) {
               ElementsAre("NAME     MESSAGE", "a        short", "longer   a message …", "-        -"));
 }
 
+// "…" on a line of its own says nothing.
+TEST(TextTable, ALastColumnWithoutRoomIsBelowItsRow) {
+  TextTable table{{"NAME", "PHASE", "MESSAGE"}};
+  table.add({"longer", "Failed", "because of the hub, and more"});
+  table.add({"a", "Pending", ""});
+  EXPECT_THAT(table.lines(tiny),
+              ElementsAre("NAME     PHASE", "longer   Failed", "  because of the hu…", "a        Pending"));
+  TextTable wide{{"NAME", "PHASE", "AGE", "MESSAGE"}};
+  wide.add({"longer", "Failed", "12m", "why"});
+  EXPECT_THAT(wide.lines(tiny), ElementsAre("NAME   PHASE  AGE", "longer Failed 12m", "  why"));
+  TextTable brief{{"NAME", "PHASE", "AGE"}};
+  brief.add({"longer", "Failed", "9s"});
+  EXPECT_THAT(brief.lines(tiny), ElementsAre("NAME   PHASE  AGE", "longer Failed 9s"));
+}
+
 TEST(TextTable, ColourCodesTakeNoColumn) {
   TextTable table{{"A", "B"}};
   table.add({{"x", Colour::green}, "y"});

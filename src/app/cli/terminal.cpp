@@ -166,6 +166,9 @@ void LiveArea::draw(std::vector<std::string> lines, std::size_t always) {
   drawn_ = lines.size();
 }
 
+// Less of a message says nothing.
+constexpr std::size_t least_of_last_column = 10;
+
 std::vector<std::string> TextTable::lines(const Terminal& terminal, const std::string& indent) const {
   std::vector<std::size_t> widths;
   for (std::size_t column = 0; column < headings_.size(); ++column) {
@@ -173,6 +176,19 @@ std::vector<std::string> TextTable::lines(const Terminal& terminal, const std::s
     for (const auto& row : rows_) width = std::max(width, columns(cell_text(row.at(column).text)));
     widths.push_back(width);
   }
+  const auto columns_before_last = [&](std::size_t gap) {
+    std::size_t used = columns(indent);
+    for (std::size_t column = 0; column + 1 < widths.size(); ++column) used += widths[column] + gap;
+    return used;
+  };
+  const auto is_too_narrow = [&](std::size_t used) { return terminal.width > 0 && used > terminal.width; };
+  const auto least = std::min(widths.back(), least_of_last_column);
+  const bool has_room = !is_too_narrow(columns_before_last(gap_) + least);
+  // A short one still fits if all move closer together; a message is better below.
+  const bool is_last_below =
+      !has_room && (widths.back() > least || is_too_narrow(columns_before_last(1) + least)) && widths.size() > 1;
+  const bool is_wide = is_last_below ? !is_too_narrow(columns_before_last(gap_)) : has_room;
+  const auto gap = is_wide ? gap_ : 1;
   const auto line = [&](const auto& cell_at) {
     std::string text = indent;
     std::size_t used = columns(indent);
@@ -180,20 +196,26 @@ std::vector<std::string> TextTable::lines(const Terminal& terminal, const std::s
       const auto& [content, colour] = cell_at(column);
       std::string cell = content;
       const bool last = column + 1 == headings_.size();
+      if (last && is_last_below) break;
       if (last && terminal.width > 0) cell = fitted(cell, terminal.width > used + 1 ? terminal.width - used : 1);
       text += painted(cell, colour, terminal.colour);
       if (last) break;
-      text += std::string(widths[column] - columns(cell) + gap_, ' ');
-      used += widths[column] + gap_;
+      text += std::string(widths[column] - columns(cell) + gap, ' ');
+      used += widths[column] + gap;
     }
     text.erase(text.find_last_not_of(' ') + 1);
     return text;
   };
   std::vector<std::string> result;
   result.push_back(line([&](std::size_t column) { return std::pair{headings_[column], Colour::bold}; }));
-  for (const auto& row : rows_)
+  for (const auto& row : rows_) {
     result.push_back(
         line([&](std::size_t column) { return std::pair{cell_text(row[column].text), row[column].colour}; }));
+    if (!is_last_below || row.back().text.empty()) continue;
+    const auto deeper = indent + "  ";
+    const auto room = terminal.width > columns(deeper) ? terminal.width - columns(deeper) : 1;
+    result.push_back(deeper + painted(fitted(row.back().text, room), row.back().colour, terminal.colour));
+  }
   return result;
 }
 

@@ -85,7 +85,8 @@ class TextTable {
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
   [[nodiscard]] bool empty() const { return rows_.empty(); }
 
-  /// Each line begins with `indent`. Only the last column is truncated to the terminal's width.
+  /// Each line begins with `indent`. Only the last column is truncated to the terminal's width; where the others leave
+  /// no room for it, it has a line of its own below each row.
   [[nodiscard]] std::vector<std::string> lines(const Terminal& terminal, const std::string& indent = "") const;
 
  private:
