@@ -125,10 +125,10 @@ TEST(StatusText, AFailedMigrationShowsTheCause) {
   EXPECT_THAT(migration_line(failed),
               EndsWith("Failed 1/20, 19 failed, 19 rolled back: Timeout: 1 of 20 clusters came"));
   const Terminal narrow{.interactive = true, .colour = false, .width = 30, .height = 50};
-  EXPECT_THAT(
-      joined(migration_details(failed, "", now, narrow)),
-      AllOf(HasSubstr("Failure:    Timeout: 1 of 20\n            clusters came\nMessage:    back on hub 'hub1…\n"),
-            HasSubstr("Phase:      Failed\n")));
+  EXPECT_THAT(joined(migration_details(failed, "", now, narrow)),
+              AllOf(HasSubstr("Failure:    Timeout: 1 of 20\n            clusters came\nMessage:    back on hub\n"
+                              "            'hub1': 19\n            clusters\n"),
+                    HasSubstr("Phase:      Failed\n")));
   EXPECT_EQ(view("m", registering_status).cause(), nullptr) << "not before it fails";
 }
 

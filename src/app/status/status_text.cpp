@@ -233,15 +233,19 @@ std::vector<std::string> migration_details(const MigrationView& migration, const
   if (const auto end = expected_end(migration, now); !end.empty()) add("ETA", end);
   if (migration.created)
     add("Created", async::format_time(*migration.created) + " (" + since(migration.created, now) + " ago)");
-  const std::size_t longest = terminal.width > 0 ? max_cause_length : 0;
-  for (const auto& line :
-       wrapped(fitted(cause_text(migration), longest), terminal.width, "Failure:    ", "            "))
-    lines.push_back(painted(line, Colour::red, terminal.colour));
+  // What a migration waits for may be several things, which one line would hide.
+  const auto add_wrapped = [&](const std::string& name, const std::string& text, Colour colour) {
+    const std::size_t longest = terminal.width > 0 ? max_cause_length : 0;
+    const std::string label = name + ":" + std::string(11 - name.size(), ' ');
+    for (const auto& line : wrapped(fitted(text, longest), terminal.width, label, std::string(label.size(), ' ')))
+      lines.push_back(painted(line, colour, terminal.colour));
+  };
+  add_wrapped("Failure", cause_text(migration), Colour::red);
   const auto latest = migration.message();
   if (!latest.empty() && (migration.cause() == nullptr || migration.cause() != migration.latest_condition()))
-    add("Message", latest);
+    add_wrapped("Message", latest, Colour::plain);
   for (const auto& problem : migration.problems)
-    add("Problem", problem.activity + ", " + problem.step + ": " + problem.message, Colour::yellow);
+    add_wrapped("Problem", problem.activity + ", " + problem.step + ": " + problem.message, Colour::yellow);
   add_timeline(lines, migration, now, terminal);
   add_failures(lines, migration, most_clusters, terminal);
   if (const auto more = unlisted(migration, most_clusters); !migration.failures.empty() && more > 0)
