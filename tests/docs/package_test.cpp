@@ -112,7 +112,9 @@ TEST_F(Package, HasEveryFileWithItsChecksumAndIsTheSameTwice) {
   EXPECT_THAT(names,
               testing::UnorderedElementsAre("install.yaml", "hubferry-0.1.0.tgz", "hubferry-0.1.0-linux-ARCH.tar.gz",
                                             "hubferry-0.1.0.spdx.json", "SHA256SUMS"));
-  output_of({"sh", "-c", "cd '" + directory_->file("dist") + "' && sha256sum --check --strict SHA256SUMS"});
+  const auto checked =
+      output_of({"sh", "-c", "cd '" + directory_->file("dist") + "' && sha256sum --check --strict SHA256SUMS"});
+  EXPECT_EQ(std::ranges::count(checked, '\n'), 4) << checked;
   build("again");
   EXPECT_EQ(text_of(directory_->path() / "dist/SHA256SUMS"), text_of(directory_->path() / "again/SHA256SUMS"));
 }
