@@ -57,12 +57,6 @@ Error works_missing(const Hub& hub, const std::string& cluster, const std::strin
   return {FailureReason::works_not_applied, "cluster " + cluster + " on hub " + hub.name() + " " + why};
 }
 
-kube::CacheOptions cluster_leases() {
-  kube::CacheOptions options;
-  options.field_selector = std::string{"metadata.name="} + ocm::names::cluster_lease;
-  return options;
-}
-
 /// True if the lease was renewed sooner than its period demands.
 bool was_renewed_early(const Object& before, const Object& now) {
   const auto last = renewed_at(before);
@@ -336,19 +330,24 @@ Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::s
   co_return Result<>{};
 }
 
-Heartbeats::Heartbeats(Hub& hub)
-    : leases_(hub.api(), kube::resources::leases, cluster_leases(), kube::object_decoder(), hub.env()) {}
+Heartbeats::Heartbeats(Hub& hub, std::shared_ptr<Leases> shared)
+    : clock_(hub.env().clock),
+      shared_(shared != nullptr),
+      leases_(shared_ ? std::move(shared)
+                      : std::make_shared<Leases>(hub.api(), kube::resources::leases, cluster_leases(),
+                                                 kube::object_decoder(), hub.env())) {}
 
 bool Heartbeats::is_alive(const std::string& cluster, async::WallTime since, async::WallTime now) const {
-  const auto lease = leases_.get(ocm::lease_key(cluster));
+  const auto lease = leases_->get(ocm::lease_key(cluster));
   return !why_not_alive(lease.get(), since, now) && !is_ahead(*lease, now);
 }
 
 Awaitable<> Heartbeats::run() {
-  const auto subscription = leases_.subscribe([this](const Key& key, const auto& old, const auto& now) {
+  const auto subscription = leases_->subscribe([this](const Key& key, const auto& old, const auto& now) {
     if (old != nullptr && now != nullptr && was_renewed_early(*old, *now)) ++starts_[key.ns];
   });
-  co_await leases_.run();
+  if (shared_) co_await clock_.sleep_until(async::never);
+  co_await leases_->run();
 }
 
 std::size_t Heartbeats::starts(const std::string& cluster) const {
@@ -358,13 +357,13 @@ std::size_t Heartbeats::starts(const std::string& cluster) const {
 
 Awaitable<> Heartbeats::wait_for_lease(std::string cluster) {
   auto exists = [](const Object* lease) { return lease != nullptr; };
-  co_await leases_.wait_for(ocm::lease_key(cluster), exists, async::never);
+  co_await leases_->wait_for(ocm::lease_key(cluster), exists, async::never);
 }
 
 Awaitable<> Heartbeats::wait_for_renewal(std::string cluster) {
   const Key key = ocm::lease_key(cluster);
   auto exists = [](const Object* lease) { return lease != nullptr; };
-  auto first = co_await leases_.wait_for(key, exists, async::never);
+  auto first = co_await leases_->wait_for(key, exists, async::never);
   // A renewal changes the time of the same object; a lease that was created anew starts over.
   std::string uid{first->uid()};
   std::string renewal = renewal_of(*first);
@@ -375,16 +374,16 @@ Awaitable<> Heartbeats::wait_for_renewal(std::string cluster) {
     renewal = renewal_of(*lease);
     return false;
   };
-  co_await leases_.wait_for(key, is_renewed, async::never);
+  co_await leases_->wait_for(key, is_renewed, async::never);
 }
 
 Awaitable<> Heartbeats::wait_for_renewal(std::string cluster, Object known) {
   // The cache may still show an older state than the one that the caller knows, but then one that it knows of.
-  co_await leases_.wait_until_seen(ocm::lease_key(cluster), std::string{known.resource_version()}, async::never);
+  co_await leases_->wait_until_seen(ocm::lease_key(cluster), std::string{known.resource_version()}, async::never);
   auto has_changed = [&](const Object* lease) {
     return lease != nullptr && (lease->uid() != known.uid() || renewal_of(*lease) != renewal_of(known));
   };
-  co_await leases_.wait_for(ocm::lease_key(cluster), has_changed, async::never);
+  co_await leases_->wait_for(ocm::lease_key(cluster), has_changed, async::never);
 }
 
 }  // namespace hubferry::hubagent

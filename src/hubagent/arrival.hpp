@@ -90,7 +90,11 @@ Awaitable<Result<>> check_arrival(const Hub& hub, MigrationRef migration, std::s
 /// Lifetime: outlives run() and all waiters.
 class Heartbeats {
  public:
-  explicit Heartbeats(Hub& hub);
+  using Leases = kube::Cache<Object>;
+
+  /// `shared`: the hub's shared watch, if it runs. What it shows may be from before this call: where a renewal must be
+  /// from now on, a watch of its own begins with a list that is not.
+  explicit Heartbeats(Hub& hub, std::shared_ptr<Leases> shared = nullptr);
 
   /// Watches the leases until cancelled: one watch for all clusters.
   Awaitable<> run();
@@ -106,7 +110,9 @@ class Heartbeats {
   Awaitable<> wait_for_renewal(std::string cluster, Object known);
 
  private:
-  kube::Cache<Object> leases_;
+  async::Clock& clock_;
+  bool shared_;  // somebody else runs it
+  std::shared_ptr<Leases> leases_;
   std::map<std::string, std::size_t> starts_;
 };
 

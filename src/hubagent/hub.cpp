@@ -53,6 +53,7 @@ async::Awaitable<> Hub::run() {
   auto all = [&](async::TaskScope& scope) -> async::Awaitable<> {
     scope.spawn(watches_->namespaces.run());
     scope.spawn(watches_->klusterlet_works.run());
+    scope.spawn(watches_->leases.run());
     co_await clusters_.run();
   };
   co_await async::with_scope(std::move(all));

@@ -16,6 +16,8 @@ const kube::Decoder& namespace_decoder() {
 constexpr std::size_t most_namespaces_for_one = 8;
 /// A klusterlet's works have tens of kilobytes, and those of one cluster would be read up to six times.
 constexpr std::size_t most_works_for_one = 2;
+/// Without it each migration watches all leases of the hub by itself.
+constexpr std::size_t most_leases_for_one = 1'000'000;
 
 kube::CacheOptions of_klusterlets() {
   kube::CacheOptions options;
@@ -25,12 +27,20 @@ kube::CacheOptions of_klusterlets() {
 
 }  // namespace
 
+kube::CacheOptions cluster_leases() {
+  kube::CacheOptions options;
+  options.field_selector = std::string{"metadata.name="} + ocm::names::cluster_lease;
+  return options;
+}
+
 HubWatches::HubWatches(kube::Api& api, HubWideRights& rights, const std::function<std::size_t()>& clusters_on_hub,
                        const kube::Env& env)
     : namespaces(api, rights, {kube::resources::namespaces, {}, namespace_decoder(), most_namespaces_for_one},
                  clusters_on_hub, env),
       klusterlet_works(api, rights,
                        {ocm::manifest_works, of_klusterlets(), klusterlet_work_decoder(), most_works_for_one},
-                       clusters_on_hub, env) {}
+                       clusters_on_hub, env),
+      leases(api, rights, {kube::resources::leases, cluster_leases(), kube::object_decoder(), most_leases_for_one},
+             clusters_on_hub, env) {}
 
 }  // namespace hubferry::hubagent

@@ -34,18 +34,13 @@ void KnownClusters::remember(const kube::Object& cluster) {
   clusters_.emplace(name, Known{std::string{cluster.resource_version()}, std::move(text)});
 }
 
-std::optional<kube::Object> KnownClusters::find(const std::string& cluster) const {
-  const auto known = clusters_.find(cluster);
-  const auto seen = watched_.get({{}, cluster});
-  if (known == clusters_.end() || seen == nullptr || seen->resource_version() != known->second.resource_version)
-    return std::nullopt;
-  return kube::Object{kube::json::parse(known->second.text).as_object()};
-}
-
 std::optional<kube::Object> KnownClusters::take(const std::string& cluster) {
-  auto found = find(cluster);
-  forget(cluster);
-  return found;
+  auto known = clusters_.extract(cluster);
+  if (!known) return std::nullopt;
+  bytes_ -= known.mapped().text.size();
+  const auto seen = watched_.get({{}, cluster});
+  if (seen == nullptr || seen->resource_version() != known.mapped().resource_version) return std::nullopt;
+  return kube::Object{kube::json::parse(known.mapped().text).as_object()};
 }
 
 }  // namespace hubferry::hubagent

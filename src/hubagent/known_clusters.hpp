@@ -10,19 +10,16 @@
 
 namespace hubferry::hubagent {
 
-/// The ManagedClusters of a source as we last wrote or read them, so that they need not be read again: for the first
-/// copy, which is compared with the source before anything is deleted there, and for the detachment, a write that is
-/// conditional on this version. Never for a comparison or a deletion: only accepted clusters are kept, and in Cleaning
-/// the source accepts none any more.
+/// The ManagedClusters of a source as we claimed them, so that they need not be read again for the first copy, which
+/// is compared with the source before anything is deleted there. Never for a comparison or a deletion: only accepted
+/// clusters are kept, and in Cleaning the source accepts none any more.
 /// Executor: one loop.
 class KnownClusters {
  public:
   explicit KnownClusters(const kube::Cache<ocm::ManagedCluster>& watched) : watched_(watched) {}
 
   void remember(const kube::Object& cluster);
-  /// Absent unless the hub's watch shows no later version.
-  [[nodiscard]] std::optional<kube::Object> find(const std::string& cluster) const;
-  /// The same, for its last use.
+  /// Absent unless the hub's watch shows no other version. Forgets it.
   [[nodiscard]] std::optional<kube::Object> take(const std::string& cluster);
 
  private:

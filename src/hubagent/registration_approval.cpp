@@ -23,10 +23,49 @@ struct Approval {
   std::optional<Error> error;
 };
 
-kube::CacheOptions requests_of_clusters() {
+/// Longer, it might not fit into a URL everywhere.
+constexpr std::size_t longest_selector = 2'000;
+
+/// Those of these clusters, or of all if there are many: a hub keeps each request for an hour, and several migrations
+/// may follow them.
+std::string requests_selector(const std::set<std::string>& clusters) {
+  std::string names;
+  for (const auto& cluster : clusters) {
+    names += (names.empty() ? "" : ",") + cluster;
+    if (names.size() > longest_selector) return ocm::names::cluster_name_label;
+  }
+  return names.empty() ? ocm::names::cluster_name_label : ocm::names::cluster_name_label + (" in (" + names + ")");
+}
+
+kube::CacheOptions requests_of(const std::set<std::string>& clusters) {
   kube::CacheOptions options;
-  options.label_selector = ocm::names::cluster_name_label;
+  options.label_selector = requests_selector(clusters);
   return options;
+}
+
+/// Keeps of requests that are decided only that they are: their certificates are several kilobytes each.
+class RequestDecoder final : public kube::Decoder {
+ public:
+  [[nodiscard]] kube::Result<kube::Decoded> from_bytes(std::string_view bytes) const override {
+    return shortened(kube::object_decoder().from_bytes(bytes));
+  }
+  [[nodiscard]] kube::Result<kube::Decoded> from_object(const Object& object) const override {
+    return shortened(kube::object_decoder().from_object(object));
+  }
+
+ private:
+  static kube::Result<kube::Decoded> shortened(kube::Result<kube::Decoded> decoded) {
+    const auto* object = decoded ? static_cast<const Object*>(decoded->object.get()) : nullptr;
+    if (object == nullptr || !ocm::is_decided(*object)) return decoded;
+    json::object conditions{{"conditions", *object->find({"status", "conditions"})}};
+    decoded->object = std::make_shared<const Object>(json::object{{"status", std::move(conditions)}});
+    return decoded;
+  }
+};
+
+const kube::Decoder& request_decoder() {
+  static const RequestDecoder decoder;
+  return decoder;
 }
 
 bool has_copy(const Approval& approval, const std::string& cluster) {
@@ -122,13 +161,12 @@ Awaitable<Result<>> approve_registrations(Hub& hub, MigrationRef migration, std:
     // No permission, no registration: the caller waits for clusters that have registered before.
     co_await hub.env().clock.sleep_until(async::never);
   }
-  Approval approval{
-      hub,
-      std::move(migration),
-      std::move(clusters),
-      right->user,
-      {hub.api(), certificate_signing_requests, requests_of_clusters(), kube::object_decoder(), hub.env()},
-      std::nullopt};
+  Approval approval{hub,
+                    std::move(migration),
+                    clusters,
+                    right->user,
+                    {hub.api(), certificate_signing_requests, requests_of(clusters), request_decoder(), hub.env()},
+                    std::nullopt};
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
     auto subscription = approval.requests.subscribe([&](const Key&, const auto& old, const auto& now) {
       if (old != nullptr || now == nullptr || ocm::is_decided(*now)) return;

@@ -86,12 +86,11 @@ Awaitable<Result<std::vector<Object>>> find_selected(const Hub& hub, const Carri
   if (selects_one_name(kind)) {
     const Key key{kind.resource.namespaced ? cluster : "", expand_cluster(kind.names.front(), cluster)};
     const bool is_cluster = kind.resource == ocm::managed_clusters;
-    auto known = is_cluster ? hub.known_clusters().find(cluster) : std::nullopt;
+    auto known = is_cluster ? hub.known_clusters().take(cluster) : std::nullopt;
     if (!known) {
       auto found = co_await get_if_exists(hub, kind.resource, key);
       if (!found) co_return found.error();
       known = std::move(*found);
-      if (known && is_cluster) hub.known_clusters().remember(*known);
     }
     if (known) selected.push_back(std::move(*known));
   } else {

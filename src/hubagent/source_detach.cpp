@@ -1,11 +1,8 @@
-#include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
-
 #include "hubagent/annotations.hpp"
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/hub_watches.hpp"
-#include "hubagent/known_clusters.hpp"
+#include "hubagent/seen_clusters.hpp"
 #include "hubagent/source_return.hpp"
 #include "hubagent/works.hpp"
 #include "hubferry/async/deadline.hpp"
@@ -56,8 +53,7 @@ bool is_resting(const MigrationRef& migration, const json::object& cluster) {
 }
 
 /// Lets the import controller rest on this cluster, or deliver again. If the annotation is not ours any more, it stays.
-/// `known`: the ManagedCluster as it was read, and then as it is. The write is conditional on that version.
-Awaitable<Result<>> set_resting(Hub& hub, MigrationRef migration, Object& known, bool resting) {
+Awaitable<Result<>> set_resting(Hub& hub, MigrationRef migration, std::string cluster, bool resting) {
   auto change = [&](json::object& object) {
     if (!is_claimed_by(migration, Object{object})) return false;
     const std::string before{annotation_text(object, annotations::klusterlet_config_before)};
@@ -68,11 +64,10 @@ Awaitable<Result<>> set_resting(Hub& hub, MigrationRef migration, Object& known,
                           resting ? migration.resting_config() : delivering);
   };
   auto slot = co_await hub.slot();
-  auto changed = co_await edit(hub, ocm::managed_clusters, known, change);
+  auto changed = co_await edit_cluster(hub, cluster, change);
   slot.release();
-  if (!changed && changed.error().is(ErrorKind::not_found)) co_return no_such_cluster(hub, std::string{known.name()});
+  if (!changed && changed.error().is(ErrorKind::not_found)) co_return no_such_cluster(hub, cluster);
   if (!changed) co_return changed.error();
-  known = std::move(*changed);
   co_return Result<>{};
 }
 
@@ -82,9 +77,8 @@ Awaitable<Result<>> set_resting(Hub& hub, MigrationRef migration, Object& known,
 /// hub itself into the work, up to five times a second. The agent applies each version, but its report of one that has
 /// been replaced is refused, for minutes or for ever. So once the work has our Secret, the import controller is given a
 /// reason to leave it as it is.
-Awaitable<Result<>> follow_delivery(Hub& hub, MigrationRef migration, Object& known, bool can_rest) {
-  const std::string cluster{known.name()};
-  bool resting = is_resting(migration, known.json());
+Awaitable<Result<>> follow_delivery(Hub& hub, MigrationRef migration, std::string cluster, bool resting,
+                                    bool can_rest) {
   TargetBootstrap bootstrap{migration};
   auto delivery = Delivery::absent;
   auto needs_attention = [&](const KlusterletWork* work) {
@@ -97,21 +91,21 @@ Awaitable<Result<>> follow_delivery(Hub& hub, MigrationRef migration, Object& kn
     if (!waited) co_return waited.error();
     if (delivery == Delivery::applied) co_return Result<>{};
     resting = !resting;
-    auto changed = co_await set_resting(hub, migration, known, resting);
+    auto changed = co_await set_resting(hub, migration, cluster, resting);
     if (!changed) co_return changed.error();
   }
 }
 
 /// Waits until the agent has the target's bootstrap kubeconfig: once detached, it no longer reads from this hub.
-Awaitable<Result<>> wait_for_target_bootstrap(Hub& hub, MigrationRef migration, Object& known, bool can_rest) {
-  const std::string cluster{known.name()};
+Awaitable<Result<>> wait_for_target_bootstrap(Hub& hub, MigrationRef migration, std::string cluster, bool resting,
+                                              bool can_rest) {
   auto& clock = hub.env().clock;
   const Waits::Entry waiting{
       *hub.waits(), migration.uid, cluster,
       "agent has not applied the ManifestWork with the target's bootstrap kubeconfig (the condition "
       "Applied of its ManifestWork CLUSTER-klusterlet says why)"};
   auto waited = co_await async::before_deadline(clock, clock.now() + delivery_timeout,
-                                                follow_delivery(hub, migration, known, can_rest));
+                                                follow_delivery(hub, migration, cluster, resting, can_rest));
   if (waited) co_return std::move(*waited);
   co_return Error{FailureReason::error, "cluster " + cluster + " was not detached from hub " + hub.name() +
                                             ": its agent has not applied ManifestWork " + cluster +
@@ -155,27 +149,14 @@ struct Detachment {
   SourceHub::OnDetach on_detach;
 };
 
-/// Waits until the caller lets it be detached. It may take long, with thousands of clusters: meanwhile the
-/// ManagedCluster is kept as text, a fraction of a tree's size.
-Awaitable<Result<>> wait_for_caller(const Detachment& detachment, Object& known) {
-  if (!detachment.on_detach.before) co_return Result<>{};
-  const std::string cluster{known.name()};
-  const auto text = json::serialize(known.json());
-  known = Object{json::object{}};
-  auto waited = co_await detachment.on_detach.before(cluster);
-  known = Object{json::parse(text).as_object()};
-  co_return waited;
-}
-
-/// One write, in the version that was read: if somebody has changed it since, it is read again.
-Awaitable<Result<>> write_detached(const Detachment& detachment, Object known) {
+/// By one patch of the version that the watch shows: if somebody has changed it since, it is read.
+Awaitable<Result<>> write_detached(const Detachment& detachment, std::string cluster) {
   const auto& [hub, works, migration, on_detach] = detachment;
-  const std::string cluster{known.name()};
   auto detach = [&](json::object& object) {
     if (!is_claimed_by(migration, Object{object})) return false;
     return set_detached(object, migration);
   };
-  auto detached = co_await edit(hub, ocm::managed_clusters, std::move(known), detach);
+  auto detached = co_await edit_cluster(hub, cluster, detach);
   if (!detached && detached.error().is(ErrorKind::not_found)) co_return no_such_cluster(hub, cluster);
   if (!detached) co_return detached.error();
   if (!is_claimed_by(migration, *detached)) co_return not_claimed(hub, cluster, *detached);
@@ -214,8 +195,8 @@ Awaitable<Result<>> detach_released(Hub& hub, MigrationRef migration, std::strin
 
 Awaitable<Result<>> detach_one(const Detachment& detachment, std::string cluster, Slot slot) {
   const auto& [hub, works, migration, on_detach] = detachment;
-  auto found = hub.known_clusters().take(cluster);
-  if (!found || !is_claimed_by(migration, *found)) {
+  auto found = seen_cluster(hub, cluster);
+  if (!found || !is_claimed_by(migration, *found) || is_detached(*found)) {
     auto read = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
     if (!read) co_return read.error();
     if (!*read) co_return no_such_cluster(hub, cluster);
@@ -226,17 +207,23 @@ Awaitable<Result<>> detach_one(const Detachment& detachment, std::string cluster
     if (on_detach.after) on_detach.after(cluster, true);
     co_return Result<>{};
   }
+  const bool resting = is_resting(migration, found->json());
+  const bool returning = is_returning(*found);
+  // It may wait for long, beside thousands of others.
+  found.reset();
   // Others use it while this one waits. The write needs none: from here on the caller limits what is done at once.
   if (works.served || on_detach.before) slot.release();
   // One that a rollback accepted again was detached before, so its agent has had the bootstrap kubeconfig.
-  if (works.served && !is_returning(*found)) {
-    auto waited = co_await wait_for_target_bootstrap(hub, migration, *found, works.can_rest);
+  if (works.served && !returning) {
+    auto waited = co_await wait_for_target_bootstrap(hub, migration, cluster, resting, works.can_rest);
     if (!waited) co_return waited.error();
   }
-  auto permitted = co_await wait_for_caller(detachment, *found);
-  if (!permitted) co_return permitted.error();
+  if (on_detach.before) {
+    auto permitted = co_await on_detach.before(cluster);
+    if (!permitted) co_return permitted.error();
+  }
   if (works.served && !on_detach.before) slot = co_await hub.slot();
-  auto written = co_await write_detached(detachment, std::move(*found));
+  auto written = co_await write_detached(detachment, cluster);
   if (on_detach.after) on_detach.after(cluster, written.has_value());
   co_return written;
 }

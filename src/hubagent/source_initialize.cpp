@@ -1,8 +1,8 @@
 #include "hubagent/direct_hubs.hpp"
-#include "hubagent/hub_wide_rights.hpp"
 #include "hubagent/known_clusters.hpp"
 #include "hubagent/own_objects.hpp"
 #include "hubagent/pause.hpp"
+#include "hubagent/seen_clusters.hpp"
 #include "hubferry/kube/base64.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -122,41 +122,10 @@ bool claim(json::object& object, const MigrationRef& migration) {
   return changed;
 }
 
-/// The annotations that a claim reads and writes, as the hub's watch shows them.
-json::object seen_annotations(const ocm::ManagedCluster& seen) {
-  json::object kept;
-  for (const auto* key : {migrating_annotation, klusterlet_config_annotation, annotations::klusterlet_config_before,
-                          annotations::returning})
-    if (const auto value = seen.annotation(key)) kept[key] = *value;
-  return json::object{{"metadata", json::object{{"annotations", std::move(kept)}}}};
-}
-
-/// One patch of the version that the watch shows, instead of a read and a write. Absent: it must be read, since
-/// somebody has changed it meanwhile, or it is claimed already.
-Awaitable<std::optional<Object>> claim_as_seen(Hub& hub, MigrationRef migration, std::string cluster) {
-  const auto seen = hub.clusters().get(cluster_scoped(cluster));
-  if (seen == nullptr) co_return std::nullopt;
-  const auto before = seen_annotations(*seen);
-  auto after = before;
-  if (!claim(after, migration)) co_return std::nullopt;
-  const bool may_patch = co_await hub.rights().may("patch", ocm::managed_clusters);
-  auto patch = may_patch ? kube::merge_patch_between(before, after) : std::nullopt;
-  if (!patch) co_return std::nullopt;
-  kube::object_in(*patch, "metadata")["resourceVersion"] = seen->resource_version();
-  auto patched = co_await hub.api().merge_patch(ocm::managed_clusters, cluster_scoped(cluster), std::move(*patch));
-  if (!patched) co_return std::nullopt;
-  co_return std::move(*patched);
-}
-
-Awaitable<Result<Object>> claim_one(Hub& hub, MigrationRef migration, std::string cluster) {
-  if (auto claimed = co_await claim_as_seen(hub, migration, cluster)) co_return std::move(*claimed);
-  auto mutate = [&](json::object& object) { return claim(object, migration); };
-  co_return co_await edit(hub, ocm::managed_clusters, cluster_scoped(cluster), mutate);
-}
-
 Awaitable<Result<>> initialize_one(Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
                                    std::string cluster, Slot slot) {
-  auto claimed = co_await claim_one(hub, migration, cluster);
+  auto mutate = [&](json::object& object) { return claim(object, migration); };
+  auto claimed = co_await edit_cluster(hub, cluster, mutate);
   if (!claimed && claimed.error().is(ErrorKind::not_found)) co_return no_such_cluster(hub, cluster);
   if (!claimed) co_return claimed.error();
   if (!is_claimed_by(migration, *claimed)) co_return not_claimed(hub, cluster, *claimed);

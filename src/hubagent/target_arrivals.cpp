@@ -62,6 +62,7 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
     }
     const auto current = wait.hub.clusters().get(cluster_scoped(cluster));
     if (current == nullptr || !is_available(*current, wait.migration)) continue;
+    if (wait.on_arrival.joined) wait.on_arrival.joined(cluster);
     auto enabled = co_await enable_import(wait.hub, wait.migration, cluster);
     if (!enabled) co_return enabled.error();
     auto complete = co_await are_works_complete(wait, cluster);
@@ -96,7 +97,7 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
         if (!adopted) co_return adopted.error();
       }
     }
-    wait.on_arrival(cluster);
+    wait.on_arrival.arrived(cluster);
     co_return Result<>{};
   }
 }
@@ -146,10 +147,14 @@ Awaitable<Result<>> DirectTargetHub::await_arrivals(MigrationRef migration, Clus
   if (!synced) co_return synced.error();
   auto rule = co_await work_rule(*hub_);
   if (!rule) co_return rule.error();
-  Wait wait{*hub_, migration, since, std::move(on_arrival), *rule, Heartbeats{*hub_}, std::nullopt, std::nullopt};
-  if (*rule != WorkRule::none) wait.with_works = co_await clusters_with_copied_works(*hub_, migration);
   const std::set<std::string> once{clusters.begin(), clusters.end()};
-  const HubWatch<KlusterletWork>::Use use{hub_->watches().klusterlet_works, *rule == WorkRule::none ? 0 : once.size()};
+  const std::size_t watched = *rule == WorkRule::none ? 0 : once.size();
+  const HubWatch<KlusterletWork>::Use use{hub_->watches().klusterlet_works, watched};
+  HubWatch<Object>::Use leases{hub_->watches().leases, watched};
+  co_await leases.ready();
+  Heartbeats heartbeats{*hub_, hub_->watches().leases.current()};
+  Wait wait{*hub_, migration, since, std::move(on_arrival), *rule, std::move(heartbeats), std::nullopt, std::nullopt};
+  if (*rule != WorkRule::none) wait.with_works = co_await clusters_with_copied_works(*hub_, migration);
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
     scope.spawn(run_approval(wait, once, scope));
     if (*rule != WorkRule::none) scope.spawn(wait.heartbeats.run());

@@ -17,7 +17,7 @@ constexpr auto tolerated = std::chrono::milliseconds{300};
 /// With the least there is hardly a queue: so much of the difference to the best time is taken for the hub's own.
 constexpr double learned = 0.1;
 constexpr double reduction = 0.6;
-constexpr double growth_per_second = 2;
+constexpr double growth_per_second = 4;
 constexpr double growth_per_round = 0.05;  // of the limit, and at least one
 constexpr int turns_of_best = 4;
 /// Much longer than a queue may become before the limit follows: a slot that is given away too early makes the queue

@@ -15,7 +15,7 @@ namespace hubferry::migration {
 /// the caller says what time it is.
 class CutOverLimit {
  public:
-  static constexpr std::size_t first = 2;
+  static constexpr std::size_t first = 8;
   static constexpr std::size_t least = 2;
   static constexpr std::size_t most = 1000;
 

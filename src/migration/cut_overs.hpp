@@ -23,7 +23,7 @@ class CutOvers {
    public:
     Slot(Target& target, hubagent::FairSlots::Permit permit) : target_(&target), permit_(std::move(permit)) {}
 
-    /// The cluster has arrived, so long after it was detached.
+    /// The cluster has joined the target, so long after it was detached.
     void arrived(async::TimePoint now, async::Duration took);
     /// Another cluster gets the slot if this one has taken too long: its agent may be down.
     void release_if_late(async::TimePoint now, async::Duration takes);

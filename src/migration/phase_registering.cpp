@@ -43,6 +43,8 @@ struct Crossing {
   std::map<std::string, CutOver> cut_overs;
   std::map<std::string, std::string> detach_problems;
   std::set<std::string> detached;              // as this process has seen
+  std::set<std::string> joined;                // likewise: has a hub again
+  std::map<std::string, Duration> took;        // its cut-over, until it has arrived
   std::optional<OperationError> target_error;  // the last one
   async::Notify progress;
 
@@ -59,14 +61,24 @@ struct Crossing {
     return took;
   }
 
+  /// It has a hub again. Whether its agent would come back there is proven while others use its slot.
+  void join(Step& step, const std::string& cluster) {
+    if (!joined.insert(cluster).second) return;
+    const auto cut_over = end_cut_over(step, cluster);
+    if (!cut_over) return;
+    step->reporter.joined(*cut_over);
+    took.emplace(cluster, *cut_over);
+  }
+
   void arrive(Step& step, const std::string& cluster) {
     if (ledger.success.contains(cluster)) return;
+    join(step, cluster);
     ledger.succeed(cluster);
-    const auto took = end_cut_over(step, cluster);
-    if (took) step->reporter.arrived(*took);
-    step.log().info("cluster migrated", {{"cluster", cluster},
-                                         {"target", step.migration.to()},
-                                         {"cut_over", took ? async::format_duration(*took) : "unknown"}});
+    const auto cut_over = took.extract(cluster);
+    step.log().info("cluster migrated",
+                    {{"cluster", cluster},
+                     {"target", step.migration.to()},
+                     {"cut_over", cut_over ? async::format_duration(cut_over.mapped()) : "unknown"}});
     step.set_progress(std::to_string(ledger.success.size()) + " of " + count_clusters(ledger.all.size()) + " arrived");
     if (const auto& report = step->options.on_arrival) report(step.migration.object.key(), cluster);
     progress.notify();
@@ -163,7 +175,7 @@ class Detaching {
       co_return hubagent::Error{hubagent::FailureReason::cluster_not_available, problem->second};
     }
     // One that has left the source by itself has no cut-over of ours.
-    if (!tried_before && !crossing_.ledger.success.contains(cluster))
+    if (!tried_before && !crossing_.joined.contains(cluster))
       crossing_.cut_overs.insert_or_assign(cluster, CutOver{clock.now(), std::move(slot)});
     co_return hubagent::Result<>{};
   }
@@ -211,7 +223,8 @@ Awaitable<> tend_cut_overs(Step& step, Crossing& crossing) {
 /// Ends when all have arrived. Any error of the target is retried with backoff until the deadline.
 Awaitable<> watch_arrivals(Step& step, Crossing& crossing) {
   async::Backoff backoff{{}, step.clock(), step->env.random};
-  hubagent::TargetHub::OnArrival on_arrival = [&](const std::string& cluster) { crossing.arrive(step, cluster); };
+  hubagent::TargetHub::OnArrival on_arrival{[&](const std::string& cluster) { crossing.arrive(step, cluster); },
+                                            [&](const std::string& cluster) { crossing.join(step, cluster); }};
   auto watch = [&](hubagent::TargetHub& hub) {
     return hub.await_arrivals(step.migration.ref(), crossing.ledger.in_flight(), crossing.since, on_arrival);
   };
@@ -275,7 +288,7 @@ std::string why_missing(const Step& step, const Crossing& crossing, const std::s
 Awaitable<ReconcileState> move_clusters(Step& step) {
   auto ledger = co_await load_ledger(step);
   if (!ledger) co_return fail_phase(step, ledger.error());
-  Crossing crossing{*ledger, *step.migration.cut_over(), {}, {}, {}, {}, {}};
+  Crossing crossing{*ledger, *step.migration.cut_over(), {}, {}, {}, {}, {}, {}, {}};
   co_await cross(step, crossing);
   co_await detach_early_arrivals(step, crossing);
 

@@ -48,7 +48,7 @@ Reporter::Reporter(kube::Api& global, std::string instance, const kube::Env& env
                                            "Clusters of ended migrations, by result.", {"result"})),
       cut_over_(env.metrics.histogram("hubferry_migration_cluster_cut_over_seconds",
                                       "Time from detaching a cluster until it is Available on the target.",
-                                      obs::exponential_buckets(0.5, 2, 13))),
+                                      obs::exponential_buckets(0.125, 2, 15))),
       rollbacks_(env.metrics.counter_family("hubferry_migration_rollbacks_total",
                                             "Rollbacks, by the phase that failed and by result.", {"stage", "result"})),
       cleanup_pending_(env.metrics.gauge_family(
@@ -163,7 +163,7 @@ void Reporter::warn(const Migration& migration, std::string_view reason, std::st
                 action, note);
 }
 
-void Reporter::arrived(Duration cut_over) {
+void Reporter::joined(Duration cut_over) {
   cut_over_.observe(seconds(std::max(Duration::zero(), cut_over)));
 }
 

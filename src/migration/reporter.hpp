@@ -33,8 +33,8 @@ class Reporter {
   /// One event a cluster, or one for all if there are many.
   void clusters_failed(const Migration& migration, const Phase& phase, const Failures& failures);
   void warn(const Migration& migration, std::string_view reason, std::string_view action, std::string_view note);
-  /// A cluster is Available on the target. `cut_over`: since it was detached from the source.
-  void arrived(Duration cut_over);
+  /// A cluster has joined the target. `cut_over`: since it was detached from the source.
+  void joined(Duration cut_over);
   void rolled_back(hubagent::Stage stage, bool success);
 
   /// Up to this many failed clusters get an event each.

@@ -116,7 +116,7 @@ bool wait_for_completion(Rollback& rollback, const std::string& cluster, const F
 Awaitable<> let_registrations_finish(Rollback& rollback, ClusterNames clusters) {
   auto& step = rollback.step;
   const auto since = step.migration.cut_over().value_or(step.now());
-  hubagent::TargetHub::OnArrival ignore = [](const std::string&) {};
+  hubagent::TargetHub::OnArrival ignore{[](const std::string&) {}};
   auto approve = [&](hubagent::TargetHub& hub) { return hub.await_arrivals(rollback.ref, clusters, since, ignore); };
   for (;;) {
     auto ended = co_await once_on_target(step, approve);

@@ -26,7 +26,8 @@ class ApprovalTest : public RequestTest {
       auto begun = co_await hub2_->target->permit_registration(migration_, identity_);
       CO_ASSERT_TRUE(begun);
       auto wait = [&]() -> Awaitable<> {
-        auto waited = co_await hub2_->target->await_arrivals(migration_, {"c1"}, clock_.wall_now(), [](const auto&) {});
+        TargetHub::OnArrival ignore{[](const std::string&) {}};
+        auto waited = co_await hub2_->target->await_arrivals(migration_, {"c1"}, clock_.wall_now(), ignore);
         EXPECT_TRUE(waited) << waited.error();
       };
       auto both = [&](async::TaskScope& scope) -> Awaitable<> {
@@ -130,7 +131,8 @@ TEST_F(ApprovalTest, WithoutTheMigrationsOwnBindingNothingIsApproved) {
   run([&]() -> Awaitable<> {
     co_await deploy_copy("c1");
     auto wait = [&]() -> Awaitable<> {
-      auto waited = co_await hub2_->target->await_arrivals(migration_, {"c1"}, clock_.wall_now(), [](const auto&) {});
+      TargetHub::OnArrival ignore{[](const std::string&) {}};
+      auto waited = co_await hub2_->target->await_arrivals(migration_, {"c1"}, clock_.wall_now(), ignore);
       EXPECT_TRUE(waited);
     };
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {

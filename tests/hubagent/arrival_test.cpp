@@ -80,15 +80,17 @@ class ArrivalTest : public HubTest {
     EXPECT_TRUE(outcome && outcome->failed.empty());
   }
   Awaitable<> await_all(ClusterNames names) {
-    auto result = co_await hub2_->target->await_arrivals(migration_, names, since_, [&](const std::string& name) {
-      arrivals_.push_back(name + " after " + async::format_duration(clock_.now() - begin_));
-    });
+    const auto time = [this] { return " after " + async::format_duration(clock_.now() - begin_); };
+    TargetHub::OnArrival on_arrival{[&](const std::string& name) { arrivals_.push_back(name + time()); },
+                                    [&](const std::string& name) { joined_.push_back(name + time()); }};
+    auto result = co_await hub2_->target->await_arrivals(migration_, names, since_, on_arrival);
     EXPECT_TRUE(result) << result.error();
   }
 
   const async::WallTime since_ = clock_.wall_now() - 1ms;
   const async::TimePoint begin_ = clock_.now();
   std::vector<std::string> arrivals_;
+  std::vector<std::string> joined_;
 };
 
 // Between the look at the target and the denial lies the acceptance on the source, of thousands perhaps.
@@ -250,8 +252,8 @@ TEST_F(ArrivalTest, AnAgentWhoseClockIsAheadArrivesWithItsNextHeartbeat) {
     };
     auto both = [&](async::TaskScope& scope) -> Awaitable<> {
       scope.spawn(live());
-      auto arrived = co_await hub2_->target->await_arrivals(
-          migration_, {"c1"}, since, [&](const std::string& name) { arrivals_.push_back(name); });
+      TargetHub::OnArrival on_arrival{[&](const std::string& name) { arrivals_.push_back(name); }};
+      auto arrived = co_await hub2_->target->await_arrivals(migration_, {"c1"}, since, on_arrival);
       EXPECT_TRUE(arrived) << arrived.error();
       EXPECT_EQ(clock_.now() - begin_, 70s);
       scope.stop();
@@ -319,6 +321,7 @@ TEST_F(ArrivalTest, OnAHubWithAcmTheKlusterletWorkMustBeApplied) {
       co_await await_all({"c1"});
     };
     co_await async::with_scope(both);
+    EXPECT_THAT(joined_, ElementsAre("c1 after 0s")) << "it has a hub, whatever is still to be proven";
     EXPECT_THAT(arrivals_, ElementsAre("c1 after 1m45s")) << "with a sign of life of the agent that has applied it";
   });
 }
@@ -581,11 +584,40 @@ TEST_F(ArrivalTest, WaitingCanBeCancelledAndCostsNoRequests) {
   });
 }
 
+// Of thousands of clusters in a hundred migrations, each would have all leases of its target otherwise.
+TEST_F(ArrivalTest, MigrationsShareOneWatchOfTheHubsLeases) {
+  run([&]() -> Awaitable<> {
+    ClusterNames first;
+    ClusterNames second;
+    for (int index = 0; index < 20; ++index) {
+      auto& names = index < 10 ? first : second;
+      names.push_back("c" + std::to_string(index));
+      co_await deploy(names.back());
+    }
+    hub2_->server.forget_requests();
+    auto both = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(await_all(first));
+      scope.spawn(await_all(second));
+      co_await clock_.sleep_for(10s);
+      for (const char* name : {"c0", "c19"}) co_await join(name);
+      co_await clock_.sleep_for(1s);
+      scope.stop();
+    };
+    co_await async::with_scope(both);
+    EXPECT_THAT(arrivals_, UnorderedElementsAre("c0 after 10s", "c19 after 10s"));
+  });
+  const auto watches = std::ranges::count_if(hub2_->server.requests(), [](const auto& request) {
+    return request.verb == "watch" && request.resource.starts_with("leases");
+  });
+  EXPECT_EQ(watches, 1);
+}
+
 TEST_F(ArrivalTest, AnUnreachableHubIsAnError) {
   run([&]() -> Awaitable<> {
     co_await deploy("c1");
     hub2_->server.outage(true);
-    auto waited = co_await hub2_->target->await_arrivals(migration_, {"c1"}, since_, [](const std::string&) {});
+    TargetHub::OnArrival ignore{[](const std::string&) {}};
+    auto waited = co_await hub2_->target->await_arrivals(migration_, {"c1"}, since_, ignore);
     CO_ASSERT_TRUE(!waited);
     EXPECT_TRUE(waited.error().is(ErrorKind::unreachable)) << waited.error();
     auto here = co_await hub2_->target->arrived(migration_, {"c1"}, since_);

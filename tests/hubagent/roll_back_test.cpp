@@ -306,7 +306,7 @@ TEST_F(RollBackTest, AClusterThatSettlesDoesNotHoldASlot) {
     for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
     const ClusterNames both{"c1", "c2"};
     co_await hub1_->source->initialize(migration_, both, kubeconfig_);
-    hub1_->server.faults().on({.verb = "update", .resource = "managedclusters", .name = "c1"}).times(1).reset_after();
+    hub1_->server.faults().on({.verb = "patch", .resource = "managedclusters", .name = "c1"}).times(1).reset_after();
     co_await hub1_->source->detach(migration_, both);
     auto accept = [&]() -> Awaitable<> {
       auto accepted = co_await hub1_->source->accept(migration_, both);

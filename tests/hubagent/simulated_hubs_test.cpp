@@ -173,7 +173,7 @@ TEST_F(LivingWorldTest, ClustersMoveAndAreDeletedFromTheSource) {
     auto detached = co_await source_->detach(migration_, names);
     CO_ASSERT_TRUE(detached);
     std::set<std::string> arrived;
-    auto on_arrival = [&](const std::string& name) { arrived.insert(name); };
+    TargetHub::OnArrival on_arrival{[&](const std::string& name) { arrived.insert(name); }};
     auto waited = co_await target_->await_arrivals(migration_, names, since, on_arrival);
     CO_ASSERT_TRUE(waited);
     EXPECT_EQ(arrived.size(), 30U);

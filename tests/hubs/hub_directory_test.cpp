@@ -427,7 +427,7 @@ TEST_F(HubDirectoryTest, RunningOperationsEndWithTheDirectory) {
     EXPECT_FALSE(second.connection("hub1")) << "not synced yet";
     std::optional<Result<>> waited;
     auto operation = [&](TargetHub& target) {
-      return target.await_arrivals(migration, {"c"}, world_.clock().wall_now(), [](const std::string&) {});
+      return target.await_arrivals(migration, {"c"}, world_.clock().wall_now(), {[](const std::string&) {}});
     };
     auto wait = [&]() -> Awaitable<> { waited = co_await on_target(second, "hub2", operation); };
     auto outer = [&](async::TaskScope& scope) -> Awaitable<> {

@@ -56,6 +56,19 @@ TEST_F(CutOverTest, ACutOverIsMeasuredFromTheDetachmentOfEachCluster) {
       << "each takes a second, and all of them several";
 }
 
+// What is proven later concerns a restart of its agent: meanwhile it has a hub.
+TEST_F(CutOverTest, AClusterIsBetweenHubsOnlyUntilItHasJoined) {
+  hubs.proof_time = 2min;
+  given("m1", many);
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    co_await sleep(30s);
+    EXPECT_EQ(arrived(), 40u) << "none waits for the proof of another one";
+    co_await reaches("m1", "Completed");
+  });
+  EXPECT_THAT(metrics.text(), HasSubstr("hubferry_migration_cluster_cut_over_seconds_bucket{le=\"2\"} 40\n"));
+}
+
 TEST_F(CutOverTest, AMigrationOfManyClustersDoesNotKeepThoseOfAnotherAttached) {
   given("many", many);
   given("few", {"a", "b", "c"});

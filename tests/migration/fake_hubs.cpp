@@ -559,15 +559,24 @@ class FakeTarget final : public hubagent::TargetHub {
     auto begun = co_await world_.begin(hub_, "target.await_arrivals");
     if (!begun) co_return begun.error();
     std::set<std::string> missing{clusters.begin(), clusters.end()};
+    std::map<std::string, async::TimePoint> proven_at;
     for (;;) {
       if (!hub_.reachable) co_return FakeHubs::unreachable(hub_.name);
+      const auto now = world_.clock.now();
+      auto next = async::never;
       std::erase_if(missing, [&](const std::string& name) {
         if (!is_here(migration, name, since)) return false;
-        on_arrival(name);
+        const auto [proven, first] = proven_at.try_emplace(name, now + world_.proof_time);
+        if (first && on_arrival.joined) on_arrival.joined(name);
+        next = std::min(next, std::max(now, proven->second));
+        if (now < proven->second) return false;
+        on_arrival.arrived(name);
         return true;
       });
       if (missing.empty()) co_return Result<>{};
-      co_await world_.changes_.wait();
+      if (next <= now) next = async::never;
+      auto wait = [this]() -> Awaitable<> { co_await world_.changes_.wait(); };
+      (void)co_await async::before_deadline(world_.clock, next, wait());
     }
   }
 

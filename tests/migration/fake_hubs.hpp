@@ -90,6 +90,7 @@ class FakeHubs final : public hubs::Hubs {
   async::Clock& clock;
   std::map<std::string, FakeFault> faults;
   Duration travel_time = 20s;                    // from being let go to being Available elsewhere
+  Duration proof_time{0};                        // from there until it is known that it would come back after a restart
   std::map<std::string, Duration> travel_times;  // of single clusters; never arrives: 1000h
   Duration return_time = 5s;                     // from being accepted again to the next heartbeat
   Duration emptying_time{0};                     // how long a source's namespaces outlive their clusters

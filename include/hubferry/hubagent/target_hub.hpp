@@ -52,8 +52,13 @@ class TargetHub {
   /// fails, and must not be detached: an agent in the middle of a registration cannot be reached from the source.
   virtual async::Awaitable<Result<Outcome>> await_ready(MigrationRef migration, ClusterNames clusters) = 0;
 
-  /// Called for each cluster as it arrives.
-  using OnArrival = std::function<void(const std::string& cluster)>;
+  /// Called for each cluster.
+  struct OnArrival {
+    std::function<void(const std::string& cluster)> arrived;
+    /// Its agent is here: joined, Available, and its lease renewed. The cluster has a hub again, and waits no more
+    /// than that it would come back here after a restart. Before `arrived`, possibly several times. May be null.
+    std::function<void(const std::string& cluster)> joined = nullptr;
+  };
 
   /// Ends when every cluster has joined, is Available, and its agent has renewed its lease here after `since`, and, on
   /// a hub with an import controller, its agent has this hub's own bootstrap kubeconfig and is alive with it: the
