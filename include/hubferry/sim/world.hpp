@@ -23,6 +23,7 @@ struct WorldOptions {
   FleetKind fleet = FleetKind::mixed;
   std::size_t secrets = 0;  // as in FleetPlan
   std::uint64_t seed = 1;
+  /// From when all hubs are idle for the first time.
   FaultScript faults{};
 
   /// Sockets for real clients; only on real time. Port 0: any free one for each server; otherwise the global hub gets

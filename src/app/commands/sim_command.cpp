@@ -415,7 +415,9 @@ void add_sim_command(CommandLine& line, std::ostream& out) {
       "subresource, namespace, name; an absent field matches all. Frequency: times N (default 1), rate P, or always: "
       "true; after N skips the first N matches. One effect per rule: fail: STATUS (with retryAfter: SECONDS), delay: "
       "TIME, reset: before|after, stale: VERSIONS, watch: drop|cut, delayEvent: TIME, compact: true. A TIME is 100ms, "
-      "{uniform: [10ms, 200ms]} or {exponential: [MINIMUM, MEAN]}.");
+      "{uniform: [10ms, 200ms]} or {exponential: [MINIMUM, MEAN]}. Faults begin when the hubs have processed their "
+      "first "
+      "clusters.");
   const auto options = std::make_shared<SimOptions>();
   options->log.format = obs::LogFormat::text;
   options->add_to(command);

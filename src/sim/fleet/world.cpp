@@ -85,7 +85,6 @@ class World::State {
     if (options.cluster_servers)
       for (const auto& cluster : hubs->clusters()) co_await build_cluster_server(cluster);
     if (options.agents) add_agents();
-    for (auto& entry : servers) options.faults.apply(entry.name, entry.server->faults());
   }
 
   async::Awaitable<> run() {
@@ -95,6 +94,8 @@ class World::State {
       scope.spawn(hubs->run());
       // Agents of clusters that the hub has not processed yet would be rejected.
       co_await hubs->wait_settled();
+      // Not before: hub controllers that are refused half of all requests take minutes to process their first clusters.
+      for (auto& entry : servers) options.faults.apply(entry.name, entry.server->faults());
       scope.spawn(agents->run());
     };
     co_await async::with_scope(body);

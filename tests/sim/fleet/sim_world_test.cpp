@@ -208,6 +208,15 @@ TEST(WorldTest, TheSameSeedGivesTheSameTimelineAndAnotherSeedAnother) {
   EXPECT_THAT(first, HasSubstr("kubernetes-admin create managedclusters.cluster.open-cluster-management.io extra-"));
 }
 
+TEST(WorldTest, FaultsBeginWhenTheHubsHaveProcessedTheirClusters) {
+  auto options = small();
+  options.faults = FaultScript::parse("- {server: hub1, always: true, fail: 429}", "faults");
+  TracedWorld world{options};
+  for (const auto& cluster : world.world().clusters()) EXPECT_TRUE(is_available(world.server("hub1"), cluster));
+  EXPECT_FALSE(world.run(world.api("hub1").list_all(ocm::managed_clusters, {})));
+  EXPECT_TRUE(world.run(world.api("hub2").list_all(ocm::managed_clusters, {})));
+}
+
 TEST(WorldTest, OneServerCannotHaveTheNameOfAnother) {
   WorldOptions options;
   options.hubs = {"hub1", "hub1"};
