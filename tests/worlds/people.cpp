@@ -79,7 +79,7 @@ Awaitable<> SeededWorld::deny(Step step, bool begins) {
   denied_on_.erase(found);
   for (std::size_t other = 1; other <= plan_.hubs; ++other)
     if (accepts(other)) co_return;
-  (void)co_await person(hub).merge_patch(ocm::managed_clusters, {"", name}, patch);
+  co_await insist(hub, ocm::managed_clusters, {"", name}, std::move(patch));
 }
 
 Awaitable<> SeededWorld::delete_copy(Step step) {

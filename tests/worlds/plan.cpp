@@ -200,6 +200,7 @@ Plan make_plan(std::uint64_t seed) {
   if (random.chance(0.2)) plan.skew = random.between(-90s, 90s);
   const auto steps = 1 + random.below(random.chance(0.8) ? 6 : 18);
   for (std::size_t index = 0; index < steps; ++index) plan.steps.push_back(draw_step(random, plan));
+  plan.rules = random.chance(0.5);
   std::ranges::sort(plan.steps, {}, &Step::at);  // to the nanosecond: no two are equal
   return plan;
 }
@@ -273,8 +274,8 @@ std::string to_string(const Step& step) {
 std::string to_string(const Plan& plan) {
   std::string text = "seed " + std::to_string(plan.seed) + ": " + std::to_string(plan.hubs) + " hubs, " +
                      (plan.accounts ? "ManagedServiceAccounts, " : "") + (plan.newest_import ? "MCE 5.x" : "MCE 2.17") +
-                     ", " + std::to_string(plan.homes.size()) + " clusters, " + std::to_string(plan.managers) +
-                     " managers";
+                     (plan.rules ? "" : ", no CEL") + ", " + std::to_string(plan.homes.size()) + " clusters, " +
+                     std::to_string(plan.managers) + " managers";
   if (plan.skew != 0s) text += ", skew " + clock_text(plan.skew);
   text += "\n";
   for (std::size_t index = 0; index < plan.migrations.size(); ++index) {

@@ -90,6 +90,7 @@ struct Plan {
   std::uint64_t seed = 0;
   std::size_t hubs = 2;
   bool accounts = true;            // the global hub serves ManagedServiceAccounts
+  bool rules = true;               // the global hub evaluates the rules of CRDs (CEL); false: it is older
   bool newest_import = false;      // the import controller of MCE 5.x
   std::vector<std::size_t> homes;  // by cluster: its hub
   std::vector<MigrationPlan> migrations;

@@ -52,6 +52,8 @@ class SeededWorld {
 
   void add_clusters();
   void add_sets();
+  /// From the CRD of migrations: what the API server lets through then, the manager has to bear.
+  void drop_rules();
   void create_fleet(kube::Api& hub, const sim::FleetPlan& fleet);
   void start_manager(std::size_t index);
   void spawn(Awaitable<> task);
