@@ -2,6 +2,7 @@
 
 #include "hubagent/annotations.hpp"
 #include "hubagent/hub_wide_rights.hpp"
+#include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {
 

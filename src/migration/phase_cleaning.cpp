@@ -327,7 +327,7 @@ Awaitable<std::optional<ReconcileState>> grant_late_request(Step& step) {
 
 /// Of the migration, on clusters that are the target's alone: those that returned to the source need theirs. What the
 /// agents do not delete in time stays: their tokens are revoked, and nobody waits for a cluster that is switched off.
-Awaitable<ReconcileState> delete_secrets(Step& step) {
+Awaitable<ReconcileState> delete_left_secrets(Step& step) {
   if (auto granted = co_await grant_late_request(step)) co_return std::move(*granted);
   auto ledger = co_await load_ledger(step);
   if (!ledger) co_return postpone(step, ledger.error().message());
@@ -407,7 +407,7 @@ Handler cleaning_phase() {
       {step({.name = "clusters", .description = "verify each cluster on the target, delete it from the source"},
             clean_clusters),
        step({.name = "secrets", .description = "delete the Secrets that the source has left on the clusters"},
-            delete_secrets),
+            delete_left_secrets),
        step({.name = "objects", .description = "delete the migration's own objects, the credential last"},
             clean_objects),
        step({.name = "conclusion", .description = "report the result"}, conclude_cleaning)});
