@@ -42,12 +42,21 @@ std::optional<WallTime> find_expiry(const Migration& migration) {
   return *ended + *kept;
 }
 
+bool has_outdated_summary(const Migration& migration) {
+  if (!is_terminal(migration.phase()) || migration.is_being_deleted() || wants_to_resume(migration)) return false;
+  const auto* ready = kube::find_condition_in_status(migration.status, conditions::ready);
+  // One that ended under an earlier version has no summary.
+  const auto* observed = ready == nullptr ? nullptr : ready->if_contains("observedGeneration");
+  return observed != nullptr && observed->is_number() &&
+         observed->to_number<std::int64_t>() != migration.object.generation();
+}
+
 void Upkeep::see(const Migration* old, const Migration& migration) {
   // At the start of a manager not again: what was changed has its event, and its condition.
   if (old != nullptr && old->object.generation() != migration.object.generation() && migration.is_spec_changed())
     reporter_.warn(migration, reasons::change_ignored, "Migrate", spec_change_message);
   auto due = find_expiry(migration);
-  if (find_request_problem(migration)) due = env_.clock.wall_now();
+  if (find_request_problem(migration) || has_outdated_summary(migration)) due = env_.clock.wall_now();
   const auto key = migration.object.key();
   if (!due) return forget(key);
   tasks_.insert_or_assign(key, Task{migration, *due});
@@ -82,10 +91,15 @@ async::Awaitable<> Upkeep::run() {
 async::Awaitable<> Upkeep::perform(kube::Key key) {
   const auto migration = std::move(tasks_.extract(key).mapped().migration);
   const auto problem = find_request_problem(migration);
-  auto done = problem ? co_await refuse_request(migration, *problem) : co_await remove(migration);
+  const bool is_outdated = !problem && has_outdated_summary(migration);
+  auto done = problem       ? co_await refuse_request(migration, *problem)
+              : is_outdated ? co_await observe(migration)
+                            : co_await remove(migration);
   if (done || done.error().kind == kube::ErrorKind::not_found || done.error().kind == kube::ErrorKind::conflict)
     co_return;
-  env_.log.warn(problem ? "cannot remove a request that is not granted, retrying" : "cannot delete an ended migration",
+  env_.log.warn(problem       ? "cannot remove a request that is not granted, retrying"
+                : is_outdated ? "cannot update the conditions of an ended migration, retrying"
+                              : "cannot delete an ended migration",
                 {{"migration", kube::to_string(key)}, {"error", done.error().describe()}});
   // Unless a newer version has come meanwhile.
   tasks_.try_emplace(key, Task{migration, env_.clock.wall_now() + pause_after_error});
@@ -112,6 +126,19 @@ async::Awaitable<kube::Result<>> Upkeep::remove(Migration migration) {
   if (!removed) co_return removed.error();
   env_.log.info("ended migration deleted, its time to live is over",
                 {{"migration", kube::to_string(migration.object.key())}});
+  co_return kube::Result<>{};
+}
+
+/// A later version comes by the cache, with what else is to be done.
+async::Awaitable<kube::Result<>> Upkeep::observe(Migration migration) {
+  put_summary(migration, env_.clock.wall_now());
+  json::object status{{"observedGeneration", migration.object.generation()},
+                      {"conditions", migration.status["conditions"]}};
+  json::object patch{{"metadata", json::object{{"resourceVersion", migration.object.resource_version()}}},
+                     {"status", std::move(status)}};
+  auto written =
+      co_await api_.merge_patch(managed_cluster_migrations, migration.object.key(), std::move(patch), "status");
+  if (!written) co_return written.error();
   co_return kube::Result<>{};
 }
 

@@ -14,9 +14,13 @@ std::optional<std::string> find_request_problem(const Migration& migration);
 /// When an ended migration is to be deleted (spec.ttlSecondsAfterFinished); absent: not by us.
 std::optional<WallTime> find_expiry(const Migration& migration);
 
+/// True if the summary of an ended migration (Ready, Succeeded, Stalled) is that of an earlier generation: no phase
+/// writes it any more, and tools do not believe a condition that is older than the spec.
+bool has_outdated_summary(const Migration& migration);
+
 /// What is done about migrations beside their phases: ended ones are deleted when their time is up, and a request that
 /// cannot be granted gets an event as its answer, and is removed. A change of the spec that comes too late gets an
-/// event.
+/// event; one after the end is observed in the status.
 ///
 /// Writes are conditional on what was decided upon. One that fails is tried again after a pause; a conflict brings a
 /// newer version by the cache. Executor: one loop. Cancellation of run(): terminal.
@@ -43,6 +47,7 @@ class Upkeep {
   async::Awaitable<> perform(kube::Key key);
   async::Awaitable<kube::Result<>> refuse_request(Migration migration, std::string problem);
   async::Awaitable<kube::Result<>> remove(Migration migration);
+  async::Awaitable<kube::Result<>> observe(Migration migration);
 
   kube::Api& api_;
   Reporter& reporter_;

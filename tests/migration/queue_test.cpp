@@ -172,6 +172,54 @@ TEST_F(SpecChangeTest, AFinishedMigrationThatIsAppliedOnceMoreStaysAsItIs) {
   expect_moved("m1", {"a"}, {"b", "c"});
 }
 
+// `kubectl wait`, Flux and Argo CD do not believe a condition that is older than the spec: they would wait for ever.
+TEST_F(SpecChangeTest, ASettingThatIsChangedAfterTheEndIsObserved) {
+  hubs.travel_times["b"] = 1000h;
+  given("m1", {"a"});
+  given("m2", {"b"});
+  const auto observed = [&](const std::string& name, const char* type) -> std::int64_t {
+    const auto object = migration(name);
+    const auto* found = kube::find_condition(object, type);
+    return found == nullptr ? -1 : found->at("observedGeneration").to_number<std::int64_t>();
+  };
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Completed");
+    co_await reaches("m2", "Failed");
+    const auto failure = condition("m2", "Succeeded");
+    for (const auto* name : {"m1", "m2"}) {
+      json::object patch{{"spec", json::object{{"ttlSecondsAfterFinished", 86400}}}};
+      auto changed = co_await global.api().merge_patch(managed_cluster_migrations, {"default", name}, patch);
+      CO_ASSERT_TRUE(changed);
+      co_await sleep(1s);
+      EXPECT_EQ(migration(name).generation(), 2);
+      EXPECT_EQ(migration(name).find({"status", "observedGeneration"})->to_number<int>(), 2) << name;
+      for (const auto* type : {"Ready", "Succeeded"}) EXPECT_EQ(observed(name, type), 2) << name << " " << type;
+    }
+    EXPECT_EQ(observed("m2", "Stalled"), 2);
+    EXPECT_THAT(condition("m1", "Succeeded"), HasSubstr("True Completed: 1 cluster migrated"));
+    EXPECT_EQ(condition("m2", "Succeeded"), failure);
+    const std::string before{migration("m1").resource_version()};
+    co_await sleep(1h);
+    EXPECT_EQ(migration("m1").resource_version(), before);
+    co_await sleep(24h);
+    EXPECT_FALSE(exists("m1")) << "its time is up nevertheless";
+  });
+}
+
+// An API server before 1.25 lets somebody do that, too.
+TEST_F(SpecChangeTest, OnAnOldServerAChangeOfTheClustersAfterTheEndIsNamed) {
+  global.ignore_validation_rules();
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Completed");
+    auto more = co_await change_spec({{"includedManagedClusters", json::array{"a", "b"}}});
+    EXPECT_TRUE(more) << more.error();
+    co_await sleep(1s);
+  });
+  EXPECT_THAT(condition("m1", "SpecChanged"), HasSubstr("True ChangeIgnored: the hubs or clusters in the spec"));
+  expect_moved("m1", {"a"}, {"b", "c"});
+}
+
 class DeletionTest : public MigrationTest, public testing::WithParamInterface<const char*> {};
 
 // In every phase: what was done is undone, and the finalizer is removed.
