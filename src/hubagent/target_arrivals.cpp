@@ -50,7 +50,8 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
         *wait.hub.waits(), wait.migration.uid, cluster,
         "agent has not registered on hub " + wait.hub.name() +
             " (no certificate request yet, or it is pending: kubectl get csr there; a restart of its pod "
-            "klusterlet-agent tries again)"};
+            "klusterlet-agent tries again)",
+        true};
     auto now = co_await wait_for_join(wait, cluster, seen);
     seen = now->resource_version();
     waiting.replace("agent has not renewed its lease on hub " + wait.hub.name() +

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <list>
 #include <set>
 
 #include "hubferry/async/event.hpp"
@@ -166,6 +167,9 @@ class Detaching {
     // Unless a previous attempt, whose answer is not known, has one and may have detached it.
     const bool tried_before = crossing_.cut_overs.contains(cluster);
     if (!tried_before) {
+      const hubagent::Waits::Entry waiting{step_.cluster_waits(), std::string{step_.migration.object.uid()}, cluster,
+                                           "turn to be detached has not come, since as many as " + step_.target_name() +
+                                               " takes at once are on their way there"};
       auto entering = step_->cut_overs.enter(step_.migration.to(), std::string{step_.migration.object.uid()});
       slot = co_await async::before_deadline(clock, until, std::move(entering));
     }
@@ -201,6 +205,13 @@ Awaitable<> detach_clusters(Step& step, Crossing& crossing) {
   for (;;) {
     Detaching round{step, crossing};
     co_await round.run();
+    std::optional<Step::Wait> reason;
+    std::list<hubagent::Waits::Entry> retried;
+    for (const auto& [cluster, problem] : crossing.detach_problems) {
+      if (!reason) reason.emplace(step, problem);
+      retried.emplace_back(step.cluster_waits(), std::string{step.migration.object.uid()}, cluster,
+                           "detachment from " + step.source_name() + " has failed and is retried");
+    }
     const auto attempt = step.time().attempt_timeout();
     co_await step.clock().sleep_for(crossing.detach_problems.empty() ? attempt
                                                                      : std::min<Duration>(detach_again, attempt));

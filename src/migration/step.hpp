@@ -94,6 +94,9 @@ class Step {
     std::list<std::string>::iterator place_;
   };
   [[nodiscard]] const std::list<std::string>& waits() const { return waits_; }
+  /// The same for single clusters. What operations on hubs wait for is in the hubs' connections.
+  [[nodiscard]] hubagent::Waits& cluster_waits() { return cluster_waits_; }
+  [[nodiscard]] const hubagent::Waits& cluster_waits() const { return cluster_waits_; }
   /// How far the step is, for the condition: "120 of 200 clusters copied".
   void set_progress(std::string text) { progress_ = std::move(text); }
   [[nodiscard]] const std::string& progress() const { return progress_; }
@@ -110,6 +113,7 @@ class Step {
   obs::Logger log_;
   TimeBudget time_;
   std::list<std::string> waits_;
+  hubagent::Waits cluster_waits_;
   std::string progress_;
   std::optional<std::string> wait_suffix_;
 };

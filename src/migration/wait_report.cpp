@@ -1,6 +1,7 @@
 #include "migration/wait_report.hpp"
 
 #include <array>
+#include <set>
 
 #include "migration/status_report.hpp"
 
@@ -72,11 +73,20 @@ std::string suffix_of(const Step& step) {
 
 std::string describe_waits(const Step& step) {
   auto text = describe_troubles(step);
+  const std::string migration{step.migration.object.uid()};
+  std::set<std::string> named;
+  const auto add_clusters = [&](const hubagent::Waits& waits) {
+    const auto found = waits.of(migration, named);
+    for (const auto& [what, clusters] : found) {
+      add(text, count_clusters(clusters.size()) + " whose " + what + ": " + some_names(clusters, 3));
+      named.insert(clusters.begin(), clusters.end());
+    }
+  };
+  add_clusters(step.cluster_waits());
+  // The source first: a cluster that it still has is not late on the target.
   for (const auto& hub : hubs_of(step)) {
     const auto connection = step->hubs.connection(hub);
-    if (!connection || (*connection)->waits == nullptr) continue;
-    for (const auto& [what, clusters] : (*connection)->waits->of(std::string{step.migration.object.uid()}))
-      add(text, count_clusters(clusters.size()) + " whose " + what + ": " + some_names(clusters, 3));
+    if (connection && (*connection)->waits != nullptr) add_clusters(*(*connection)->waits);
   }
   return text;
 }

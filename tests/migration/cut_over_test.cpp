@@ -91,6 +91,22 @@ TEST_F(CutOverTest, AgentsThatDoNotArriveDoNotKeepOtherClustersAttached) {
   });
 }
 
+// It is not their agents that they wait for: nobody should look at those.
+TEST_F(CutOverTest, ClustersThatWaitForTheirTurnAreNamedAsSuch) {
+  for (const auto& name : many) hubs.travel_times[name] = 6min;
+  given("m1", many);
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    co_await sleep(2s);
+    EXPECT_THAT(condition("m1", "ClusterRegistered"),
+                testing::ContainsRegex("waiting: [123][0-9] clusters whose turn to be detached has not come, since as "
+                                       "many as hub 'hub2' takes at once are on their way there: many"));
+    co_await sleep(1min);
+    EXPECT_THAT(condition("m1", "ClusterRegistered"), Not(HasSubstr("turn to be detached")));
+    co_await reaches("m1", "Completed");
+  });
+}
+
 TEST_F(CutOverTest, ASuccessorDetachesTheRest) {
   given("m1", many);
   live([&]() -> Awaitable<> {
