@@ -98,6 +98,37 @@ TEST_F(StatusProcess, MistakesAreReportedClearly) {
   EXPECT_EQ(misspelt->wait(), 2);
 }
 
+// Who may move the clusters of one namespace's migrations sees no others: the way on is a flag.
+TEST_F(StatusProcess, WhoMayReadOneNamespaceOnlyIsToldToNameIt) {
+  install();
+  add("m", completed_status);
+  const auto create = [&](const kube::Resource& kind, const char* text) {
+    auto made = loop_.run(api_.create(kind, kube::json::parse(text).as_object()));
+    ASSERT_TRUE(made) << made.error();
+  };
+  create(kube::resources::cluster_roles, R"({"metadata": {"name": "mover"}, "rules": [{
+    "apiGroups": ["global-hub.open-cluster-management.io"], "resources": ["managedclustermigrations"],
+    "verbs": ["get", "list", "watch"]}]})");
+  create(kube::resources::role_bindings, R"({"metadata": {"name": "jane", "namespace": "default"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "mover"},
+    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}]})");
+  config_ = directory_.write("jane", served_.kubeconfig_for({.name = "jane", .groups = {}, .uid = ""})).string();
+  for (const auto& arguments : {std::vector<std::string>{}, {"m"}, {"m", "--watch"}}) {
+    const auto all = status(arguments);
+    EXPECT_EQ(all->wait(), 1);
+    EXPECT_THAT(all->err(),
+                AllOf(HasSubstr("forbidden"), HasSubstr("select a namespace that you may read with --namespace")));
+  }
+  const auto one = status({"-n", "default"});
+  EXPECT_EQ(one->wait(), 0) << one->err();
+  EXPECT_THAT(one->out(), HasSubstr("Completed"));
+  const auto watched = status({"m", "-n", "default", "--watch"});
+  EXPECT_EQ(watched->wait(), 0) << watched->err();
+  Process cancelled{{test::hubferry_binary(), "cancel", "m", "--kubeconfig=" + config_}};
+  EXPECT_EQ(cancelled.wait(), 1);
+  EXPECT_THAT(cancelled.err(), HasSubstr("with --namespace"));
+}
+
 // `hubferry status "$NAME"` with a variable that nobody set.
 TEST_F(StatusProcess, AnEmptyNameIsNotTakenForAllMigrations) {
   install();

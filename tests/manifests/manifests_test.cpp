@@ -191,6 +191,10 @@ TEST(Rights, AMigrationIsForThoseWithARoleOfItsOwn) {
   const auto role = find_manifest("ClusterRole", "hubferry-migrations-edit");
   for (const auto& label : role.content.at("metadata").at("labels").as_object())
     EXPECT_THAT(std::string{label.key()}, Not(HasSubstr("aggregate")));
+  // `kubectl apply` and `hubferry cancel` read first: with this role alone they must work.
+  const auto& verbs = role.content.at("rules").at(0).at("verbs").as_array();
+  for (const auto* verb : {"get", "list", "watch", "create", "patch", "delete"})
+    EXPECT_THAT(verbs, Contains(json::value(verb)));
 }
 
 TEST(Rights, EveryBindingRefersToAnExistingRoleAndAccount) {

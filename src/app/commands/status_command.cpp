@@ -52,7 +52,7 @@ async::Awaitable<std::vector<kube::Object>> read_migrations(kube::Api& api, cons
   kube::ListOptions list;
   list.ns = options.ns;
   auto answer = co_await api.list_all(migration::managed_cluster_migrations, list);
-  if (!answer) throw_for(answer.error(), api);
+  if (!answer) throw_for_list(answer.error(), api, options.ns);
   if (options.name.empty()) co_return std::move(*answer);
   co_return std::vector<kube::Object>{select_migration(*answer, options.ns, options.name)};
 }

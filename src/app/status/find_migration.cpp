@@ -30,11 +30,18 @@ const kube::Object& select_migration(const std::vector<kube::Object>& migrations
   return *found.front();
 }
 
+void throw_for_list(const kube::Error& error, const kube::Api& api, const std::string& ns) {
+  if (error.kind == kube::ErrorKind::forbidden && ns.empty())
+    throw std::runtime_error("API server " + std::string{api.name()} + ": " + error.describe() +
+                             "; select a namespace that you may read with --namespace");
+  throw_for(error, api);
+}
+
 async::Awaitable<kube::Object> find_migration(kube::Api& api, std::string ns, std::string name) {
   kube::ListOptions list;
   list.ns = ns;
   const auto answer = co_await api.list_all(migration::managed_cluster_migrations, list);
-  if (!answer) throw_for(answer.error(), api);
+  if (!answer) throw_for_list(answer.error(), api, ns);
   co_return select_migration(*answer, ns, name);
 }
 
