@@ -4,6 +4,7 @@
 #include <csignal>
 #include <map>
 #include <regex>
+#include <thread>
 
 #include "app/cli/server_client.hpp"
 #include "app/doctor/diagnosis.hpp"
@@ -186,6 +187,44 @@ TEST_F(HubProcess, CheckNamesTheMissingPermissionsAndWhatToDo) {
   EXPECT_THAT(source.out, Not(HasSubstr("permissions: target")));
 }
 
+// Which product a hub is decides what can be done with it.
+TEST_F(HubProcess, CheckNamesTheProductOfTheHub) {
+  add_hub("hub1");
+  add_secret("hub1", hub_.kubeconfig_for(sim::admin()));
+  const auto kinds = [&](const char* use) {
+    const auto checked = json::parse(run({"hub", "check", "hub1", "--as", use, "-o", "json"}).out);
+    for (const auto& check : checked.at("checks").as_array())
+      if (check.at("name") == "kinds")
+        return std::string{check.at("result").as_string()} + ": " + std::string{check.at("message").as_string()};
+    return std::string{};
+  };
+  const auto install = [&](const std::string& group, const std::string& plural, const std::string& kind) {
+    auto definition = json::parse(R"({"spec": {"scope": "Namespaced", "versions": [{"name": "v1", "served": true,
+      "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}})")
+                          .as_object();
+    definition["metadata"] = json::object{{"name", plural + "." + group}};
+    auto& spec = definition["spec"].as_object();
+    spec["group"] = group;
+    spec["names"] = json::object{{"plural", plural}, {"kind", kind}};
+    loop_.run(hub_client_.api().create(kube::resources::custom_resource_definitions, definition)).value();
+    const kube::Resource resource{group, "v1", plural, kind, true};
+    while (!loop_.run(hub_client_.api().serves(resource)).value()) std::this_thread::yield();
+  };
+  EXPECT_EQ(kinds("source"), "ok: Open Cluster Management, with KlusterletConfigs");
+  install("multicluster.openshift.io", "multiclusterengines", "MultiClusterEngine");
+  EXPECT_EQ(kinds("source"), "ok: multicluster engine, with KlusterletConfigs");
+  install("operator.open-cluster-management.io", "multiclusterhubs", "MultiClusterHub");
+  EXPECT_EQ(kinds("source"), "ok: Advanced Cluster Management, with KlusterletConfigs");
+  const auto& configs = ocm::klusterlet_configs;
+  const kube::Key definition{"", configs.plural + "." + configs.group};
+  loop_.run(hub_client_.api().remove(kube::resources::custom_resource_definitions, definition)).value();
+  while (loop_.run(hub_client_.api().get(kube::resources::custom_resource_definitions, definition)))
+    std::this_thread::yield();
+  EXPECT_THAT(kinds("source"),
+              HasSubstr("failed: Advanced Cluster Management, without KlusterletConfigs: it cannot be"));
+  EXPECT_EQ(kinds("target"), "ok: Advanced Cluster Management, without KlusterletConfigs");
+}
+
 TEST_F(HubProcess, CheckSaysWhereItStops) {
   add_hub("dead");
   add_secret("dead", nowhere);
@@ -245,6 +284,10 @@ TEST_F(HubProcess, AddRegistersAHubAndRepeatedItRenewsTheToken) {
   EXPECT_EQ(run({"hub", "add", "hub1"}).code, 2);
   EXPECT_EQ(run({"hub", "check", "hub1", "--dry-run"}).code, 2);
   EXPECT_EQ(run({"hub", "list", "--token-duration", "720h"}).code, 2);
+  // Of a flag that an action does not have, nobody should believe that it was heard.
+  EXPECT_THAT(run({"hub", "list", "--as", "source"}).err, HasSubstr("--as is for hub check"));
+  EXPECT_EQ(run({"hub", "add", "hub1", "--hub-kubeconfig", admin, "--as", "target"}).code, 2);
+  EXPECT_EQ(run({"hub", "add", "hub1", "--hub-kubeconfig", admin, "-o", "json"}).code, 2);
 }
 
 // The manager would not use it, and the token would be out.

@@ -123,7 +123,8 @@ TEST(StatusText, AFailedMigrationShowsTheCause) {
   const TableOptions wide{.wide = true, .namespaces = NamespaceColumn::never};
   EXPECT_THAT(migration_table({failed}, wide, now, Terminal{})[1], EndsWith("Timeout   1 of 20 clusters came"));
   EXPECT_THAT(migration_line(failed),
-              EndsWith("Failed 1/20, 19 failed, 19 rolled back: Timeout: 1 of 20 clusters came"));
+              EndsWith("Failed 1/20, 19 failed (19 rolled back): Timeout: 1 of 20 clusters came"))
+      << "20 clusters, not 39";
   const Terminal narrow{.interactive = true, .colour = false, .width = 30, .height = 50};
   EXPECT_THAT(joined(migration_details(failed, "", now, narrow)),
               AllOf(HasSubstr("Failure:    Timeout: 1 of 20\n            clusters came\nMessage:    back on hub\n"

@@ -27,6 +27,7 @@ struct HubCommandOptions {
   std::string server;
   async::Duration token_duration = std::chrono::hours{720};
   bool has_token_duration = false;  // it was given
+  bool has_use = false;
   bool dry_run = false;
 
   [[nodiscard]] bool adds() const {
@@ -103,8 +104,18 @@ void add_hub_command(CommandLine& line, std::ostream& out) {
   const std::vector<std::string> actions{"list", "check", "add"};
   add_kubeconfig_flag(command, options->kubeconfig);
   add_context_flag(command, options->context);
-  command.add_choice(options->use, "as", "", "ROLE", {"source", "target", "both"},
-                     "What the checked hub is to be used as: source, target or both.");
+  const std::vector<std::string> uses{"source", "target", "both"};
+  command.add({.name = "as",
+               .placeholder = "ROLE",
+               .help = "check: what the hub is to be used as: source, target or both.",
+               .default_text = options->use,
+               .apply =
+                   [options, uses](const std::string& text) {
+                     options->use = parse_choice(text, uses);
+                     options->has_use = true;
+                   },
+               .short_name = "",
+               .choices = uses});
   command.add_text(options->hub_kubeconfig, "hub-kubeconfig", "FILE", "add: an administrator's kubeconfig of the hub.");
   command.add_text(options->hub_context, "hub-context", "CONTEXT", "add: its context, instead of the current one.");
   command.add_text(options->server, "server", "URL",
@@ -144,6 +155,9 @@ void add_hub_command(CommandLine& line, std::ostream& out) {
       throw UsageError("hub add needs --hub-kubeconfig, an administrator's kubeconfig of the hub");
     if (options->action != "add" && options->adds())
       throw UsageError("--hub-kubeconfig, --hub-context, --server, --token-duration and --dry-run are for hub add");
+    if (options->action != "check" && options->has_use) throw UsageError("--as is for hub check");
+    if (options->action == "add" && options->output != "table")
+      throw UsageError("--output is for hub list and hub check");
     if (options->action == "list" && !options->name.empty())
       throw UsageError("unexpected argument '" + options->name + "'");
   });

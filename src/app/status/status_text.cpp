@@ -63,10 +63,19 @@ std::string count_text(std::int64_t count, const char* what) {
   return count == 0 ? "" : ", " + std::to_string(count) + " " + what;
 }
 
+/// Those that were rolled back have failed before: ", 5 failed (3 rolled back)" are five.
+std::string failure_counts(const MigrationView::Clusters& clusters) {
+  if (clusters.failed < clusters.rolled_back)
+    return count_text(clusters.failed, "failed") + count_text(clusters.rolled_back, "rolled back");
+  auto text = count_text(clusters.failed, "failed");
+  if (clusters.rolled_back > 0) text += " (" + std::to_string(clusters.rolled_back) + " rolled back)";
+  return text;
+}
+
 std::string cluster_counts(const MigrationView::Clusters& clusters) {
   return std::to_string(clusters.migrated) + " of " + std::to_string(clusters.total) + " migrated" +
          count_text(clusters.migrating, "migrating") + count_text(clusters.pending, "pending") +
-         count_text(clusters.failed, "failed") + count_text(clusters.rolled_back, "rolled back");
+         failure_counts(clusters);
 }
 
 /// The time of day.
@@ -275,7 +284,7 @@ std::vector<std::string> failure_lines(const MigrationView& migration, std::size
 
 std::string migration_line(const MigrationView& migration) {
   std::string line = kube::to_string(migration.key) + " " + shown_phase(migration) + " " + progress(migration);
-  line += count_text(migration.clusters.failed, "failed") + count_text(migration.clusters.rolled_back, "rolled back");
+  line += failure_counts(migration.clusters);
   if (const auto text = message(migration); !text.empty()) line += ": " + fitted(text, 0);
   return line;
 }
