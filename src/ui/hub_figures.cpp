@@ -96,7 +96,6 @@ std::map<std::string, HubFigures::Figures> HubFigures::read(std::string_view met
     if (hub.empty()) continue;
     auto& figures = hubs[hub];
     if (series->name == "hubferry_hub_reachable") figures.reachable = series->value;
-    if (series->name == "hubferry_hub_clusters_in_flight") figures.in_flight = series->value;
     if (series->name == "rest_client_requests_total") {
       figures.requests += series->value;
       if (is_error(series->label("code"))) figures.errors += series->value;
@@ -116,7 +115,6 @@ boost::json::array HubFigures::update(std::string_view metrics, async::TimePoint
   for (const auto& [name, figures] : hubs) {
     boost::json::object hub{{"name", name}};
     if (figures.reachable) hub["reachable"] = *figures.reachable > 0;
-    if (figures.in_flight) hub["inFlight"] = static_cast<std::int64_t>(*figures.in_flight);
     if (const auto before = before_.find(name); before != before_.end() && seconds > 0) {
       hub["requestsPerSecond"] = rounded((figures.requests - before->second.requests) / seconds);
       hub["errorsPerSecond"] = rounded((figures.errors - before->second.errors) / seconds);

@@ -10,8 +10,8 @@
 
 namespace hubferry::ui {
 
-/// What the process's own metrics say about its hubs: whether each answers, how many of its clusters are in flight, and
-/// the rate and latency of requests to it since the call before.
+/// What the process's own metrics say about its hubs: whether each answers, and the rate and latency of requests to it
+/// since the call before.
 /// Executor: one loop.
 class HubFigures {
  public:
@@ -19,13 +19,12 @@ class HubFigures {
   void name_host(const std::string& hub, const std::string& server);
 
   /// `metrics`: in Prometheus' text format, as obs::Metrics::text() gives it. One object for each hub, by name:
-  /// {"name", "reachable", "inFlight", "requestsPerSecond", "errorsPerSecond", "latencyMs"}; what is unknown is absent.
+  /// {"name", "reachable", "requestsPerSecond", "errorsPerSecond", "latencyMs"}; what is unknown is absent.
   boost::json::array update(std::string_view metrics, async::TimePoint now);
 
  private:
   struct Figures {
     std::optional<double> reachable;
-    std::optional<double> in_flight;
     double requests = 0;
     double errors = 0;
     double answers = 0;  // without watches, whose answers take minutes

@@ -71,6 +71,7 @@ function flowDiagram(edges, down, width) {
     column.forEach((name, r) => at.set(name, { x: used.length === 1 ? width / 2 : box.width / 2 + 4 + (c * (width - box.width - 8)) / (used.length - 1), y: (height * (r + 0.5)) / column.length })),
   );
   const lines = [], labels = [];
+  let lowest = height;
   edges.forEach((edge) => {
     const a = at.get(edge.from), b = at.get(edge.to);
     const right = a.y <= b.y ? 1 : -1; // of two in a column
@@ -89,8 +90,11 @@ function flowDiagram(edges, down, width) {
     const text = arrows[(a.x === b.x ? a.y : a.x) <= (a.x === b.x ? b.y : b.x) ? 0 : 1] + flowText(edge);
     group.append(svg("title", {}, edge.from + " to " + edge.to + ": " + text));
     lines.push(group);
-    const y = a.x === b.x ? middle[1] : middle[1] - bend * 0.25;
     const wide = text.length * 6.4 + 18;
+    // On a phone a long one does not fit between two hubs, but between their rows.
+    const below = a.x !== b.x && !bend && wide > Math.abs(x2 - x1) - 6;
+    const y = a.x === b.x ? middle[1] : below ? middle[1] + 39 : middle[1] - bend * 0.25;
+    lowest = Math.max(lowest, y + 13);
     const caption = svg("text", { class: "small", x: middle[0], y: y + 4 });
     caption.textContent = text;
     labels.push(svg("g", { class: "label" }, svg("rect", { x: middle[0] - wide / 2, y: y - 11, width: wide, height: 22, rx: 11 }), caption));
@@ -107,5 +111,5 @@ function flowDiagram(edges, down, width) {
     return svg("g", { class: down.has(name) ? "node down" : "node" }, svg("rect", { x: place.x - box.width / 2, y: place.y - box.height / 2, width: box.width, height: box.height, rx: 10 }), title, small, svg("title", {}, name));
   });
   const words = edges.map((edge) => edge.from + " to " + edge.to + ": " + flowText(edge)).join("; ");
-  return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": words }, ...lines, ...nodes, ...labels);
+  return svg("svg", { viewBox: `0 0 ${width} ${lowest}`, role: "img", "aria-label": words }, ...lines, ...nodes, ...labels);
 }

@@ -1,7 +1,7 @@
 // The table of hubs.
 import { $, element, setText, svg } from "./dom.js";
 import { count, figure } from "./format.js";
-import { collator, model } from "./state.js";
+import { collator, inFlight, model } from "./state.js";
 
 /** The hubs of the metrics and those that migrations name, without the global hub unless a migration names it. */
 function allHubs() {
@@ -34,9 +34,10 @@ export function drawHubs() {
     const errors = hub.errorsPerSecond > 0;
     row.badge.className = "badge";
     row.badge.dataset.kind = hub.reachable === false ? "failure" : errors ? "rollback" : hub.reachable ? "success" : "waiting";
-    setText(row.badge, hub.reachable === false ? "not reachable" : errors ? hub.errorsPerSecond + " errors/s" : hub.reachable ? "reachable" : hub.name === "global" ? "connected" : "unused");
+    setText(row.badge, hub.reachable === false ? "not reachable" : errors ? hub.errorsPerSecond + " errors/s" : hub.reachable ? "reachable" : hub.name === "global" ? "connected" : inFlight(hub.name) ? "unknown" : "unused");
+    row.badge.title = hub.reachable === undefined && hub.name !== "global" ? "this process has no connection to it; the leader has" : "";
     if (hub.name === "global" && hub.reachable === undefined && !errors) row.badge.dataset.kind = "success";
-    setText(row.flight, hub.inFlight === undefined ? "–" : count(hub.inFlight));
+    setText(row.flight, hub.name === "global" ? "–" : count(inFlight(hub.name)));
     setText(row.rate, hub.requestsPerSecond === undefined ? "–" : figure(hub.requestsPerSecond));
     setText(row.latency, hub.latencyMs === undefined ? "–" : figure(hub.latencyMs) + " ms");
     const values = model.history.get(hub.name) || [];

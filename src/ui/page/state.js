@@ -43,6 +43,13 @@ export function counts(migration) {
   return { ...c, failed: Math.max(0, c.failed - c.rolledBack) };
 }
 
+/** How many clusters are on their way from a hub or to it, there or back. */
+export function inFlight(hub) {
+  let sum = 0;
+  for (const migration of model.migrations.values()) if (!migration.ended && (migration.from === hub || migration.to === hub)) sum += counts(migration).migrating || 0;
+  return sum;
+}
+
 export function timeLeft(migration) {
   if (migration.timeLeft === null || migration.timeLeft === undefined) return null;
   return Math.max(0, migration.timeLeft - (now() - migration.seen));

@@ -22,6 +22,9 @@ from devtools import Browser
 
 BINARY = os.environ["HUBFERRY_BINARY"]
 SHOTS = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+IN_FLIGHT = "Number(document.querySelectorAll('#summary b')[2].textContent)"
+FLIGHT_OF_BOTH = """(([one, other]) => one === other ? one : NaN)([...document.querySelectorAll('#hub-rows tr')]
+    .filter((row) => row.cells[0].textContent !== 'global hub').map((row) => Number(row.cells[2].textContent)))"""
 LIVE = "document.querySelector('#connection').dataset.state === 'live'"
 
 
@@ -95,6 +98,9 @@ def a_migration_of_200_clusters_is_shown_from_start_to_end(browser):
         page.wait_until("model.clusters && model.clusters.names.length === 100")
         # Some have arrived, others not: the grid is live, not a picture of the end.
         page.wait_until("model.clusters.states.filter((s) => s === 'd').length > 40 && model.clusters.states.includes('m')", 300)
+        # The figures of a frame agree: between the two hubs are the clusters that are on their way.
+        page.wait_until(IN_FLIGHT + " > 0")
+        assert page.evaluate(IN_FLIGHT + " === " + FLIGHT_OF_BOTH), text(page, "#hubs") + text(page, "#summary")
         page.screenshot(SHOTS / "light.png", False)
         page.prefers("dark")
         page.wait_until("document.querySelector('#theme').textContent === 'Light'")
@@ -121,6 +127,17 @@ def a_migration_of_200_clusters_is_shown_from_start_to_end(browser):
         assert wide <= 400, f"the page is {wide} px wide at 400 px"
         page.screenshot(SHOTS / "phone.png")
         return page.problems
+
+
+def labels_are_clear_of_hubs(page):
+    """No label of the diagram covers a hub, and none is cut off, however narrow it is."""
+    page.wait_until("document.querySelector('#flow svg').viewBox.baseVal.width <= document.querySelector('#flow').clientWidth")
+    overlap = """[...document.querySelectorAll('#flow .label')].some((label) => {
+        const a = label.getBoundingClientRect(), all = document.querySelector('#flow svg').getBoundingClientRect();
+        return a.bottom > all.bottom + 1 || a.left < all.left - 1 || [...document.querySelectorAll('#flow .node')].some((node) => {
+            const b = node.querySelector('rect').getBoundingClientRect();
+            return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom; }); })"""
+    assert not page.evaluate(overlap), text(page, "#flow")
 
 
 def use_the_keyboard(page):
@@ -338,7 +355,15 @@ def five_thousand_clusters_are_one_screen(browser):
         assert f"{len(arrived):,} of 5,000, {len(failed)} failed" in flow and f"{numbers[1]:,} to go" in flow, flow
         took = page.evaluate("(() => { const t = performance.now(); drawLegend(); drawGrid(); return performance.now() - t; })()")
         print(f"drawing 5,000 clusters: {took:.0f} ms")
+        # This process is no manager: of a hub that clusters move from it knows nothing, which is not the same as unused.
+        assert "unused" not in text(page, "#hubs") and "unknown" in text(page, "#hubs"), text(page, "#hubs")
         page.screenshot(SHOTS / "five-thousand.png")
+        page.size(400, 900, 2)
+        page.wait_until("innerWidth === 400")
+        labels_are_clear_of_hubs(page)
+        page.screenshot(SHOTS / "five-thousand-phone.png", False)
+        page.size(1440, 900)
+        page.wait_until("innerWidth === 1440")
 
         # Below the fold as it may be: what was clicked is in sight.
         page.evaluate("document.querySelector('#clusters-panel').scrollIntoView({behavior: 'instant'})")
