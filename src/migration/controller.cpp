@@ -1,6 +1,8 @@
 #include "hubferry/migration/controller.hpp"
 
 #include "hubferry/async/backoff.hpp"
+#include "hubferry/async/deadline.hpp"
+#include "hubferry/hubagent/hub.hpp"
 #include "hubferry/phase/controller.hpp"
 #include "migration/definition.hpp"
 #include "migration/upkeep.hpp"
@@ -95,6 +97,7 @@ struct Controller::State {
         admission.restore(std::string{migration.object.uid()}, (**ledger).all);
     }
     services.began = env.clock.wall_now();
+    services.settled = async::later(env.clock.now(), hubagent::longest_request);
     services.started.clear();
   }
 

@@ -181,6 +181,8 @@ Awaitable<OperationResult<>> delete_credential(Step& step, Credential credential
   const auto open = step->open_credentials.find(std::string{step.migration.object.uid()});
   if (open != step->open_credentials.end()) {
     const auto settled = open->second;
+    const Step::Wait waiting{step, "the creation of ManagedServiceAccount " + kube::to_string(key) +
+                                       " was not answered and may still take effect, for a minute at most"};
     co_await step.clock().sleep_until(settled);
   }
   auto account = co_await step->global.get(ocm::managed_service_accounts, key);

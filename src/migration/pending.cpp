@@ -1,6 +1,5 @@
 #include "migration/pending.hpp"
 
-#include "hubferry/hubagent/hub.hpp"
 #include "hubferry/kube/read_file.hpp"
 #include "hubferry/migration/leave_behind.hpp"
 #include "migration/status_report.hpp"
@@ -99,8 +98,9 @@ void clear_problem(Step& step) {
 
 Awaitable<> wait_for_previous_writes(Step& step) {
   if (!step.migration.started() || step->started.contains(std::string{step.migration.object.uid()})) co_return;
-  const auto left = step->began + hubagent::longest_request - step.now();
-  if (left > Duration::zero()) co_await step.clock().sleep_for(left);
+  if (step.clock().now() >= step->settled) co_return;
+  const Step::Wait waiting{step, "writes of a previous manager may still take effect, for a minute at most"};
+  co_await step.clock().sleep_until(step->settled);
 }
 
 }  // namespace hubferry::migration

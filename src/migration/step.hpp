@@ -26,7 +26,8 @@ struct Services {
   CutOvers& cut_overs;
   ControllerOptions options;
   kube::Env env;
-  WallTime began{};  // when this manager took over
+  WallTime began{};     // when this manager took over
+  TimePoint settled{};  // from then on no write of its predecessor can take effect any more
   /// By uid, of migrations whose namespace is being deleted: their ConfigMap is gone and cannot be created again.
   std::map<std::string, Ledger> unwritten_ledgers = {};
   /// The uids of migrations that this manager has started: no predecessor has written for them.

@@ -131,6 +131,22 @@ TEST(QuickSuccessor, LeavesNothingOfWhatItsPredecessorHadSent) {
   expect_clean_move(whole, before, {names.begin(), names.end()}, {"m1"});
 }
 
+// A node that boots with a wrong clock: NTP sets it right a second later.
+TEST(ClockThatIsSetRight, DoesNotDelayTheEndOfAMigrationThatWasTakenOver) {
+  WholeWorld whole{1};
+  const auto names = whole.world.world().clusters();
+  whole.start_manager();
+  whole.migrate("m1", {names.begin(), names.end()});
+  ASSERT_TRUE(whole.run_until([&] { return whole.phase("m1") == phases::cleaning; }));
+  whole.stop_manager();
+  whole.clock.set_ahead(1h);
+  whole.start_manager();
+  whole.world.run_for(1s);
+  whole.clock.set_ahead(0s);
+  whole.run_until_ended({"m1"}, 10min);
+  EXPECT_EQ(whole.phase("m1"), "Completed") << whole.describe("m1");
+}
+
 INSTANTIATE_TEST_SUITE_P(Milliseconds, SlowTarget, testing::Values(300, 1000, 4000, 15000, 29000, 40000));
 
 // The agents reach the target, the manager does not: what it does on the source must not depend on what it cannot see.

@@ -10,6 +10,7 @@
 #include "hubferry/migration/resource.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/fleet_agents.hpp"
+#include "hubferry/sim/machine_clock.hpp"
 #include "hubferry/sim/virtual_world.hpp"
 #include "snapshot.hpp"
 
@@ -177,7 +178,8 @@ class WholeWorld {
   Snapshot snapshot(const std::string& server) { return world.run(take_snapshot(world.api(server))); }
 
   sim::VirtualWorld world;
-  std::map<std::string, Line> lines;  // to each hub, of the manager; agents have their own
+  sim::MachineClock clock{world.clock()};  // of the manager's machine
+  std::map<std::string, Line> lines;       // to each hub, of the manager; agents have their own
   /// What else is between the manager and a server, also "global". Empty: nothing.
   std::function<std::shared_ptr<kube::Api>(const std::string& hub, std::shared_ptr<kube::Api>)> wire = {};
 
@@ -193,11 +195,15 @@ class WholeWorld {
                 if (whole.wire) api = whole.wire(hub, std::move(api));
                 return std::make_shared<SeverableApi>(std::move(api), whole.lines[hub]);
               },
-              {}, whole.world.env()),
-          controller(*api, hubs, {}, whole.world.env()),
+              {}, env_of(whole)),
+          controller(*api, hubs, {}, env_of(whole)),
           scope(whole.world.loop().executor()) {
       scope.spawn(hubs.run());
       scope.spawn(controller.run());
+    }
+    static kube::Env env_of(WholeWorld& whole) {
+      const auto env = whole.world.env();
+      return {whole.clock, env.random, env.metrics, env.log};
     }
     Awaitable<> end() {
       scope.stop();
