@@ -51,15 +51,18 @@ SignOfLife SeenLeases::judge(const std::string& cluster, const kube::Object* lea
                              const async::Clock& clock) {
   using Kind = SignOfLife::Kind;
   const auto wall = clock.wall_now();
-  if (lease == nullptr || !is_ahead(*lease, wall)) {
+  const std::string uid{lease == nullptr ? "" : lease->uid()};
+  const std::string renewal{lease == nullptr ? "" : lease->string_at({"spec", "renewTime"})};
+  const auto known = seen_.find(cluster);
+  // When it was renewed is not known, then or now.
+  const bool was_ahead = known != seen_.end() && known->second.uid == uid && known->second.renewal == renewal;
+  if (lease == nullptr || (!was_ahead && !is_ahead(*lease, wall))) {
     seen_.erase(cluster);
     auto why = why_not_alive(lease, since, wall);
     return why ? SignOfLife{Kind::absent, std::move(*why)} : SignOfLife{Kind::alive};
   }
   const auto now = clock.now();
   const auto lifetime = periods_alive * period_of(*lease);
-  const std::string uid{lease->uid()};
-  const std::string renewal{lease->string_at({"spec", "renewTime"})};
   auto& seen = seen_[cluster];
   if (seen.uid != uid || seen.renewal != renewal) {
     const bool renewed = seen.uid == uid && now - seen.last <= longest_gap;
@@ -67,7 +70,8 @@ SignOfLife SeenLeases::judge(const std::string& cluster, const kube::Object* lea
   }
   seen.last = now;
   seen.last_wall = wall;
-  const std::string ahead = "has a lease with a time in the future (" + renewal + "; is its clock right?)";
+  const std::string ahead =
+      "has a lease whose time was in the future (" + renewal + "; is its clock right, and this manager's?)";
   if (now - seen.first > lifetime) return {Kind::absent, ahead + ", and nobody renews it"};
   if (seen.renewed && seen.before >= since) return {Kind::alive};
   return {Kind::unknown, ahead + ", and was not seen to renew it yet"};

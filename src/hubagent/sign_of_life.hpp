@@ -31,13 +31,14 @@ struct SignOfLife {
   std::string why{};  // unless alive: what is missing, for people
 };
 
-/// The leases of a hub whose times are in the future, as they were read before: their renewals are seen as changes.
+/// The leases of a hub whose times are in the future, or were, as they were read before: their renewals are seen as
+/// changes.
 /// Executor: one loop.
 class SeenLeases {
  public:
   /// Judges the lease as it was read just now; null: there is none. One that is ahead counts as renewed if it has
   /// changed between two looks, both after `since`; and as not renewed once it was seen unchanged for five periods.
-  /// Until then it is unknown.
+  /// Until then it is unknown. What was ahead proves no more when the clock has reached it.
   SignOfLife judge(const std::string& cluster, const kube::Object* lease, async::WallTime since,
                    const async::Clock& clock);
 

@@ -122,8 +122,8 @@ Awaitable<Result<>> wait_for_return(Hub& hub, MigrationRef migration, std::strin
       continue;
     }
     // A renewal that was not watched may be of an earlier round, and the agent may have left again since.
-    const auto now = hub.env().clock.wall_now();
-    const bool recent = !why_not_alive(&**lease, async::WallTime::min(), now) && !is_ahead(**lease, now);
+    const auto sign = hub.seen_leases().judge(cluster, &**lease, async::WallTime::min(), hub.env().clock);
+    const bool recent = sign.kind == SignOfLife::Kind::alive;
     if (recorded != lease_text(**lease) && (watched || recent)) break;
     if (recorded != lease_text(**lease)) {
       auto kept = co_await record_lease(hub, migration, *found, lease_text(**lease));

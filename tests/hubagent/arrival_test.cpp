@@ -229,6 +229,9 @@ TEST_F(ArrivalTest, ALeaseThatIsAheadProvesNothingUntilItChanges) {
     EXPECT_EQ(co_await look(), "arrived");
     co_await clock_.sleep_for(2min);
     EXPECT_EQ(co_await look(), "c1: ClusterNotAvailable") << "nobody renews it";
+    // Hours later the clock reaches that time, and it looks as if it had just been renewed.
+    co_await clock_.sleep_for(5h - 6min + 30s);
+    EXPECT_EQ(co_await look(), "c1: ClusterNotAvailable") << "nobody has renewed it since";
     // Two looks that are hours apart do not say when it was renewed between them.
     co_await renew_ahead();
     co_await clock_.sleep_for(3h);
