@@ -246,7 +246,7 @@ Awaitable<ListedClusters> list_for_arrival(Hub& hub, MigrationRef migration, std
     for (auto& one : *clusters) listed.clusters.emplace(one.name(), std::move(one));
   // Leases cannot be listed by migration: all of the hub are.
   if (wanted * most_listed_for_one < hub.clusters().size()) co_return listed;
-  const bool may_list = co_await hub.rights().may("list", kube::resources::leases);
+  const bool may_list = co_await hub.rights().may("list", kube::resources::leases, ocm::names::cluster_lease);
   if (!may_list) co_return listed;
   kube::ListOptions options;
   options.field_selector = std::string{"metadata.name="} + ocm::names::cluster_lease;

@@ -29,6 +29,8 @@ class HubWatch {
     const kube::Decoder& decoder;
     /// How many clusters the hub may have for each one that needs the watch.
     std::size_t most_for_one;
+    /// Of all objects that `cache` selects, if they share one: permissions may be granted for that name alone.
+    std::string name{};
   };
 
   /// Clusters that need the watch, until destroyed.
@@ -68,12 +70,12 @@ class HubWatch {
   async::Awaitable<> run() {
     while (true) {
       while (!is_worth_it()) co_await changed_.wait();
-      const bool may_list = co_await rights_.may("list", settings_.resource);
-      const bool may_watch = co_await rights_.may("watch", settings_.resource);
+      const bool may_list = co_await rights_.may("list", settings_.resource, settings_.name);
+      const bool may_watch = co_await rights_.may("watch", settings_.resource, settings_.name);
       if (may_list && may_watch)
         co_await watch_while_used();
       else
-        co_await env_.clock.sleep_for(pause_if_forbidden);
+        co_await pause();
     }
   }
 
@@ -93,8 +95,16 @@ class HubWatch {
     return wanted_ >= fewest && wanted_ * settings_.most_for_one >= clusters_on_hub_();
   }
 
+  /// Nobody waits for a watch that is forbidden.
+  async::Awaitable<> pause() {
+    forbidden_ = true;
+    changed_.wake_all();
+    co_await env_.clock.sleep_for(pause_if_forbidden);
+    forbidden_ = false;
+  }
+
   async::Awaitable<> wait_synced() {
-    while (cache_ == nullptr && is_worth_it()) co_await changed_.wait();
+    while (cache_ == nullptr && is_worth_it() && !forbidden_) co_await changed_.wait();
     // It may be replaced meanwhile.
     if (const auto cache = cache_) co_await cache->wait_synced();
   }
@@ -106,8 +116,9 @@ class HubWatch {
   async::Awaitable<> wait_until_unused() {
     while (true) {
       while (wanted_ > 0) co_await changed_.wait();
-      const bool again = co_await async::before_deadline(env_.clock, env_.clock.now() + linger, wait_until_wanted());
-      if (!again) co_return;
+      co_await async::before_deadline(env_.clock, env_.clock.now() + linger, wait_until_wanted());
+      // The time was over, but somebody may have come in the turns since.
+      if (wanted_ == 0) co_return;
     }
   }
 
@@ -128,6 +139,8 @@ class HubWatch {
     auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
       scope.spawn(cache->run());
       co_await wait_until_unused();
+      // Whoever begins to use it while it ends must not hold one that sees nothing any more.
+      cache_.reset();
       scope.stop();
     };
     co_await async::with_scope(std::move(body));
@@ -139,8 +152,9 @@ class HubWatch {
   std::function<std::size_t()> clusters_on_hub_;
   kube::Env env_;
   std::size_t wanted_ = 0;  // clusters, over all uses
+  bool forbidden_ = false;  // as reviewed less than a minute ago
   std::shared_ptr<Cache> cache_;
-  async::WaitList changed_;  // wanted_, or cache_
+  async::WaitList changed_;  // wanted_, cache_ or forbidden_
 };
 
 }  // namespace hubferry::hubagent

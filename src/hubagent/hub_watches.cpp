@@ -40,7 +40,9 @@ HubWatches::HubWatches(kube::Api& api, HubWideRights& rights, const std::functio
       klusterlet_works(api, rights,
                        {ocm::manifest_works, of_klusterlets(), klusterlet_work_decoder(), most_works_for_one},
                        clusters_on_hub, env),
-      leases(api, rights, {kube::resources::leases, cluster_leases(), kube::object_decoder(), most_leases_for_one},
+      leases(api, rights,
+             {kube::resources::leases, cluster_leases(), kube::object_decoder(), most_leases_for_one,
+              ocm::names::cluster_lease},
              clusters_on_hub, env) {}
 
 }  // namespace hubferry::hubagent

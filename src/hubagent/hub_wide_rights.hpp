@@ -19,7 +19,8 @@ class HubWideRights {
   explicit HubWideRights(kube::Api& api, async::Clock& clock) : api_(api), clock_(clock) {}
 
   /// As reviewed some minutes ago at most. False if it cannot be reviewed: do without.
-  async::Awaitable<bool> may(std::string verb, kube::Resource resource);
+  /// With a name: what it may do to the objects of that name, which is all that a field selector asks for.
+  async::Awaitable<bool> may(std::string verb, kube::Resource resource, std::string name = {});
 
  private:
   struct Review {
@@ -30,7 +31,7 @@ class HubWideRights {
 
   kube::Api& api_;
   async::Clock& clock_;
-  std::map<std::string, Review> reviews_;  // by verb and kind
+  std::map<std::string, Review> reviews_;  // by verb, kind and name
 };
 
 }  // namespace hubferry::hubagent

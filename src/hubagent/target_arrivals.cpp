@@ -19,9 +19,9 @@ struct Wait {
   async::WallTime since;
   TargetHub::OnArrival on_arrival;
   WorkRule rule;
-  Heartbeats heartbeats;
-  std::optional<std::set<std::string>> with_works;  // clusters for which works were copied; absent: not known
-  std::optional<Error> error;
+  std::optional<Heartbeats> heartbeats{};
+  std::optional<std::set<std::string>> with_works{};  // clusters for which works were copied; absent: not known
+  std::optional<Error> error{};
 
   [[nodiscard]] bool may_have_works(const std::string& cluster) const {
     return !with_works || with_works->contains(cluster);
@@ -57,7 +57,7 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
     waiting.replace("agent has not renewed its lease on hub " + wait.hub.name() +
                     " (does its pod klusterlet-agent run, and reach that hub?)");
     // Whatever the conditions say: only the agent renews the lease.
-    if (!wait.heartbeats.is_alive(cluster, wait.since, wait.hub.env().clock.wall_now())) {
+    if (!wait.heartbeats->is_alive(cluster, wait.since, wait.hub.env().clock.wall_now())) {
       auto alive = co_await wait_for_sign_of_life(wait.hub, wait.migration, cluster, wait.since);
       if (!alive) co_return alive.error();
     }
@@ -73,23 +73,23 @@ Awaitable<Result<>> wait_for_arrival(Wait& wait, std::string cluster) {
       waiting.replace("agent has not applied its klusterlet's ManifestWork of hub " + wait.hub.name() +
                       " (its condition Applied says why)");
       // Counted from when its current version was first seen.
-      auto starts = wait.heartbeats.starts(cluster);
+      auto starts = wait.heartbeats->starts(cluster);
       std::int64_t version = 0;
       auto wanted = [&](const KlusterletWork* work) {
         if (satisfies(wait.rule, work)) return true;
         at_once = false;
         if (work != nullptr && std::exchange(version, work->generation()) != work->generation())
-          starts = wait.heartbeats.starts(cluster);
+          starts = wait.heartbeats->starts(cluster);
         return false;
       };
       auto applied = co_await wait_for_klusterlet_work(wait.hub, wait.migration, cluster, wanted);
       if (!applied) co_return applied.error();
       // It was applied just now: the agent restarts with it, and must come back. One that has done so before it
       // reported the work would renew its lease only a period later.
-      if (!at_once && wait.heartbeats.starts(cluster) == starts) {
+      if (!at_once && wait.heartbeats->starts(cluster) == starts) {
         waiting.replace("agent has not renewed its lease on hub " + wait.hub.name() +
                         " since it applied its klusterlet's ManifestWork");
-        co_await wait.heartbeats.wait_for_renewal(cluster);
+        co_await wait.heartbeats->wait_for_renewal(cluster);
       }
       if (wait.may_have_works(cluster)) {
         waiting.replace("agent has not applied the copied ManifestWorks on hub " + wait.hub.name() +
@@ -152,13 +152,14 @@ Awaitable<Result<>> DirectTargetHub::await_arrivals(MigrationRef migration, Clus
   const std::size_t watched = *rule == WorkRule::none ? 0 : once.size();
   const HubWatch<KlusterletWork>::Use use{hub_->watches().klusterlet_works, watched};
   HubWatch<Object>::Use leases{hub_->watches().leases, watched};
-  co_await leases.ready();
-  Heartbeats heartbeats{*hub_, hub_->watches().leases.current()};
-  Wait wait{*hub_, migration, since, std::move(on_arrival), *rule, std::move(heartbeats), std::nullopt, std::nullopt};
-  if (*rule != WorkRule::none) wait.with_works = co_await clusters_with_copied_works(*hub_, migration);
+  Wait wait{*hub_, migration, since, std::move(on_arrival), *rule};
   auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+    // First: the agents that are detached meanwhile have no hub until their requests are approved.
     scope.spawn(run_approval(wait, once, scope));
-    if (*rule != WorkRule::none) scope.spawn(wait.heartbeats.run());
+    co_await leases.ready();
+    wait.heartbeats.emplace(*hub_, hub_->watches().leases.current());
+    if (*rule != WorkRule::none) wait.with_works = co_await clusters_with_copied_works(*hub_, migration);
+    if (*rule != WorkRule::none) scope.spawn(wait.heartbeats->run());
     co_await wait_for_all(wait, once);
     scope.stop();
   };

@@ -22,12 +22,16 @@ class ApprovalTest : public RequestTest {
   /// Runs `body` while the target waits for c1.
   template <typename Body>
   void while_waiting(Body body) {
+    while_waiting_for({"c1"}, std::move(body));
+  }
+  template <typename Body>
+  void while_waiting_for(ClusterNames clusters, Body body) {
     run([&]() -> Awaitable<> {
       auto begun = co_await hub2_->target->permit_registration(migration_, identity_);
       CO_ASSERT_TRUE(begun);
       auto wait = [&]() -> Awaitable<> {
         TargetHub::OnArrival ignore{[](const std::string&) {}};
-        auto waited = co_await hub2_->target->await_arrivals(migration_, {"c1"}, clock_.wall_now(), ignore);
+        auto waited = co_await hub2_->target->await_arrivals(migration_, clusters, clock_.wall_now(), ignore);
         EXPECT_TRUE(waited) << waited.error();
       };
       auto both = [&](async::TaskScope& scope) -> Awaitable<> {
@@ -59,6 +63,21 @@ TEST_F(ApprovalTest, ARequestFromBeforeTheWaitIsApprovedToo) {
   while_waiting([&]() -> Awaitable<> {
     EXPECT_EQ(decision(name), "Approved ApprovedByHubferry");
     co_return;
+  });
+}
+
+// Agents are detached meanwhile: until they have their certificates, they have no hub.
+TEST_F(ApprovalTest, NoRequestWaitsForTheWatchThatManyClustersShare) {
+  const auto late = sim::Latency::fixed(10s);
+  hub2_->server.faults().on({"list", "leases"}).always().delay(late);
+  hub2_->server.faults().on({"watch", "leases"}).always().delay(late);
+  ClusterNames all{"c1"};
+  for (int index = 2; index <= 12; ++index) all.push_back("c" + std::to_string(index));
+  while_waiting_for(all, [&]() -> Awaitable<> {
+    co_await deploy_copy("c1");
+    auto name = co_await ask({});
+    co_await clock_.sleep_for(1s);
+    EXPECT_EQ(decision(name), "Approved ApprovedByHubferry");
   });
 }
 

@@ -1,8 +1,13 @@
 #include "hubagent/hub_watch.hpp"
 
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/post.hpp>
+
 #include "hub_test.hpp"
+#include "hubagent/annotations.hpp"
 #include "hubagent/arrival.hpp"
 #include "hubagent/hub_watches.hpp"
+#include "hubagent/seen_clusters.hpp"
 
 /// What clusters share so that they need not read for themselves, and when they read all the same.
 namespace hubferry::hubagent {
@@ -90,14 +95,61 @@ TEST_F(HubWatchTest, FewClustersOfALargeHubReadForThemselves) {
   });
 }
 
-TEST_F(HubWatchTest, AnAccountThatMayNotWatchTheWholeHubDoesWithout) {
+TEST_F(HubWatchTest, AnAccountThatMayNotWatchTheWholeHubDoesWithoutAndWaitsForNothing) {
   hub1_->server.faults().on({"create", "selfsubjectaccessreviews"}).always().fail(500);
   run([&]() -> Awaitable<> {
     Namespaces::Use use{namespaces(), 20};
+    const auto begin = clock_.now();
     co_await use.ready();
+    EXPECT_EQ(clock_.now(), begin);
     EXPECT_EQ(namespaces().current(), nullptr);
   });
   EXPECT_EQ(requests("list", "namespaces"), 0);
+}
+
+// As manifests/hub-rbac grants it: all other leases of the hub are nobody's business.
+TEST_F(HubWatchTest, AnAccountThatMayWatchTheLeasesOfThatNameAloneSharesTheirWatch) {
+  const sim::User account{"system:serviceaccount:hubferry-system:hubferry-hub", {"system:serviceaccounts"}, ""};
+  run([&]() -> Awaitable<> {
+    auto role = parsed(R"({"metadata":{"name":"leases"},
+        "rules":[{"apiGroups":["coordination.k8s.io"],"resources":["leases"],
+                  "resourceNames":["managed-cluster-lease"],"verbs":["get","list","watch"]}]})");
+    auto binding = parsed(R"({"metadata":{"name":"hubferry"},
+        "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"leases"},
+        "subjects":[{"kind":"ServiceAccount","name":"hubferry-hub","namespace":"hubferry-system"}]})");
+    co_await put(*hub1_, kube::resources::cluster_roles, std::move(role));
+    co_await put(*hub1_, kube::resources::cluster_role_bindings, std::move(binding));
+    const auto restricted = hub1_->server.api_as(account);
+    HubWideRights rights{*restricted, env_.clock};
+    HubWatches watches{*restricted, rights, [] { return 20; }, env_};
+    auto body = [&](async::TaskScope& scope) -> Awaitable<> {
+      scope.spawn(watches.leases.run());
+      HubWatch<Object>::Use use{watches.leases, 10};
+      co_await use.ready();
+      EXPECT_NE(watches.leases.current(), nullptr);
+      scope.stop();
+    };
+    co_await async::with_scope(body);
+  });
+  for (const auto& request : hub1_->server.requests()) EXPECT_FALSE(request.outcome.starts_with("403"));
+}
+
+TEST_F(HubWatchTest, AWatchThatEndsIsGivenToNobodyAnyMore) {
+  run([&]() -> Awaitable<> {
+    for (int turns = 0; turns < 20; ++turns) {
+      std::optional<Namespaces::Use> use{std::in_place, namespaces(), 10};
+      co_await use->ready();
+      use.reset();
+      co_await clock_.sleep_for(30s);
+      for (int turn = 0; turn < turns; ++turn) co_await async::asio::post(async::asio::deferred);
+      const Namespaces::Use late{namespaces(), 10};
+      const auto held = namespaces().current();
+      const std::string name = "late-" + std::to_string(turns);
+      co_await put_namespace(*hub1_, name);
+      co_await clock_.sleep_for(1s);
+      if (held != nullptr) EXPECT_NE(held->get({{}, name}), nullptr) << "after " << turns << " turns";
+    }
+  });
 }
 
 TEST_F(HubWatchTest, AWorkIsFollowedByTheSharedWatchWithoutAnyRead) {
@@ -149,6 +201,38 @@ TEST_F(HubWatchTest, AClusterIsNotReadFromItsClaimToItsDetachment) {
     const auto once_more = co_await collected(*hub1_, {"c1"});
     EXPECT_EQ(requests("get", "managedclusters"), 2);
   });
+}
+
+// Three requests instead of one, on a hub that asks for none.
+TEST_F(HubWatchTest, AHubThatAsksForTimeGetsNoSecondRequestForADetachmentBeforeIt) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    EXPECT_TRUE(begun && begun->failed.empty());
+    hub1_->server.faults().on({"write", "managedclusters"}).fail(503, 20);
+    hub1_->server.forget_requests();
+    const auto begin = clock_.now();
+    auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+    EXPECT_TRUE(detached && detached->failed.empty());
+    EXPECT_GE(clock_.now() - begin, 20s);
+  });
+  EXPECT_EQ(requests("patch", "managedclusters"), 1);
+  EXPECT_EQ(requests("get", "managedclusters"), 1);
+}
+
+TEST_F(HubWatchTest, APatchThatLeavesNoAnnotationThatWasSeenKeepsTheOthers) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"},
+                   R"({"metadata":{"annotations":{"hubferry.io/returning":"lease","example.com/owner":"me"}}})");
+    co_await clock_.sleep_for(1s);
+    auto forget = [](json::object& object) { return drop_annotation(object, annotations::returning); };
+    const auto patched = co_await patch_as_seen(*hub1_->hub, "c1", forget);
+    CO_ASSERT_TRUE(patched && *patched);
+  });
+  const auto left = cluster(*hub1_, "c1");
+  EXPECT_EQ(left.annotation(annotations::returning), "");
+  EXPECT_EQ(left.annotation("example.com/owner"), "me");
 }
 
 TEST_F(HubWatchTest, AClusterThatWasChangedAfterItsClaimIsCopiedAsItIs) {
