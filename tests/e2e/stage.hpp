@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -15,6 +16,7 @@
 #include "migration/snapshot.hpp"
 #include "sim/sim_process.hpp"
 #include "support/real_loop.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace hubferry::test {
 
@@ -146,6 +148,13 @@ inline std::map<std::string, Snapshot> snapshots(Onlooker& onlooker) {
   std::map<std::string, Snapshot> all;
   for (const auto* server : {"global", "hub1", "hub2"}) all[server] = onlooker.snapshot(server);
   return all;
+}
+
+/// The flag that makes a simulator do so.
+inline std::string write_faults(const TemporaryDirectory& folder, const std::string& rules) {
+  const auto path = folder.file("faults.yaml");
+  std::ofstream{path} << rules;
+  return "--faults=" + path;
 }
 
 }  // namespace hubferry::test
