@@ -78,6 +78,12 @@ TEST(OnATerminal, StatusFollowsAMigrationInPlaceAndInColour) {
     terminal.await_text("move-1   Completed");
     EXPECT_THAT(terminal.screen(true), Not(HasSubstr("\x1b[32m")));
   }
+  {
+    Tmux terminal{hubferry_binary() + " doctor --kubeconfig " + config.string(), 50, 20};
+    EXPECT_THAT(terminal.await_text("[ended with 1]"),
+                HasSubstr("- namespace hubferry-system has no Lease of a\n  manager: none has ever led there\n"))
+        << "lines break between words";
+  }
   play.signal(SIGINT);
   play.wait();
 }

@@ -1,7 +1,10 @@
+#include <unistd.h>
+
 #include <memory>
 #include <ostream>
 
 #include "app/cli/common_flags.hpp"
+#include "app/cli/terminal.hpp"
 #include "app/commands/commands.hpp"
 #include "app/doctor/archive.hpp"
 #include "app/doctor/diagnosis.hpp"
@@ -23,7 +26,9 @@ int run_doctor(const DoctorOptions& options, std::ostream& out) {
   return run_interruptibly([&]() -> async::Awaitable<int> {
     const auto diagnosis = co_await diagnose(client, options.ns);
     if (diagnosis.findings.empty()) out << "Nothing looks wrong.\n";
-    for (const auto& finding : diagnosis.findings) out << "- " << finding << "\n";
+    const auto width = Terminal::of(STDOUT_FILENO).width;
+    for (const auto& finding : diagnosis.findings)
+      for (const auto& line : wrapped(finding, width, "- ", "  ")) out << line << "\n";
     if (!options.bundle.empty()) {
       const auto now =
           std::chrono::duration_cast<std::chrono::seconds>(client.env().clock.wall_now().time_since_epoch());

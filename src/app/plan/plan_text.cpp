@@ -218,7 +218,7 @@ std::vector<std::string> plan_text(const Plan& plan, bool list_objects, const Te
     add_kinds(lines, plan);
     if (list_objects) add_objects(lines, plan, terminal);
     add_staying(lines, plan, list_objects, terminal);
-    add_times(lines, plan, terminal);
+    if (plan.can_succeed()) add_times(lines, plan, terminal);
   }
   add_problems(lines, plan, list_objects, terminal);
   lines.emplace_back();
