@@ -38,10 +38,16 @@ Awaitable<ClusterNames> Deletions::all() {
 
 Awaitable<> delete_secrets_early(Step& step, Deletions& deletions) {
   auto clusters = co_await deletions.all();
+  // A namespace that cannot be deleted brings its cluster back in each round.
+  std::erase_if(clusters, [&](const auto& name) {
+    const auto& tried = step->tried_secrets[uid_of(step)];
+    const auto known = tried.find(name);
+    return known != tried.end() && !known->second;
+  });
   if (clusters.empty()) co_return;
   const auto results = co_await delete_secrets(step, std::move(clusters));
   auto& tried = step->tried_secrets[uid_of(step)];
-  for (const auto& name : results.done) tried.try_emplace(name);
+  for (const auto& name : results.done) tried.insert_or_assign(name, std::nullopt);
   for (const auto& [name, failure] : results.failed)
     if (!leaves_work(failure)) tried.insert_or_assign(name, failure);
 }

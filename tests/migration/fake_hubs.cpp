@@ -324,6 +324,11 @@ class FakeSource final : public hubagent::SourceHub {
     if (outcome) {
       for (const auto& name : outcome->done) on_deletion(name);
       co_await world_.clock.sleep_for(world_.emptying_time);
+      if (world_.namespaces_hang) {
+        for (const auto& name : outcome->done)
+          outcome->failed.push_back({name, FailureReason::unknown, "its namespace is being deleted"});
+        outcome->done.clear();
+      }
     }
     co_return outcome;
   }

@@ -94,6 +94,7 @@ class FakeHubs final : public hubs::Hubs {
   std::map<std::string, Duration> travel_times;  // of single clusters; never arrives: 1000h
   Duration return_time = 5s;                     // from being accepted again to the next heartbeat
   Duration emptying_time{0};                     // how long a source's namespaces outlive their clusters
+  bool namespaces_hang = false;                  // those of deleted clusters are not deleted
   std::set<std::string> stranded;                // their agents reach no hub
   int unreadable_authorities = 0;                // so often the CA of a hub cannot be read
   std::vector<std::string> orders;               // "hub1 source.detach", in the order of their arrival

@@ -379,6 +379,29 @@ TEST_F(CleaningTest, WhatTheSourceLeftOnAClusterIsDeletedWhileItsNamespaceIs) {
   expect_moved("m1", {"a", "b"}, {"c"});
 }
 
+// A finalizer that nobody serves holds it for days: the agent need not create and delete the Secrets in each round.
+TEST_F(CleaningTest, WhatTheSourceLeftIsDeletedOnceHoweverLongItsNamespaceTakes) {
+  const std::string order = "target.delete_outdated_secrets";
+  hubs.namespaces_hang = true;
+  hubs.faults[order] = {.error = FakeHubs::forbidden(), .reason = hubagent::FailureReason::works_not_applied};
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Cleaning");
+    co_await sleep(10min);
+    EXPECT_GT(hubs.count("hub2 " + order), 1U) << "it has not succeeded yet";
+    hubs.faults.clear();
+    co_await sleep(10min);
+    const auto times = hubs.count("hub2 " + order);
+    co_await sleep(1h);
+    EXPECT_EQ(hubs.count("hub2 " + order), times);
+    EXPECT_EQ(phase("m1"), "Cleaning");
+    hubs.namespaces_hang = false;
+    co_await reaches("m1", "Completed");
+    EXPECT_EQ(hubs.count("hub2 " + order), times);
+  });
+  EXPECT_THAT(events("SecretsLeft"), testing::IsEmpty());
+}
+
 TEST_F(CleaningTest, SecretsThatStayOnAClusterAreReportedOnce) {
   hubs.faults["target.delete_outdated_secrets a"].error = FakeHubs::forbidden();
   given("m1", {"a", "b"});
