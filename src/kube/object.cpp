@@ -101,7 +101,7 @@ class ObjectDecoder final : public Decoder {
  public:
   [[nodiscard]] Result<Decoded> from_bytes(std::string_view bytes) const override {
     boost::system::error_code ec;
-    json::value parsed = detail::parse_json(bytes, ec);
+    json::value parsed = detail::parse_object(bytes, ec);
     // One such object must not stop a list or a watch: its name is still known.
     if (ec == json::error::too_deep) return Error{ErrorKind::unsupported, 0, {}, "nested too deep", std::nullopt};
     if (ec == json::error::exponent_overflow)

@@ -33,6 +33,26 @@ bool is_finite(const json::value& value) {
   return true;
 }
 
+/// The bytes of metadata.managedFields; empty if there are none before something that is not JSON.
+std::string_view managed_fields_in(std::string_view text) {
+  JsonCursor cursor{text};
+  if (!cursor.open('{', '}', "expected an object")) return {};
+  do {
+    if (cursor.key() != "metadata") {
+      cursor.value();
+      continue;
+    }
+    if (cursor.peek() != '{' || !cursor.open('{', '}', "expected an object")) return {};
+    do {
+      const bool found = cursor.key() == "managedFields";
+      const auto value = cursor.value();
+      if (found) return cursor.error() ? std::string_view{} : value;
+    } while (cursor.more('}'));
+    return {};
+  } while (cursor.more('}'));
+  return {};
+}
+
 }  // namespace
 
 json::value parse_json(std::string_view text, boost::system::error_code& error) {
@@ -45,6 +65,16 @@ json::value parse_json(std::string_view text, boost::system::error_code& error) 
   // stores them.
   if (!error && !is_finite(parsed)) error = json::error::exponent_overflow;
   return parsed;
+}
+
+json::value parse_object(std::string_view text, boost::system::error_code& error) {
+  const auto skipped = managed_fields_in(text);
+  if (skipped.empty()) return parse_json(text, error);
+  const auto begin = static_cast<std::size_t>(skipped.data() - text.data());
+  std::string kept;
+  kept.reserve(text.size());
+  kept.append(text.substr(0, begin)).append("[]").append(text.substr(begin + skipped.size()));
+  return parse_json(kept, error);
 }
 
 Error bad_response_at(std::string_view what, std::size_t position) {

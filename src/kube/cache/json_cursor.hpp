@@ -16,6 +16,9 @@ namespace hubferry::kube::detail {
 /// copied by recursion, and nobody writes more. Deeper: error::too_deep.
 json::value parse_json(std::string_view text, boost::system::error_code& error);
 
+/// The same for an object, without what is in its metadata.managedFields: often half of it, and of no use here.
+json::value parse_object(std::string_view text, boost::system::error_code& error);
+
 Error bad_response_at(std::string_view what, std::size_t position);
 
 /// Steps over JSON text level by level: what is not needed is skipped without being parsed.

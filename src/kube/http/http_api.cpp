@@ -26,13 +26,15 @@ bool is_json(const Answer& answer) {
   return answer.content_type.find("json") != std::string::npos;
 }
 
-Result<json::value> parse_answer(const WireRequest& request, const Answer& answer) {
+using Parse = json::value(std::string_view text, boost::system::error_code& error);
+
+Result<json::value> parse_answer(const WireRequest& request, const Answer& answer, Parse& parse = detail::parse_json) {
   if (!is_json(answer))
     return about(request, ErrorKind::bad_response,
                  "expected JSON, but the server sent " +
                      (answer.content_type.empty() ? "something without a content type" : answer.content_type));
   boost::system::error_code ec;
-  json::value parsed = detail::parse_json(answer.body, ec);
+  json::value parsed = parse(answer.body, ec);
   if (ec) return about(request, ErrorKind::bad_response, "the answer is not valid JSON: " + ec.message());
   return parsed;
 }
@@ -66,7 +68,7 @@ Awaitable<Result<Object>> call_on_loop(ClientPtr client, Request request) {
   const WireRequest wire = http::wire_request(request, client->options().field_manager);
   auto answer = co_await client->perform(wire, request.deadline);
   if (!answer) co_return answer.error();
-  auto parsed = parse_answer(wire, *answer);
+  auto parsed = parse_answer(wire, *answer, detail::parse_object);
   if (!parsed) co_return unreadable(wire, parsed.error());
   if (!parsed->is_object())
     co_return unreadable(wire, about(wire, ErrorKind::bad_response, "the answer is not a JSON object"));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <map>
 
 #include "hubferry/kube/string_pool.hpp"
@@ -152,6 +153,24 @@ TEST(StringPool, GivesOneNumberPerString) {
 
 TEST(StringPool, RefusesLongStrings) {
   EXPECT_EQ(StringPool::intern(std::string(StringPool::longest + 1, 'x')), std::nullopt);
+}
+
+// They are often half of an object, and nothing here reads them.
+TEST(ObjectDecoder, ManagedFieldsAreSkippedUnread) {
+  const std::string deep = std::string(5'000, '[') + std::string(5'000, ']');
+  for (const auto& fields : {std::string{"[]"}, std::string{"null"}, deep}) {
+    auto decoded = object_decoder().from_bytes(R"({"metadata":{"labels":{"a":"b"},"managedFields":)" + fields +
+                                               R"(,"name":"n"},"spec":{"managedFields":[1]}})");
+    ASSERT_TRUE(decoded) << decoded.error();
+    EXPECT_EQ(boost::json::serialize(static_cast<const Object*>(decoded->object.get())->json()),
+              R"({"metadata":{"labels":{"a":"b"},"name":"n"},"spec":{"managedFields":[1]}})");
+  }
+  for (const auto* broken : {R"({"metadata":{"managedFields":[}})", R"({"metadata":{"managedFields")",
+                             R"({"metadata":{"managedFields":[]},"spec":{)"}) {
+    auto decoded = object_decoder().from_bytes(broken);
+    ASSERT_FALSE(decoded) << broken;
+    EXPECT_EQ(decoded.error().kind, ErrorKind::bad_response);
+  }
 }
 
 }  // namespace
