@@ -95,6 +95,13 @@ Awaitable<Result<Object>> put_own_object(const Hub& hub, MigrationRef migration,
     changed |= set_label(object, migration_label, migration.uid);
     return changed;
   };
+  // Nearly always the object is new: one request.
+  json::object metadata{{"name", key.name}};
+  if (!key.ns.empty()) metadata["namespace"] = key.ns;
+  json::object fresh{{"metadata", std::move(metadata)}};
+  fill(fresh);
+  auto created = co_await hub.api().create(resource, std::move(fresh));
+  if (created) co_return std::move(*created);
   auto written = co_await create_or_patch(hub, resource, key, fill);
   if (!written) co_return written.error();
   if (!is_ours(migration, written->object)) co_return not_ours(hub, resource, written->object);
