@@ -4,6 +4,7 @@
 #include "hubagent/hub_watches.hpp"
 #include "hubagent/hub_wide_rights.hpp"
 #include "hubagent/known_clusters.hpp"
+#include "hubagent/listed_configs.hpp"
 #include "hubagent/settling_api.hpp"
 #include "hubagent/shared_looks.hpp"
 #include "hubagent/sign_of_life.hpp"
@@ -35,6 +36,7 @@ Hub::Hub(std::string name, std::shared_ptr<kube::Api> api, HubOptions options, k
       watches_(std::make_unique<HubWatches>(
           *api_, *rights_, [this] { return clusters_.size(); }, env_)),
       known_clusters_(std::make_unique<KnownClusters>(clusters_)),
+      listed_configs_(std::make_unique<ListedConfigs>(*this)),
       seen_leases_(std::make_unique<SeenLeases>()),
       in_flight_(options_.clusters_in_flight),
       in_flight_gauge_(env_.metrics

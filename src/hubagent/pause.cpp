@@ -104,47 +104,44 @@ bool drop_finalizers_of(json::object& object, std::string_view domain) {
   });
 }
 
-Awaitable<Result<>> pause_all(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration, std::string ns) {
-  for (const auto& kind : kinds) {
-    auto objects = co_await list(hub, kind.resource, ns);
-    if (!objects) co_return objects.error();
-    auto mutate = [&](json::object& object) { return pause(object, kind, migration.uid); };
-    for (const auto& object : *objects) {
-      auto paused = co_await edit_if_exists(hub, kind.resource, object, mutate);
-      if (!paused) co_return paused.error();
+namespace {
+
+using Change = std::function<bool(json::object& object, const PausingKind& kind)>;
+
+/// Changes every object of these kinds in the namespace.
+Awaitable<Result<>> change_each(const Hub& hub, std::vector<PausingKind> kinds, std::string ns, Change change) {
+  std::vector<Resource> resources;
+  for (const auto& kind : kinds) resources.push_back(kind.resource);
+  const auto lists = co_await list_each(hub, std::move(resources), std::move(ns));
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (!lists[i]) co_return lists[i].error();
+    auto mutate = [&](json::object& object) { return change(object, kinds[i]); };
+    for (const auto& object : *lists[i]) {
+      auto changed = co_await edit_if_exists(hub, kinds[i].resource, object, mutate);
+      if (!changed) co_return changed.error();
     }
   }
   co_return Result<>{};
 }
 
+}  // namespace
+
+Awaitable<Result<>> pause_all(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration, std::string ns) {
+  Change change = [&](json::object& object, const PausingKind& kind) { return pause(object, kind, migration.uid); };
+  co_return co_await change_each(hub, std::move(kinds), std::move(ns), change);
+}
+
 Awaitable<Result<>> resume_all(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration, std::string ns) {
-  for (const auto& kind : kinds) {
-    auto objects = co_await list(hub, kind.resource, ns);
-    if (!objects) co_return objects.error();
-    auto mutate = [&](json::object& object) { return resume(object, kind, migration.uid); };
-    for (const auto& object : *objects) {
-      auto resumed = co_await edit_if_exists(hub, kind.resource, object, mutate);
-      if (!resumed) co_return resumed.error();
-    }
-  }
-  co_return Result<>{};
+  Change change = [&](json::object& object, const PausingKind& kind) { return resume(object, kind, migration.uid); };
+  co_return co_await change_each(hub, std::move(kinds), std::move(ns), change);
 }
 
 Awaitable<Result<>> pause_copies(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
                                  std::string ns) {
-  for (const auto& kind : kinds) {
-    auto objects = co_await list(hub, kind.resource, ns);
-    if (!objects) co_return objects.error();
-    auto mutate = [&](json::object& object) {
-      return is_ours(migration, object) && pause(object, kind, migration.uid);
-    };
-    for (const auto& object : *objects) {
-      if (!is_ours(migration, object)) continue;
-      auto paused = co_await edit_if_exists(hub, kind.resource, object, mutate);
-      if (!paused) co_return paused.error();
-    }
-  }
-  co_return Result<>{};
+  Change change = [&](json::object& object, const PausingKind& kind) {
+    return is_ours(migration, object) && pause(object, kind, migration.uid);
+  };
+  co_return co_await change_each(hub, std::move(kinds), std::move(ns), change);
 }
 
 bool preserve_on_delete(json::object& object) {
@@ -244,19 +241,6 @@ Awaitable<Result<>> delete_harmless(const Hub& hub, PausingKind kind, MigrationR
   Prepare prepare = [&](Object current) { return make_harmless(hub, kind, migration, std::move(current), may_touch); };
   auto deleted = co_await delete_prepared(hub, kind.resource, std::move(object), prepare);
   if (!deleted) co_return deleted.error();
-  co_return Result<>{};
-}
-
-Awaitable<Result<>> prevent_deprovisioning(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
-                                           std::string ns) {
-  for (const auto& kind : kinds) {
-    auto objects = co_await list(hub, kind.resource, ns);
-    if (!objects) co_return objects.error();
-    for (const auto& object : *objects) {
-      auto prevented = co_await make_harmless(hub, kind, migration, object, may_touch_any);
-      if (!prevented) co_return prevented.error();
-    }
-  }
   co_return Result<>{};
 }
 

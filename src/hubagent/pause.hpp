@@ -28,17 +28,13 @@ Awaitable<Result<>> pause_copies(const Hub& hub, std::vector<PausingKind> kinds,
 /// Resumes the objects that this migration paused.
 Awaitable<Result<>> resume_all(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration, std::string ns);
 
-/// Drops the finalizers by which the objects of a namespace would be deprovisioned when deleted, and those of their BMC
-/// Secrets. The objects are paused first: an active controller would add the finalizers again.
-Awaitable<Result<>> prevent_deprovisioning(const Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
-                                           std::string ns);
-
 /// Whether an object is still the migration's to change, in the state in which it was just read.
 using MayTouch = std::function<bool(const json::object& current)>;
 bool may_touch_any(const json::object& object);
 
-/// The same for one object. Returns it in a version in which it is paused, preserved and without those finalizers;
-/// absent if it is gone. An error if it may not be touched any more.
+/// Drops the finalizers by which an object would be deprovisioned when deleted, and those of its BMC Secret. It is
+/// paused first: an active controller would add the finalizers again. Returns it in a version in which it is paused,
+/// preserved and without those finalizers; absent if it is gone. An error if it may not be touched any more.
 Awaitable<Result<std::optional<Object>>> make_harmless(const Hub& hub, PausingKind kind, MigrationRef migration,
                                                        Object object, MayTouch may_touch);
 /// Deletes it in that version: if somebody makes it harmful again in between, it is made harmless again first. (A hub

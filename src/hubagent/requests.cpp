@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "hubagent/shared_looks.hpp"
+#include "hubferry/async/task_scope.hpp"
 
 namespace hubferry::hubagent {
 
@@ -146,6 +147,21 @@ Awaitable<Result<std::vector<Object>>> list(const Hub& hub, Resource resource, s
   if (found) co_return std::move(*found);
   if (is_absence(found.error())) co_return std::vector<Object>{};
   co_return cannot("list " + resource.display_name() + (ns.empty() ? "" : " in namespace " + ns), hub, found.error());
+}
+
+Awaitable<std::vector<Result<std::vector<Object>>>> list_each(const Hub& hub, std::vector<Resource> resources,
+                                                              std::string ns) {
+  std::vector<Result<std::vector<Object>>> lists(resources.size(), std::vector<Object>{});
+  auto list_one = [&](std::size_t index) -> Awaitable<> {
+    auto listed = co_await list(hub, resources[index], ns);
+    lists[index] = std::move(listed);
+  };
+  auto list_all = [&](async::TaskScope& scope) -> Awaitable<> {
+    for (std::size_t index = 0; index < resources.size(); ++index) scope.spawn(list_one(index));
+    co_return;
+  };
+  co_await async::with_scope(list_all);
+  co_return lists;
 }
 
 Awaitable<Result<Object>> edit(const Hub& hub, Resource resource, Key key, kube::Mutation mutate) {

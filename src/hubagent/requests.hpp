@@ -81,6 +81,10 @@ Awaitable<Result<std::vector<Object>>> list(const Hub& hub, Resource resource, s
 /// objects there (SharedLooks); it is as new as one of the namespace.
 Awaitable<Result<std::vector<Object>>> list_few(const Hub& hub, Resource resource, std::string ns,
                                                 std::string label_selector);
+/// list() of several kinds at once, in the order of `resources`: a cluster waits once for the lists that it shares with
+/// others, and not for one after the other.
+Awaitable<std::vector<Result<std::vector<Object>>>> list_each(const Hub& hub, std::vector<Resource> resources,
+                                                              std::string ns);
 /// kube::edit(); conflicts are retried until the budget is used up.
 Awaitable<Result<Object>> edit(const Hub& hub, Resource resource, Key key, kube::Mutation mutate);
 Awaitable<Result<Object>> edit(const Hub& hub, Resource resource, Object known, kube::Mutation mutate);

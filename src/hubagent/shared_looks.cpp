@@ -9,9 +9,11 @@ namespace {
 /// More would cost more than lists of single namespaces.
 constexpr int most_objects = 20;
 
-/// How long after another one a list waits for more clusters that ask: while many are processed, all that ask meanwhile
-/// share it. The first does not wait.
+/// How long after another one a list waits for more clusters that ask: all that ask meanwhile share it. The first does
+/// not wait. After one that many have shared it waits for longer: then hundreds are processed one after the other.
 constexpr auto gathering = std::chrono::milliseconds{20};
+constexpr auto gathering_of_many = std::chrono::milliseconds{100};
+constexpr std::size_t many_callers = 8;
 
 /// How long lists of the whole hub are left out: where it had more objects, or was in trouble.
 constexpr auto pause_if_many = std::chrono::minutes{1};
@@ -30,11 +32,12 @@ async::Awaitable<> SharedLooks::look(Kind& kind, kube::Resource resource) {
   const Turn::Asking asking{kind.turn};
   co_await clock_.sleep_until(kind.gathered);
   const auto number = ++kind.started;
+  const auto sharing = kind.callers;
   kube::ListOptions options;
   options.label_selector = kind.label_selector;
   options.limit = most_objects;
   auto page = co_await api_.list(resource, options, kube::object_decoder());
-  kind.gathered = clock_.now() + gathering;
+  kind.gathered = clock_.now() + (sharing >= many_callers ? gathering_of_many : gathering);
   if (!page) {
     kind.not_before = clock_.now() + pause_after_error;
     co_return;

@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <map>
 #include <set>
 
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/known_clusters.hpp"
+#include "hubagent/listed_configs.hpp"
 #include "hubagent/object_copy.hpp"
 #include "hubagent/selection.hpp"
 #include "hubagent/works.hpp"
@@ -21,10 +21,23 @@ constexpr std::size_t clusters_buffered = 32;
 /// One is written on the target while the next waits and a third is being filled.
 constexpr std::size_t bundles_in_flight = 3;
 
+/// About as many bytes as its JSON has.
+std::size_t size_of(const json::value& value) {
+  constexpr std::size_t punctuation = 4;
+  if (const auto* text = value.if_string()) return text->size() + punctuation;
+  std::size_t size = punctuation;
+  if (const auto* fields = value.if_object())
+    for (const auto& field : *fields) size += field.key().size() + punctuation + size_of(field.value());
+  if (const auto* elements = value.if_array())
+    for (const auto& element : *elements) size += size_of(element);
+  return size;
+}
+
 /// The cluster's share of a bundle, in bytes of JSON.
 std::size_t size_of(const ClusterResources& cluster) {
   std::size_t size = cluster.cluster.size();
-  for (const auto& carried : cluster.objects) size += json::serialize(carried.object).size();
+  for (const auto& carried : cluster.objects)
+    for (const auto& field : carried.object) size += size_of(field.value());
   return size;
 }
 
@@ -78,21 +91,31 @@ std::optional<std::string> deciding_labels(const Hub& hub, const CarriedKind& ki
   return by_label && kind.with_labels.size() == 1 ? std::optional{kind.with_labels.front()} : std::nullopt;
 }
 
+/// The object of a kind of which each cluster has one. `first_copy`: what was read just before for many will do, since
+/// it is compared before anything is deleted.
+Awaitable<Result<std::optional<Object>>> find_one(const Hub& hub, const CarriedKind& kind, std::string cluster,
+                                                  bool first_copy) {
+  const Key key{kind.resource.namespaced ? cluster : "", expand_cluster(kind.names.front(), cluster)};
+  const bool is_cluster = kind.resource == ocm::managed_clusters;
+  if (is_cluster)
+    if (auto known = hub.known_clusters().take(cluster)) co_return known;
+  if (first_copy && kind.resource == ocm::klusterlet_addon_configs && key.name == cluster)
+    if (auto listed = co_await hub.listed_configs().of(cluster)) co_return std::move(listed->config);
+  auto found = co_await get_if_exists(hub, kind.resource, key);
+  if (is_cluster && found && *found) hub.known_clusters().remember_denied(**found);
+  co_return found;
+}
+
 /// The objects of one kind that are copied with the cluster; at most one request. Works of others are added to
 /// `staying`. `listed`: what was read of the namespace beside them, for references.
 Awaitable<Result<std::vector<Object>>> find_selected(const Hub& hub, const CarriedKind& kind, std::string cluster,
-                                                     std::vector<StayingObject>& staying, Listed& listed) {
+                                                     bool first_copy, std::vector<StayingObject>& staying,
+                                                     Listed& listed) {
   std::vector<Object> selected;
   if (selects_one_name(kind)) {
-    const Key key{kind.resource.namespaced ? cluster : "", expand_cluster(kind.names.front(), cluster)};
-    const bool is_cluster = kind.resource == ocm::managed_clusters;
-    auto known = is_cluster ? hub.known_clusters().take(cluster) : std::nullopt;
-    if (!known) {
-      auto found = co_await get_if_exists(hub, kind.resource, key);
-      if (!found) co_return found.error();
-      known = std::move(*found);
-    }
-    if (known) selected.push_back(std::move(*known));
+    auto found = co_await find_one(hub, kind, cluster, first_copy);
+    if (!found) co_return found.error();
+    if (*found) selected.push_back(std::move(**found));
   } else {
     const auto labels = deciding_labels(hub, kind);
     auto listing = labels ? list_few(hub, kind.resource, cluster, *labels) : list(hub, kind.resource, cluster);
@@ -144,9 +167,23 @@ Awaitable<Result<>> collect_referenced(const Hub& hub, const CarriedKind& kind, 
 Awaitable<Result<ClusterResources>> collect_cluster(const Hub& hub, const CarriedResources& kinds,
                                                     std::string cluster) {
   Collection collection;
+  std::vector<Result<std::vector<Object>>> answers(kinds.size(), std::vector<Object>{});
+  const bool first_copy = hub.known_clusters().has(cluster);
+  auto find_kind = [&](std::size_t index) -> Awaitable<> {
+    auto selected =
+        co_await find_selected(hub, kinds[index], cluster, first_copy, collection.staying, collection.listed);
+    answers[index] = std::move(selected);
+  };
+  auto find_all = [&](async::TaskScope& scope) -> Awaitable<> {
+    for (std::size_t index = 0; index < kinds.size(); ++index) scope.spawn(find_kind(index));
+    co_return;
+  };
+  co_await async::with_scope(find_all);
+
   std::vector<std::pair<const CarriedKind*, Object>> found;
-  for (const auto& kind : kinds) {
-    auto selected = co_await find_selected(hub, kind, cluster, collection.staying, collection.listed);
+  for (std::size_t index = 0; index < kinds.size(); ++index) {
+    const auto& kind = kinds[index];
+    auto& selected = answers[index];
     if (!selected) {
       // The permissions in a cluster's namespace go with it.
       auto there = co_await get_if_exists(hub, ocm::managed_clusters, cluster_scoped(cluster));
@@ -190,6 +227,9 @@ Awaitable<Result<Outcome>> DirectSourceHub::collect(MigrationRef, ClusterNames c
   auto kinds = co_await served_carried_kinds(hub);
   if (!kinds) co_return kinds.error();
   Result<Outcome> outcome{Outcome{}};
+  const auto is_first_copy = [&](const std::string& cluster) { return hub.known_clusters().has(cluster); };
+  const ListedConfigs::Use configs{hub.listed_configs(),
+                                   static_cast<std::size_t>(std::ranges::count_if(clusters, is_first_copy))};
   async::Semaphore buffer{clusters_buffered};
   std::optional<BundlePacker> packer;
   auto process = [&](std::string cluster, Slot slot) {

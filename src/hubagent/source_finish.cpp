@@ -2,6 +2,7 @@
 #include "hubagent/arrival.hpp"
 #include "hubagent/direct_hubs.hpp"
 #include "hubagent/hub_watches.hpp"
+#include "hubagent/known_clusters.hpp"
 #include "hubagent/pause.hpp"
 #include "hubagent/selection.hpp"
 #include "hubagent/source_return.hpp"
@@ -20,18 +21,12 @@ using namespace ocm::names;
 constexpr std::string_view observability_domain = "observability.open-cluster-management.io";
 
 /// A detached cluster cannot remove its add-ons itself, and they would block the deletion of its namespace.
-Awaitable<Result<>> delete_observability(const Hub& hub, std::string ns) {
-  auto addons = co_await list(hub, ocm::observability_addons, ns);
-  if (!addons) co_return addons.error();
+Awaitable<Result<>> delete_observability(const Hub& hub, Object addon) {
   auto drop_finalizers = [](json::object& object) { return drop_finalizers_of(object, observability_domain); };
-  for (const auto& addon : *addons) {
-    auto rest = co_await delete_object(hub, ocm::observability_addons, addon);
-    if (!rest) co_return rest.error();
-    if (!*rest) continue;
-    auto dropped = co_await edit_if_exists(hub, ocm::observability_addons, **rest, drop_finalizers);
-    if (!dropped) co_return dropped.error();
-  }
-  co_return Result<>{};
+  auto rest = co_await delete_object(hub, ocm::observability_addons, std::move(addon));
+  if (!rest) co_return rest.error();
+  if (!*rest) co_return Result<>{};
+  co_return co_await edit_if_exists(hub, ocm::observability_addons, **rest, drop_finalizers);
 }
 
 /// What was copied of the cluster and is still in its namespace: "Secret c1/c1-admin-kubeconfig"; empty: nothing.
@@ -143,35 +138,58 @@ std::optional<Error> why_not_deletable(const Deletion& deletion, const std::stri
   return std::nullopt;
 }
 
-/// The ClusterDeployments of the cluster. One that was not copied describes another cluster: it must not go with this
-/// one.
-Awaitable<Result<std::vector<Object>>> find_deployments(const Deletion& deletion, std::string cluster) {
-  if (!deletion.has_deployments) co_return std::vector<Object>{};
-  auto deployments = co_await list(deletion.hub, ocm::cluster_deployments, cluster);
-  if (!deployments) co_return deployments.error();
-  for (const auto& deployment : *deployments) {
+/// What has to be seen to before the cluster is deleted, in its namespace.
+struct Attached {
+  std::vector<Object> deployments;
+  std::vector<Object> addons;
+  std::vector<std::pair<PausingKind, Object>> machines;
+
+  [[nodiscard]] bool empty() const { return deployments.empty() && addons.empty() && machines.empty(); }
+};
+
+Awaitable<Result<Attached>> find_attached(const Deletion& deletion, std::string cluster) {
+  std::vector<Resource> resources;
+  for (const auto& kind : deletion.kinds) resources.push_back(kind.resource);
+  resources.push_back(ocm::observability_addons);
+  if (deletion.has_deployments) resources.push_back(ocm::cluster_deployments);
+  auto lists = co_await list_each(deletion.hub, std::move(resources), std::move(cluster));
+  for (const auto& listed : lists)
+    if (!listed) co_return listed.error();
+  Attached attached;
+  if (deletion.has_deployments) attached.deployments = std::move(*lists.back());
+  attached.addons = std::move(*lists[deletion.kinds.size()]);
+  for (std::size_t i = 0; i < deletion.kinds.size(); ++i)
+    for (auto& object : *lists[i]) attached.machines.emplace_back(deletion.kinds[i], std::move(object));
+  co_return attached;
+}
+
+/// A ClusterDeployment that was not copied describes another cluster: it must not go with this one.
+Result<> check_deployments(const Deletion& deletion, const std::string& cluster, const Attached& attached) {
+  for (const auto& deployment : attached.deployments) {
     auto selects = [&](const CarriedKind& kind) {
       return kind.resource == ocm::cluster_deployments && is_selected(kind, cluster, deployment);
     };
     if (std::ranges::any_of(deletion.carried, selects)) continue;
-    co_return Error{FailureReason::cluster_conflict,
-                    described(ocm::cluster_deployments, deployment.key()) + " on hub " + deletion.hub.name() +
-                        " was not copied, and would be deleted with the namespace: move or delete it first"};
+    return Error{FailureReason::cluster_conflict,
+                 described(ocm::cluster_deployments, deployment.key()) + " on hub " + deletion.hub.name() +
+                     " was not copied, and would be deleted with the namespace: move or delete it first"};
   }
-  co_return std::move(*deployments);
+  return {};
 }
 
 /// What must be done before the cluster is deleted, and only for one that has arrived. Returns its ClusterDeployments,
 /// which deprovision nothing any more.
-Awaitable<Result<std::vector<Object>>> prepare_deletion(const Deletion& deletion, std::string cluster) {
-  auto deployments = co_await find_deployments(deletion, cluster);
-  if (!deployments) co_return deployments.error();
-  auto observed = co_await delete_observability(deletion.hub, cluster);
-  if (!observed) co_return observed.error();
-  auto prevented = co_await prevent_deprovisioning(deletion.hub, deletion.kinds, deletion.migration, cluster);
-  if (!prevented) co_return prevented.error();
+Awaitable<Result<std::vector<Object>>> prepare_deletion(const Deletion& deletion, const Attached& attached) {
+  for (const auto& addon : attached.addons) {
+    auto observed = co_await delete_observability(deletion.hub, addon);
+    if (!observed) co_return observed.error();
+  }
+  for (const auto& [kind, machine] : attached.machines) {
+    auto prevented = co_await make_harmless(deletion.hub, kind, deletion.migration, machine, may_touch_any);
+    if (!prevented) co_return prevented.error();
+  }
   std::vector<Object> harmless;
-  for (const auto& deployment : *deployments) {
+  for (const auto& deployment : attached.deployments) {
     auto made = co_await make_harmless(deletion.hub, *find_pausing(ocm::cluster_deployments), deletion.migration,
                                        deployment, may_touch_any);
     if (!made) co_return made.error();
@@ -204,6 +222,13 @@ class Evidence {
       if (auto error = why_not_deletable(deletion_, cluster_, *seen_)) co_return *error;
     co_return Result<>{};
   }
+  /// The same as it was when it was compared, without a request: of use only where the next one is a deletion of that
+  /// very version. False: nothing is known of it.
+  bool recall() {
+    seen_ = deletion_.hub.known_clusters().take_denied(cluster_);
+    if (seen_ && why_not_deletable(deletion_, cluster_, *seen_)) seen_.reset();
+    return seen_.has_value();
+  }
   [[nodiscard]] bool is_fresh() const { return now() - proven_ <= proof_lifetime; }
   /// As it was seen here; absent: it is deleted already.
   [[nodiscard]] const std::optional<Object>& seen() const { return seen_; }
@@ -228,20 +253,34 @@ kube::Error proof_outdated(const Hub& hub) {
 /// anything is changed: a source that accepts the cluster again keeps all of it. Its ClusterDeployments are deleted
 /// only after another look, on a proof that is still fresh, and in the version that deprovisions nothing. The deletion
 /// is conditional on the version of the last look: had the cluster been accepted or claimed by others since, it would
-/// fail.
+/// fail. So where nothing else is changed, the version that was compared will do: it is the API server that looks.
 Awaitable<kube::Result<std::optional<Object>>> attempt_deletion(const Deletion& deletion, std::string cluster,
                                                                 std::optional<Error>& refused) {
   const std::optional<Object> nothing_left;
   Evidence evidence{deletion, cluster};
   auto confirmed = co_await evidence.look_at_target();
-  auto looked = co_await evidence.look_here();
-  if (!looked) refused = looked.error();
+  const bool recalled = confirmed && evidence.recall();
+  if (!recalled) {
+    auto looked = co_await evidence.look_here();
+    if (!looked) refused = looked.error();
+  }
   if (refused || !evidence.seen()) co_return nothing_left;
   if (!confirmed) refused = confirmed.error();
   if (refused) co_return nothing_left;
   if (!evidence.is_fresh()) co_return proof_outdated(deletion.hub);
 
-  auto deployments = co_await prepare_deletion(deletion, cluster);
+  auto attached = co_await find_attached(deletion, cluster);
+  if (!attached) refused = attached.error();
+  if (refused) co_return nothing_left;
+  if (recalled && !attached->empty()) {
+    auto looked = co_await evidence.look_here();
+    if (!looked) refused = looked.error();
+    if (refused || !evidence.seen()) co_return nothing_left;
+    if (!evidence.is_fresh()) co_return proof_outdated(deletion.hub);
+  }
+  if (auto checked = check_deployments(deletion, cluster, *attached); !checked) refused = checked.error();
+  if (refused) co_return nothing_left;
+  auto deployments = co_await prepare_deletion(deletion, *attached);
   if (!deployments) refused = deployments.error();
   if (refused) co_return nothing_left;
   for (const auto& deployment : *deployments) {

@@ -16,7 +16,77 @@ class CollectTest : public HubTest {
     secret["data"] = json::object{{"blob", std::string(bytes, 'A')}};
     co_await put(*hub1_, kube::resources::secrets, secret);
   }
+  /// Clusters that the migration has just claimed; each but the last has a KlusterletAddonConfig.
+  Awaitable<> claim_with_configs(ClusterNames clusters) {
+    for (const auto& name : clusters) {
+      co_await put_cluster(*hub1_, name);
+      if (name == clusters.back()) continue;
+      json::object config{{"metadata", json::object{{"name", name}, {"namespace", name}}},
+                          {"spec", json::object{{"clusterName", name}}}};
+      co_await put(*hub1_, ocm::klusterlet_addon_configs, std::move(config));
+    }
+    co_await clock_.sleep_for(1s);
+    auto begun = co_await hub1_->source->initialize(migration_, clusters, kubeconfig_);
+    EXPECT_TRUE(begun && begun->failed.empty());
+    co_await clock_.sleep_for(1s);
+    hub1_->server.forget_requests();
+  }
+  std::ptrdiff_t requests_for_configs(std::string verb) {
+    return std::ranges::count_if(hub1_->server.requests(), [&](const auto& request) {
+      return request.verb == verb && request.resource.starts_with("klusterletaddonconfigs");
+    });
+  }
+  static std::size_t configs_in(const Bundle& bundle) {
+    std::size_t count = 0;
+    for (const auto& cluster : bundle.clusters)
+      for (const auto& name : names_in(cluster)) count += name == "KlusterletAddonConfig " + cluster.cluster ? 1 : 0;
+    return count;
+  }
 };
+
+ClusterNames numbered(std::size_t count) {
+  ClusterNames names;
+  for (std::size_t i = 1; i <= count; ++i) names.push_back("c" + std::to_string(i));
+  return names;
+}
+
+// What is some seconds old there is compared before anything is deleted; the comparison reads each.
+TEST_F(CollectTest, FirstCopiesOfManyClustersShareOneListOfTheirAddonConfigs) {
+  run([&]() -> Awaitable<> {
+    const auto clusters = numbered(12);
+    co_await claim_with_configs(clusters);
+    auto copied = co_await collected(*hub1_, clusters);
+    EXPECT_EQ(copied.clusters.size(), 12U);
+    EXPECT_EQ(configs_in(copied), 11U);
+    EXPECT_EQ(requests_for_configs("list"), 1);
+    EXPECT_EQ(requests_for_configs("get"), 0);
+    auto compared = co_await collected(*hub1_, clusters);
+    EXPECT_EQ(configs_in(compared), 11U);
+    EXPECT_EQ(requests_for_configs("list"), 1);
+    EXPECT_EQ(requests_for_configs("get"), 12);
+  });
+}
+
+TEST_F(CollectTest, FewClustersOfALargeHubAreReadOneByOne) {
+  run([&]() -> Awaitable<> {
+    co_await claim_with_configs(numbered(9));
+    auto copied = co_await collected(*hub1_, numbered(9));
+    EXPECT_EQ(configs_in(copied), 8U);
+    EXPECT_EQ(requests_for_configs("list"), 0);
+    EXPECT_EQ(requests_for_configs("get"), 9);
+  });
+}
+
+TEST_F(CollectTest, AnAddonConfigThatAListCannotDecodeIsNotTakenForAbsent) {
+  run([&]() -> Awaitable<> {
+    const auto clusters = numbered(12);
+    co_await claim_with_configs(clusters);
+    hub1_->api->unreadable = "c3";
+    auto copied = co_await collected(*hub1_, clusters);
+    EXPECT_EQ(configs_in(copied), 11U);
+    EXPECT_EQ(requests_for_configs("get"), 12);
+  });
+}
 
 TEST_F(CollectTest, ReferencedObjectsComeFirstAndOnce) {
   run([&]() -> Awaitable<> {

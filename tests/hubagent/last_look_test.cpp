@@ -14,6 +14,19 @@ class LastLookTest : public HubTest {
     auto detached = co_await hub1_->source->detach(migration_, {name});
     EXPECT_TRUE(begun && detached);
   }
+  /// One without machines.
+  Awaitable<> detach_alone(std::string name) {
+    co_await put_cluster(*hub1_, name);
+    auto begun = co_await hub1_->source->initialize(migration_, {name}, kubeconfig_);
+    auto detached = co_await hub1_->source->detach(migration_, {name});
+    EXPECT_TRUE(begun && detached);
+  }
+  /// How often the ManagedCluster was read on hub1.
+  std::ptrdiff_t looks() {
+    return std::ranges::count_if(hub1_->server.requests(), [](const auto& request) {
+      return request.verb == "get" && request.resource.starts_with("managedclusters.");
+    });
+  }
   /// Its copy on hub2.
   Awaitable<> copy(std::string name) {
     co_await put_cluster(*hub1_, name);
@@ -44,6 +57,80 @@ TEST_F(LastLookTest, ASourceThatAcceptsTheClusterAgainAfterTheProofKeepsItsDeplo
     CO_ASSERT_TRUE(outcome);
     EXPECT_THAT(reasons_of(*outcome), ElementsAre("c1: ClusterConflict"));
     EXPECT_TRUE(exists(*hub1_, ocm::cluster_deployments, {"c1", "c1"}));
+    EXPECT_TRUE(exists(*hub1_, ocm::managed_clusters, {{}, "c1"}));
+  });
+}
+
+// The API server itself looks: the deletion is conditional on the version that was compared.
+TEST_F(LastLookTest, AClusterThatNobodyHasChangedSinceItWasComparedIsDeletedByOneRequest) {
+  run([&]() -> Awaitable<> {
+    co_await detach_alone("c1");
+    (void)co_await collected(*hub1_, {"c1"});
+    hub1_->server.forget_requests();
+    auto outcome = co_await hub1_->source->clean(migration_, {"c1"}, confirmed());
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(outcome->done, ElementsAre("c1"));
+    EXPECT_FALSE(exists(*hub1_, ocm::managed_clusters, {{}, "c1"}));
+    EXPECT_EQ(looks(), 0);
+  });
+}
+
+TEST_F(LastLookTest, AClusterThatTheSourceAcceptsAgainAfterItWasComparedStays) {
+  run([&]() -> Awaitable<> {
+    co_await detach_alone("c1");
+    (void)co_await collected(*hub1_, {"c1"});
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"}, R"({"spec": {"hubAcceptsClient": true}})");
+    auto outcome = co_await hub1_->source->clean(migration_, {"c1"}, confirmed());
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(reasons_of(*outcome), ElementsAre("c1: ClusterConflict"));
+    EXPECT_TRUE(exists(*hub1_, ocm::managed_clusters, {{}, "c1"}));
+  });
+}
+
+TEST_F(LastLookTest, AClusterThatSomebodyChangedSinceItWasComparedIsLookedAtAndProvenAnew) {
+  run([&]() -> Awaitable<> {
+    co_await detach_alone("c1");
+    (void)co_await collected(*hub1_, {"c1"});
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"}, R"({"metadata": {"labels": {"a": "b"}}})");
+    hub1_->server.forget_requests();
+    int proofs = 0;
+    auto count = [&](std::string) -> Awaitable<Result<>> {
+      ++proofs;
+      co_return Result<>{};
+    };
+    auto outcome = co_await hub1_->source->clean(migration_, {"c1"}, count);
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(outcome->done, ElementsAre("c1"));
+    EXPECT_EQ(looks(), 1);
+    EXPECT_EQ(proofs, 2);
+  });
+}
+
+// What is changed before the deletion carries no version of the ManagedCluster.
+TEST_F(LastLookTest, AClusterWithMachinesIsLookedAtThoughItWasCompared) {
+  run([&]() -> Awaitable<> {
+    co_await detach("c1");
+    (void)co_await collected(*hub1_, {"c1"});
+    auto accept_meanwhile = [&](std::string) -> Awaitable<Result<>> {
+      co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"}, R"({"spec": {"hubAcceptsClient": true}})");
+      co_return Result<>{};
+    };
+    const auto hosts = object(*hub1_, ocm::bare_metal_hosts, {"c1", "host"});
+    auto outcome = co_await hub1_->source->clean(migration_, {"c1"}, accept_meanwhile);
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(reasons_of(*outcome), ElementsAre("c1: ClusterConflict"));
+    EXPECT_TRUE(exists(*hub1_, ocm::cluster_deployments, {"c1", "c1"}));
+    EXPECT_EQ(object(*hub1_, ocm::bare_metal_hosts, {"c1", "host"}).resource_version(), hosts.resource_version());
+  });
+}
+
+TEST_F(LastLookTest, AVersionThatAnotherMigrationHasClaimedIsNotRecalled) {
+  run([&]() -> Awaitable<> {
+    co_await detach_alone("c1");
+    (void)co_await collected(*hub1_, {"c1"});
+    auto outcome = co_await hub1_->source->clean(other_, {"c1"}, confirmed());
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(reasons_of(*outcome), ElementsAre("c1: ClusterConflict"));
     EXPECT_TRUE(exists(*hub1_, ocm::managed_clusters, {{}, "c1"}));
   });
 }

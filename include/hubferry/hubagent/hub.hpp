@@ -77,6 +77,7 @@ class HubWideRights;
 class SharedLooks;
 struct HubWatches;
 class KnownClusters;
+class ListedConfigs;
 class SeenLeases;
 
 /// The writes to a hub that may still take effect: see Hub::settle().
@@ -109,6 +110,8 @@ class Hub {
   [[nodiscard]] const kube::Cache<ocm::ManagedCluster>& clusters() const { return clusters_; }
   /// Clusters of a source that need not be read again.
   [[nodiscard]] KnownClusters& known_clusters() const { return *known_clusters_; }
+  /// Of a source, for first copies.
+  [[nodiscard]] ListedConfigs& listed_configs() const { return *listed_configs_; }
   [[nodiscard]] SeenLeases& seen_leases() const { return *seen_leases_; }
   [[nodiscard]] const CarriedResources& carried() const { return *options_.carried; }
   [[nodiscard]] const HubOptions& options() const { return options_; }
@@ -135,6 +138,7 @@ class Hub {
   kube::Cache<ocm::ManagedCluster> clusters_;
   std::unique_ptr<HubWatches> watches_;
   std::unique_ptr<KnownClusters> known_clusters_;
+  std::unique_ptr<ListedConfigs> listed_configs_;
   std::unique_ptr<SeenLeases> seen_leases_;
   async::Semaphore in_flight_;
   obs::Gauge& in_flight_gauge_;
