@@ -196,8 +196,11 @@ Awaitable<bool> Session::take_work(kube::Object work) {
     co_await agent_.env.clock.sleep_for(apply_time);
     options.attempts = 1;
     written = co_await kube::edit(*api_, ocm::manifest_works, work, mutate, options);
-    // The version that replaced it follows.
-    if (!written && written.error().kind == kube::ErrorKind::conflict) co_return true;
+    if (!written && written.error().kind == kube::ErrorKind::conflict) {
+      // A version that replaced it follows; one that is still there does not.
+      auto latest = co_await api_->get(ocm::manifest_works, work.key());
+      co_return latest && latest->resource_version() != work.resource_version();
+    }
   } else {
     written = co_await kube::edit(*api_, ocm::manifest_works, work.key(), mutate, options);
   }

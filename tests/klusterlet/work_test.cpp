@@ -158,6 +158,23 @@ TEST_F(KlusterletWorkAgentTest, AListThatCannotBeStoredIsReplacedByItsCorrection
   EXPECT_TRUE(until([&] { return picky_.bootstraps().size() == 2; }, 2min));
 }
 
+// As an agent that takes a while to apply a work: nothing follows a conflict with no other version.
+TEST_F(KlusterletWorkAgentTest, AWorkIsReportedAsAppliedAfterAConflictThatNoOtherVersionCaused) {
+  auto slow = options();
+  slow.work_apply_time = 1s;
+  start(slow);
+  ASSERT_TRUE(until_available(hub1_));
+  hub1_.server.faults().on({.verb = "write", .resource = "manifestworks", .subresource = "status"}).times(2).fail(409);
+  auto& api = hub1_.server.api();
+  loop_.run(hub1_.must(api.create(ocm::manifest_works, listing({hub1_.bootstrap(), hub2_.bootstrap()}))));
+  const auto is_applied = [&] {
+    const auto work = hub1_.server.object(ocm::manifest_works, {"cluster1", "cluster1-klusterlet"});
+    return work && kube::is_condition_true(*work, "Applied");
+  };
+  EXPECT_TRUE(until(is_applied, 2min));
+  EXPECT_TRUE(hub1_.server.faults().script_exhausted());
+}
+
 // The import controller renews the credential of its own hub, with a Klusterlet that has no list.
 TEST_F(KlusterletWorkAgentTest, AHubThatRenewsItsOwnCredentialDoesNotDisqualifyTheOtherConfiguredHubs) {
   start();
