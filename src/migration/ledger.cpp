@@ -258,21 +258,25 @@ bool fits_ledger(const ClusterNames& clusters) {
   return bytes <= most_bytes;
 }
 
-Ledger ledger_from_data(const json::object& data) {
-  Ledger ledger;
+Ledger ledger_from_data(const json::object& data, const ClusterNames& known) {
+  ClusterNames listed;
   // No cluster has another name, and no request for it could succeed.
   for (const auto& name : read_set(data, "all-clusters", {}))
-    if (kube::is_dns_subdomain(name)) ledger.all.push_back(name);
-  ledger.success = read_set(data, "success", ledger.all);
-  ledger.rolled_back = read_set(data, "rolled-back", ledger.all);
-  ledger.undone = read_set(data, "undone", ledger.all);
-  ledger.unverified = read_set(data, "unverified", ledger.all);
-  ledger.released = read_set(data, "released", ledger.all);
-  ledger.cleaned = read_set(data, "cleaned", ledger.all);
+    if (kube::is_dns_subdomain(name)) listed.push_back(name);
+  // Indices into a list that somebody has changed say nothing.
+  if (!known.empty() && listed != known) listed.clear();
+  Ledger ledger;
+  ledger.success = read_set(data, "success", listed);
+  ledger.rolled_back = read_set(data, "rolled-back", listed);
+  ledger.undone = read_set(data, "undone", listed);
+  ledger.unverified = read_set(data, "unverified", listed);
+  ledger.released = read_set(data, "released", listed);
+  ledger.cleaned = read_set(data, "cleaned", listed);
   ledger.waiting = read_waits(data);
-  ledger.left_behind = read_left_behind(data, ledger.all);
-  auto reasons = read_details(data, ledger.all);
-  for (const auto& name : read_set(data, "failure", ledger.all)) ledger.fail(name, std::move(reasons[name]));
+  ledger.left_behind = read_left_behind(data, listed);
+  auto reasons = read_details(data, listed);
+  for (const auto& name : read_set(data, "failure", listed)) ledger.fail(name, std::move(reasons[name]));
+  ledger.all = known.empty() ? std::move(listed) : known;
   if (!ledger.all.empty()) ledger.forget_unlisted();
   return ledger;
 }

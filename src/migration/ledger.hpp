@@ -63,7 +63,8 @@ json::object to_data(const Ledger& ledger);
 /// True if a ledger of these clusters fits into a ConfigMap, whatever becomes of them.
 bool fits_ledger(const ClusterNames& clusters);
 /// Reads what to_data() wrote, and whatever a person has made of it: a missing or malformed list is empty, and names
-/// that are not in `all-clusters` are dropped, unless that is what is missing.
-Ledger ledger_from_data(const json::object& data);
+/// that are not in `all-clusters` are dropped, unless that is what is missing. `known`: the clusters of the migration,
+/// whatever `all-clusters` says; empty: that counts.
+Ledger ledger_from_data(const json::object& data, const ClusterNames& known = {});
 
 }  // namespace hubferry::migration

@@ -11,9 +11,11 @@ namespace hubferry::migration {
 
 namespace {
 
-Ledger data_of(const kube::Object& config_map) {
+/// What a person has taken out of the list of all clusters, or put in, does not count where the spec has it too.
+Ledger data_of(const kube::Object& config_map, const Migration& migration) {
   const auto* data = config_map.find({"data"});
-  return data != nullptr && data->is_object() ? ledger_from_data(data->get_object()) : Ledger{};
+  if (data == nullptr || !data->is_object()) return {};
+  return ledger_from_data(data->get_object(), migration.listed_clusters());
 }
 
 OperationError foreign_ledger(const Migration& migration) {
@@ -136,7 +138,7 @@ Awaitable<OperationResult<std::optional<Ledger>>> read_ledger(kube::Api& api, co
   if (!read) co_return OperationError{read.error()};
   if (is_left_behind(*read, migration)) co_return std::optional<Ledger>{};
   if (is_foreign(*read, migration)) co_return foreign_ledger(migration);
-  co_return std::optional<Ledger>{data_of(*read)};
+  co_return std::optional<Ledger>{data_of(*read, migration)};
 }
 
 namespace {
@@ -177,11 +179,11 @@ Awaitable<OperationResult<std::optional<Ledger>>> claim_ledger(kube::Api& api, c
     }
     const auto term = fence->epoch();
     if (epoch_of(read->json()) == term.number && is_written_by(read->json(), term))
-      co_return std::optional<Ledger>{data_of(*read)};
+      co_return std::optional<Ledger>{data_of(*read, migration)};
     json::object metadata{{"resourceVersion", read->resource_version()}, {"annotations", term_annotations(term)}};
     json::object patch{{"metadata", std::move(metadata)}};
     auto claimed = co_await api.merge_patch(kube::resources::config_maps, migration.object.key(), std::move(patch));
-    if (claimed) co_return std::optional<Ledger>{data_of(*claimed)};
+    if (claimed) co_return std::optional<Ledger>{data_of(*claimed, migration)};
     if (!kube::is_transient(claimed.error().kind)) co_return OperationError{claimed.error()};
   }
   co_return other_leader();
@@ -226,7 +228,7 @@ Awaitable<OperationResult<>> change_ledger(kube::Api& api, const Migration& migr
     if (refused) return false;
     bool changed = claim(object, migration);
     if (fence != nullptr) changed = put_epoch(object, *fence) || changed;
-    auto ledger = data_of(present);
+    auto ledger = data_of(present, migration);
     if (ledger.all.empty()) ledger = known;
     change(ledger);
     auto data = to_data(ledger);

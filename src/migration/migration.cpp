@@ -82,6 +82,14 @@ void Migration::pin_selection() {
   status["selection"] = selection_of(spec());
 }
 
+ClusterNames Migration::listed_clusters() const {
+  const auto recorded = kube::string_at(status, {"selection"});
+  if (recorded.empty()) return {};
+  auto selected = spec();
+  if (!selected.clusters || recorded != selection_of(selected)) return {};
+  return std::move(*selected.clusters);
+}
+
 bool Migration::is_spec_changed() const {
   const auto recorded = kube::string_at(status, {"selection"});
   return !recorded.empty() && recorded != selection_of(spec());

@@ -28,6 +28,9 @@ struct Migration : phase::KubeResource {
   void pin_hubs();
   /// Records which clusters the spec selects now; from here on a change of them is ignored.
   void pin_selection();
+  /// The clusters that this migration moves, if its spec still lists them; empty: only the ledger, or the hubs, know
+  /// them.
+  [[nodiscard]] ClusterNames listed_clusters() const;
   /// The spec selects something else than this migration moves.
   [[nodiscard]] bool is_spec_changed() const;
 

@@ -15,7 +15,24 @@ class LastingTest : public MigrationTest {
     auto removed = co_await global.api().remove(kube::resources::config_maps, Key{ns, name});
     EXPECT_TRUE(removed) << removed.error();
   }
+  Awaitable<> write_ledger(std::string name, json::object data) {
+    json::object patch{{"data", std::move(data)}};
+    auto patched = co_await global.api().merge_patch(kube::resources::config_maps, {"default", name}, std::move(patch));
+    EXPECT_TRUE(patched) << patched.error();
+  }
 };
+
+// Nobody would delete it from the source, or return it.
+TEST_F(LastingTest, AClusterThatSomebodyTakesOutOfTheLedgerMovesToo) {
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    co_await write_ledger("m1", {{"all-clusters", R"(["b"])"}});
+    co_await reaches("m1", "Completed");
+  });
+  EXPECT_EQ(listed("m1", "all-clusters"), (std::vector<std::string>{"a", "b"}));
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
 
 // The operation waits a minute for the one that is stuck, longer than a third of the timeout.
 TEST_F(LastingTest, OneStuckClusterDoesNotHideTheOthersHoweverShortTheTimeout) {

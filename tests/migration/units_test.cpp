@@ -157,6 +157,19 @@ TEST(Ledger, ANameThatSomebodyHasPutInCountsAsNoArrival) {
   EXPECT_THAT(ledger.in_flight(), ElementsAre("b"));
 }
 
+// Indices count in the list for which they were written.
+TEST(Ledger, ClustersThatAreKnownOtherwiseAreNotReadFromTheListOfAll) {
+  for (const auto* all : {R"(["b","stranger"])", "[]", "["}) {
+    const auto ledger = ledger_from_data(
+        {{"all-clusters", all}, {"success", R"(["a","stranger"])"}, {"undone", "[[0,9]]"}}, {"a", "b"});
+    EXPECT_THAT(ledger.all, ElementsAre("a", "b"));
+    EXPECT_THAT(ledger.success, ElementsAre("a"));
+    EXPECT_THAT(ledger.undone, IsEmpty());
+  }
+  const auto untouched = ledger_from_data({{"all-clusters", R"(["a","b"])"}, {"undone", "[[1,1]]"}}, {"a", "b"});
+  EXPECT_THAT(untouched.undone, ElementsAre("b"));
+}
+
 // Every request for one of them would be refused, again and again.
 TEST(Ledger, NamesThatNoClusterCanHaveAreIgnored) {
   const auto ledger = ledger_from_data({{"all-clusters", R"(["", "a", "../b", "C", "a/b", "a b", "."])"}});
