@@ -12,6 +12,21 @@ bool wants_return(const Migration& migration) {
   return migration.requests_rollback() || migration.is_being_deleted();
 }
 
+/// So long after the cut-over an agent that lives on the target has renewed its lease there: twice its period.
+constexpr auto first_renewal = std::chrono::minutes{2};
+
+/// Clusters without a renewal since the cut-over, while there was no time for one, may be alive.
+void doubt_absence(const Step& step, Unproven& unproven) {
+  const auto since = step.migration.cut_over();
+  if (!since || step.now() >= *since + first_renewal) return;
+  for (auto entry = unproven.absent.begin(); entry != unproven.absent.end();) {
+    const auto next = std::next(entry);
+    if (entry->second.reason == to_string(hubagent::FailureReason::cluster_not_available))
+      unproven.unknown.insert(unproven.absent.extract(entry));
+    entry = next;
+  }
+}
+
 /// What a third hub says of the clusters.
 Awaitable<> look_for_on(Step& step, std::string hub, const ClusterNames& clusters, Failures& elsewhere) {
   auto look = [&](hubagent::SourceHub& there) { return there.accepted(clusters); };
@@ -55,6 +70,7 @@ Awaitable<Failures> find_returning(Step& step, Unproven& unproven, Pending& pend
   Failures returning;
   if (!wants_return(step.migration)) co_return returning;
   const LeftBehind left_behind{step.migration};
+  doubt_absence(step, unproven);
   auto wanted = unproven.absent;
   // A person who deletes the migration and leaves that hub behind may only want to be rid of it: the clusters may be
   // alive.

@@ -75,6 +75,29 @@ TEST_F(CleaningReturnTest, WhileTheTargetDoesNotAnswerARequestAloneReturnsNothin
   expect_moved("m1", {"a", "b"}, {"c"});
 }
 
+// A cluster left the source by itself, so that leases on the target count from later on: at first none of the clusters
+// has renewed its lease since. They live there, and their agents may know no other hub.
+TEST_F(CleaningReturnTest, ClustersThatHadNoTimeForARenewalSinceTheCutOverStay) {
+  hubs.faults["source.detach a"] = {.error = FakeHubs::forbidden()};
+  hubs.travel_times["a"] = 1min;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    auto& there = hubs.hub("hub2").clusters.at("a");
+    there.available = there.accepted = true;
+    there.seen = loop.clock().wall_now();
+    co_await reaches("m1", "Cleaning");
+    co_await request_rollback();
+    co_await sleep(30s);
+    EXPECT_EQ(phase("m1"), "Cleaning");
+    EXPECT_FALSE(accepted_on_source("a"));
+    EXPECT_FALSE(accepted_on_source("b"));
+    for (auto& [name, cluster] : hubs.hub("hub2").clusters) cluster.seen = loop.clock().wall_now();
+    co_await reaches("m1", "Completed");
+  });
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
+
 // A person was wrong about the target.
 TEST_F(CleaningReturnTest, AClusterOnATargetThatWasCalledLostStaysThereOnceItAnswers) {
   given("m1", {"a", "b"});
