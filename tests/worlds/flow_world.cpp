@@ -2,13 +2,15 @@
 
 #include <array>
 #include <cstdlib>
+#include <stdexcept>
+#include <string_view>
 
 #include "hubferry/migration/phases.hpp"
 #include "hubferry/migration/resource.hpp"
+#include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::worlds {
 
-namespace json = boost::json;
 namespace phases = migration::phases;
 
 namespace {
@@ -98,23 +100,37 @@ const std::vector<Point>& points_of_a_write() {
   return all;
 }
 
+std::size_t stride_of_matrix(std::size_t by_default) {
+  const char* given = std::getenv("HUBFERRY_CRASH_MATRIX");
+  if (given == nullptr) return by_default;
+  if (std::string_view{given} == "all") return 1;
+  const auto stride = std::strtoul(given, nullptr, 10);
+  if (stride == 0) throw std::invalid_argument("HUBFERRY_CRASH_MATRIX is a number or \"all\"");
+  return stride;
+}
+
 Point CrashMatrix::decide(const std::string& write) {
   // A clone has one accident; what follows is another process's.
   if (is_clone_) return {};
   ++writes_;
-  for (const auto& point : points_of_a_write()) {
-    if (candidates_++ % stride_ != 0) continue;
-    const auto report = clone();
-    if (!report) {
-      is_clone_ = true;
-      return point;
-    }
-    ++points_;
-    if (report->text.empty() && report->crash.empty()) continue;
-    failures_ += "write " + std::to_string(writes_) + ", " + write + ", " + to_string(point) + ":\n" + report->crash +
-                 report->text;
-  }
+  const auto what = "write " + std::to_string(writes_) + ", " + write + ", ";
+  for (const auto& point : points_of_a_write())
+    if (try_point(what + to_string(point))) return point;
   return {};
+}
+
+bool CrashMatrix::branch(const std::string& what) {
+  return !is_clone_ && try_point(what);
+}
+
+bool CrashMatrix::try_point(const std::string& what) {
+  if (candidates_++ % stride_ != 0) return false;
+  const auto report = clone();
+  is_clone_ = !report;
+  if (is_clone_) return true;
+  ++points_;
+  if (!report->text.empty() || !report->crash.empty()) failures_ += what + ":\n" + report->crash + report->text;
+  return false;
 }
 
 void CrashMatrix::finish(const std::string& violations) {
@@ -184,10 +200,10 @@ class FlowWorld::AgentWire final : public WireBase {
   bool dead_ = false;
 };
 
-FlowWorld::FlowWorld(CrashMatrix& matrix, Victim victim)
+FlowWorld::FlowWorld(CrashMatrix& matrix, Victim victim, Checks checks)
     : world(two_hubs()),
       names(world.world().clusters()),
-      invariants((world.run(world.world().wait_settled()), world), on_first_hub(names)),
+      invariants((weaken_checks(world, checks), world.run(world.world().wait_settled()), world), on_first_hub(names)),
       matrix_(matrix),
       victim_(victim),
       person_(world.global().api_as({person_user, {"system:masters"}, {}})) {
@@ -244,6 +260,16 @@ void FlowWorld::switch_on(const std::string& cluster) {
   off_.erase(found);
 }
 
+void FlowWorld::switch_off_both() {
+  switch_off(names[0]);
+  switch_off(names[1]);
+}
+
+Awaitable<> FlowWorld::switch_on_later() {
+  co_await sleep(10min);
+  for (const auto& name : names) switch_on(name);
+}
+
 Awaitable<> FlowWorld::restart_after(std::string cluster, async::Duration delay) {
   switch_off(cluster);
   co_await sleep(delay + 1s);
@@ -259,6 +285,17 @@ Awaitable<> FlowWorld::migrate() {
 
 Awaitable<> FlowWorld::delete_migration() {
   (void)co_await person().remove(migration::managed_cluster_migrations, {"default", "m1"});
+}
+
+Awaitable<> FlowWorld::delete_copy(std::string cluster) {
+  (void)co_await world.server("hub2")
+      .api_as({person_user, {"system:masters"}, {}})
+      ->remove(ocm::managed_clusters, {"", cluster});
+}
+
+Awaitable<> FlowWorld::edit_spec(json::object edit) {
+  json::object patch{{"spec", std::move(edit)}};
+  (void)co_await person().merge_patch(migration::managed_cluster_migrations, {"default", "m1"}, std::move(patch));
 }
 
 Awaitable<> FlowWorld::annotate(std::string annotation, std::string value) {

@@ -71,6 +71,9 @@ void SeededWorld::add_rules(sim::Faults& faults, const Step& step) {
     case Act::late_events:
       rule("").delay_event(sim::Latency::uniform(0s, 10s));
       break;
+    case Act::lost_events:
+      rule("").drop_event();
+      break;
     case Act::stale_lists:
       rule("list").stale(1 + static_cast<std::int64_t>(step.detail % 9) * 5);
       break;
@@ -116,6 +119,11 @@ void SeededWorld::set_fault(const Step& step, bool begins) {
       return other.act == step.act && other.at == step.at && other.lasts == step.lasts && other.hub == step.hub;
     };
     if (const auto found = std::ranges::find_if(active_, same); found != active_.end()) active_.erase(found);
+    // The server has noticed, and begins anew: what was lost is in the lists that follow.
+    if (step.act == Act::lost_events) {
+      world_.server(hub_name(step.hub)).compact();
+      world_.server(hub_name(step.hub)).cut_watches();
+    }
     if (step.act == Act::stalled_watches)
       for (const auto side : {Side::manager, Side::agents})
         if (step.side == side || step.side == Side::everybody) ++wire_of(side, step.hub).generation;
@@ -164,6 +172,13 @@ Awaitable<> SeededWorld::restart_agent(std::size_t cluster) {
   switch_agent(cluster, false);
   co_await world_.clock().sleep_for(1s);
   switch_agent(cluster, true);
+}
+
+void SeededWorld::restart_stuck_agents() {
+  auto& agents = world_.world().agents();
+  for (const auto& name : clusters_)
+    if (const auto* agent = agents.find(name); agent != nullptr && agent->view().phase != "Joined")
+      agents.restart(name);
 }
 
 void SeededWorld::kill(std::size_t index, bool begins) {
@@ -298,6 +313,9 @@ Awaitable<> SeededWorld::happen(Step step) {
         break;
       case Act::ledger_edit:
         if (begins) co_await edit_ledger(step);
+        break;
+      case Act::ledger_omission:
+        if (begins) co_await omit_from_ledger(step);
         break;
       case Act::spec_edit:
         if (begins) co_await edit_spec(step);

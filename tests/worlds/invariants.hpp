@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../migration/snapshot.hpp"
+#include "credentials.hpp"
 #include "hubferry/sim/virtual_world.hpp"
 
 namespace hubferry::worlds {
@@ -80,6 +81,9 @@ class Invariants {
     bool settled = false;  // its result counts already
   };
 
+  /// By "kind namespace/name". Their texts are made only where they are compared: most never change.
+  using Objects = std::map<std::string, kube::Object>;
+
   void see(const std::string& server, const sim::ObservedWrite& write);
   void see_cluster(const std::string& hub, const sim::ObservedWrite& write);
   void see_lease(const std::string& hub, const sim::ObservedWrite& write);
@@ -98,7 +102,7 @@ class Invariants {
   void check_place(const std::string& cluster);
   void check_leftovers(const std::string& server);
   void check_content();
-  [[nodiscard]] migration::test::Snapshot snapshot(const std::string& server);
+  [[nodiscard]] Objects snapshot(const std::string& server);
   /// A migration that has not ended moves the cluster away from there.
   [[nodiscard]] bool is_source(const std::string& server, const std::string& cluster) const;
   void violation(const std::string& kind, const std::string& text);
@@ -107,7 +111,7 @@ class Invariants {
   sim::VirtualWorld& world_;
   std::vector<std::string> hubs_;
   std::map<std::string, std::vector<kube::Resource>> kinds_;  // by server
-  std::map<std::string, migration::test::Snapshot> before_;   // by server
+  std::map<std::string, Objects> before_;                     // by server
   std::map<std::string, std::string> place_;                  // by cluster: the hub that has to have it
   std::map<std::string, std::string> first_place_;
   std::set<std::string> moved_;  // by a migration, at least once; it may be back where it was
@@ -121,7 +125,7 @@ class Invariants {
   std::map<std::string, Migration> migrations_;                       // by uid
   std::map<std::string, std::set<std::string>> arrived_;              // by migration's name: `success` of its ledger
   std::map<std::string, std::set<std::string>> announced_;            // by migration's name: its clusters
-  std::set<std::string> secrets_;
+  Credentials credentials_;
   std::set<std::string> excused_;
   std::set<std::string> self_registered_;  // uids of ManagedClusters that an agent created
   std::set<std::string> edited_;           // by people, who gave them a label

@@ -12,7 +12,6 @@
 namespace hubferry::worlds {
 
 namespace json = boost::json;
-using migration::test::Snapshot;
 
 namespace {
 
@@ -45,13 +44,28 @@ bool stays_behind(const std::string& key, const std::string& value) {
   return true;
 }
 
+/// What of it lasts. The operator of metal3, of which there is none here, gives a host its finalizer again where it was
+/// taken for a deletion that did not come to its end.
+std::string text_of(const kube::Object& object) {
+  if (object.string_at({"kind"}) != ocm::bare_metal_hosts.kind) return migration::test::essence(object);
+  json::object copy = object.json();
+  copy["metadata"].as_object().erase("finalizers");
+  return migration::test::essence(kube::Object{std::move(copy)});
+}
+
+bool is_unchanged(const kube::Object& before, const kube::Object& after) {
+  return before.uid() == after.uid() && before.resource_version() == after.resource_version();
+}
+
 }  // namespace
 
-Snapshot Invariants::snapshot(const std::string& server) {
-  Snapshot taken;
+Invariants::Objects Invariants::snapshot(const std::string& server) {
+  Objects taken;
   for (const auto& kind : kinds_[server])
-    for (const auto& object : world_.server(server).objects(kind))
-      taken[kind.display_name() + " " + kube::to_string(object.key())] = migration::test::essence(object);
+    for (auto& object : world_.server(server).objects(kind)) {
+      auto key = kind.display_name() + " " + kube::to_string(object.key());
+      taken.insert_or_assign(std::move(key), std::move(object));
+    }
   return taken;
 }
 
@@ -102,7 +116,7 @@ void Invariants::check_leftovers(const std::string& server) {
 }
 
 void Invariants::check_content() {
-  std::map<std::string, Snapshot> after;
+  std::map<std::string, Objects> after;
   for (const auto& server : world_.world().servers()) after[server] = snapshot(server);
   const auto cluster_of = [&](const std::string& key) {
     for (const auto& [cluster, hub] : place_)
@@ -110,7 +124,7 @@ void Invariants::check_content() {
     return std::string{};
   };
   for (const auto& server : world_.world().servers()) {
-    for (const auto& [key, value] : before_[server]) {
+    for (const auto& [key, object] : before_[server]) {
       const auto cluster = cluster_of(key);
       if (!cluster.empty() && excused_.contains(cluster)) continue;
       const auto& home = cluster.empty() ? server : place_.at(cluster);
@@ -118,13 +132,15 @@ void Invariants::check_content() {
       const auto found = after[home].find(key);
       if (found != after[home].end()) {
         const bool edited = edited_.contains(cluster) && key.starts_with("managedclusters");
-        if (stayed && found->second != value && !edited)
-          violation("content", key + " on " + home + " was " + value + "\n  is " + found->second);
-      } else if (stayed || !stays_behind(key, value)) {
+        if (!stayed || edited || is_unchanged(object, found->second)) continue;
+        const auto was = text_of(object);
+        const auto is = text_of(found->second);
+        if (was != is) violation("content", key + " on " + home + " was " + was + "\n  is " + is);
+      } else if (stayed || !stays_behind(key, text_of(object))) {
         violation("content", key + " is missing on " + home);
       }
     }
-    for (const auto& [key, value] : after[server]) {
+    for (const auto& [key, object] : after[server]) {
       if (before_[server].contains(key)) continue;
       const auto cluster = cluster_of(key);
       if (!cluster.empty() && (place_.at(cluster) == server || excused_.contains(cluster))) continue;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <boost/json/serialize.hpp>
 
 #include "hubferry/hubagent/migration_ref.hpp"
 #include "hubferry/kube/base64.hpp"
@@ -8,6 +9,7 @@
 #include "hubferry/migration/resource.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "seeded_world.hpp"
+#include "spec_edits.hpp"
 
 /// What people do in a world.
 namespace hubferry::worlds {
@@ -124,10 +126,14 @@ Awaitable<> SeededWorld::delete_copied_object(Step step) {
   const bool in_time = co_await reaches(step, migration::phases::registering);
   if (!in_time) co_return;
   const auto hub = hub_name(plan_.migrations[step.migration].to);
+  const kube::Key migration{"default", "m" + std::to_string(step.migration)};
+  const auto owner = world_.global().object(managed_cluster_migrations, migration);
+  if (!owner) co_return;
   std::vector<std::pair<kube::Resource, kube::Key>> copied;
   for (const auto& kind : {kube::resources::config_maps, kube::resources::secrets, ocm::klusterlet_addon_configs})
     for (const auto& object : world_.server(hub).objects(kind))
-      if (object.ns() == clusters_[step.cluster] && !object.label(hubagent::migration_label).empty())
+      // What an earlier migration has copied, nobody copies again.
+      if (object.ns() == clusters_[step.cluster] && object.label(hubagent::migration_label) == owner->uid())
         copied.emplace_back(kind, object.key());
   if (copied.empty()) co_return;
   const auto [kind, key] = copied[step.detail % copied.size()];
@@ -165,43 +171,14 @@ Awaitable<> SeededWorld::edit_ledger(Step step) {
   (void)co_await api.merge_patch(kube::resources::config_maps, key, std::move(patch));
 }
 
-namespace {
-
-/// Each field of the spec, with values that are valid and others that are not; some the API server refuses.
-json::object edited_spec(std::size_t detail, const std::string& source, const std::string& target) {
-  const json::object strangers{{"includedManagedClusters", json::array{"none-of-these"}}};
-  const auto config = [](const char* name, json::value value) {
-    return json::object{{"supportedConfigs", json::object{{name, std::move(value)}}}};
-  };
-  const std::vector<json::object> edits{
-      {{"to", source}},
-      {{"to", nullptr}},
-      {{"from", target}},
-      {{"from", "hub-9"}},
-      {{"from", ""}},
-      strangers,
-      {{"includedManagedClusters", json::array{}}},
-      {{"includedManagedClusters", json::array{""}}},
-      {{"includedManagedClusters", "all"}},
-      {{"includedManagedClusters", nullptr}, {"includedManagedClustersPlacementRef", "default/none"}},
-      {{"includedManagedClustersPlacementRef", "default/none"}},
-      config("stageTimeout", "1s"),
-      config("stageTimeout", "banana"),
-      config("stageTimeout", "-5m"),
-      config("stageTimeout", 5),
-      config("restartAgents", true),
-      config("restartAgents", "yes"),
-      {{"supportedConfigs", nullptr}},
-      {{"supportedConfigs", json::array{}}},
-      {{"ttlSecondsAfterFinished", 0}},
-      {{"ttlSecondsAfterFinished", 9223372036854775807}},
-      {{"ttlSecondsAfterFinished", -1}},
-      {{"unknown", json::object{{"field", 1}}}},
-  };
-  return edits.at(detail % edits.size());
+Awaitable<> SeededWorld::omit_from_ledger(Step step) {
+  const kube::Key key{"default", "m" + std::to_string(step.migration)};
+  json::array names;
+  for (const auto cluster : plan_.migrations[step.migration].clusters)
+    if (cluster != step.cluster) names.emplace_back(clusters_[cluster]);
+  json::object patch{{"data", json::object{{"all-clusters", json::serialize(names)}}}};
+  (void)co_await person(sim::global_hub).merge_patch(kube::resources::config_maps, key, std::move(patch));
 }
-
-}  // namespace
 
 Awaitable<> SeededWorld::edit_spec(Step step) {
   const auto name = "m" + std::to_string(step.migration);
@@ -211,7 +188,8 @@ Awaitable<> SeededWorld::edit_spec(Step step) {
       phase == migration::phases::validating)
     co_return;
   const auto& plan = plan_.migrations[step.migration];
-  json::object patch{{"spec", edited_spec(step.detail, hub_name(plan.from), hub_name(plan.to))}};
+  const auto edits = spec_edits(hub_name(plan.from), hub_name(plan.to));
+  json::object patch{{"spec", edits.at(step.detail % edits.size())}};
   (void)co_await person(sim::global_hub).merge_patch(managed_cluster_migrations, {"default", name}, std::move(patch));
 }
 

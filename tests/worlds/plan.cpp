@@ -58,6 +58,8 @@ constexpr std::array kinds{Kind{Act::outage, "outage", 10, true},
                            Kind{Act::kubeconfig_edit, "edit kubeconfig", 3, true},
                            Kind{Act::ledger_edit, "edit ledger", 3, false},
                            Kind{Act::spec_edit, "edit spec", 3, false},
+                           Kind{Act::lost_events, "lost events", 0, true},
+                           Kind{Act::ledger_omission, "take out of the ledger", 0, false},
                            Kind{Act::slow_clock, "slow clock of manager", 0, false},
                            Kind{Act::sabotage, "sabotage", 0, false}};
 
@@ -85,6 +87,10 @@ const Kind& draw_kind(async::Random& random) {
   for (const auto& kind : kinds)
     if ((left -= kind.weight) < 0) return kind;
   return kinds.front();
+}
+
+const Kind& kind_of(Act act) {
+  return *std::ranges::find(kinds, act, &Kind::act);
 }
 
 /// As likely to be short as long: from `low` to `high`, uniform in its logarithm.
@@ -148,8 +154,7 @@ bool waits_for_phase(Act act) {
          act == Act::acceptance || act == Act::namespace_deletion;
 }
 
-Step draw_step(async::Random& random, const Plan& plan) {
-  const auto& kind = draw_kind(random);
+Step draw_step(async::Random& random, const Plan& plan, const Kind& kind) {
   Step step;
   step.act = kind.act;
   step.migration = random.below(plan.migrations.size());
@@ -199,8 +204,20 @@ Plan make_plan(std::uint64_t seed) {
   plan.managers = 1 + random.below(2);
   if (random.chance(0.2)) plan.skew = random.between(-90s, 90s);
   const auto steps = 1 + random.below(random.chance(0.8) ? 6 : 18);
-  for (std::size_t index = 0; index < steps; ++index) plan.steps.push_back(draw_step(random, plan));
+  for (std::size_t index = 0; index < steps; ++index) plan.steps.push_back(draw_step(random, plan, draw_kind(random)));
   plan.rules = random.chance(0.5);
+  // What came later has a generator of its own: the other worlds stay what they were.
+  async::Random later{seed * 15485863 + 11};
+  if (later.chance(0.1)) plan.steps.push_back(draw_step(later, plan, kind_of(Act::lost_events)));
+  if (later.chance(0.05)) {
+    auto step = draw_step(later, plan, kind_of(Act::ledger_omission));
+    // Where neither the spec nor the ledger says which clusters it moves, nothing does.
+    const auto hides_list = [&](const Step& other) {
+      return other.act == Act::spec_edit && other.migration == step.migration;
+    };
+    if (!plan.migrations[step.migration].by_set && std::ranges::none_of(plan.steps, hides_list))
+      plan.steps.push_back(step);
+  }
   std::ranges::sort(plan.steps, {}, &Step::at);  // to the nanosecond: no two are equal
   return plan;
 }
@@ -246,8 +263,7 @@ std::string refused_write(std::size_t detail) {
 
 std::string to_string(const Step& step) {
   static constexpr std::array sides{"the managers", "the agents", "everybody"};
-  const auto kind = std::ranges::find(kinds, step.act, &Kind::act);
-  std::string text = clock_text(step.at) + " " + kind->name;
+  std::string text = clock_text(step.at) + " " + kind_of(step.act).name;
   if (step.act <= Act::repeated_events)
     text += " of " + hub_text(step.hub) + " for " + sides[static_cast<std::size_t>(step.side)] + ", rate " +
             std::to_string(step.detail % 4);
@@ -274,8 +290,8 @@ std::string to_string(const Step& step) {
 std::string to_string(const Plan& plan) {
   std::string text = "seed " + std::to_string(plan.seed) + ": " + std::to_string(plan.hubs) + " hubs, " +
                      (plan.accounts ? "ManagedServiceAccounts, " : "") + (plan.newest_import ? "MCE 5.x" : "MCE 2.17") +
-                     (plan.rules ? "" : ", no CEL") + ", " + std::to_string(plan.homes.size()) + " clusters, " +
-                     std::to_string(plan.managers) + " managers";
+                     (plan.rules ? "" : ", no CEL") + (plan.upstream_agents ? ", upstream agents" : "") + ", " +
+                     std::to_string(plan.homes.size()) + " clusters, " + std::to_string(plan.managers) + " managers";
   if (plan.skew != 0s) text += ", skew " + clock_text(plan.skew);
   text += "\n";
   for (std::size_t index = 0; index < plan.migrations.size(); ++index) {

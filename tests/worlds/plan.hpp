@@ -26,6 +26,7 @@ enum class Act {
   slow,              // answers take seconds
   hanging,           // some requests are never answered; writes take effect nevertheless
   late_events,       // watch events are late
+  lost_events,       // watch events do not arrive; when it is over, the watches have to begin anew
   stalled_watches,   // nothing arrives, until the watch breaks
   reordered_events,  // those of different objects; the ones of one object stay in order
   repeated_events,   // watch events arrive twice
@@ -58,6 +59,7 @@ enum class Act {
   kubeconfig_edit,     // of a hub, on the global hub: gone, unreadable, to nowhere, or renewed; as before at the end
   ledger_edit,         // deleted, emptied, made unreadable, or filled with what is not of this migration
   spec_edit,           // of a migration that has begun: what it says now must not matter
+  ledger_omission,     // the name of a cluster is taken out of the list of all
   // Never drawn.
   slow_clock,  // of a manager that does not reach its Lease any more: it leads beside its successor
   sabotage,    // bugs of a manager, for the tests of the invariants themselves
@@ -92,6 +94,7 @@ struct Plan {
   bool accounts = true;            // the global hub serves ManagedServiceAccounts
   bool rules = true;               // the global hub evaluates the rules of CRDs (CEL); false: it is older
   bool newest_import = false;      // the import controller of MCE 5.x
+  bool upstream_agents = false;    // they register where they have begun to, until somebody restarts them
   std::vector<std::size_t> homes;  // by cluster: its hub
   std::vector<MigrationPlan> migrations;
   std::size_t managers = 1;

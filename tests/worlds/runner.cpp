@@ -1,5 +1,7 @@
 #include "runner.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <sstream>
 
 #include "forked.hpp"
@@ -37,13 +39,43 @@ std::string essential(const std::string& timeline) {
   return text;
 }
 
+Plan without_step(Plan plan, std::size_t index) {
+  plan.steps.erase(plan.steps.begin() + static_cast<std::ptrdiff_t>(index));
+  return plan;
+}
+
+/// Of a migration that no step concerns. Those that follow have the next lower number then.
+std::optional<Plan> without_migration(Plan plan, std::size_t index) {
+  const auto concerns = [index](const Step& step) { return step.migration == index; };
+  if (plan.migrations.size() == 1 || std::ranges::any_of(plan.steps, concerns)) return std::nullopt;
+  plan.migrations.erase(plan.migrations.begin() + static_cast<std::ptrdiff_t>(index));
+  for (auto& step : plan.steps)
+    if (step.migration > index) --step.migration;
+  return plan;
+}
+
+std::optional<Plan> with_one_manager(Plan plan) {
+  const auto concerns_others = [](const Step& step) { return step.manager > 0; };
+  if (plan.managers == 1 || std::ranges::any_of(plan.steps, concerns_others)) return std::nullopt;
+  plan.managers = 1;
+  return plan;
+}
+
+std::optional<Plan> with_shorter_step(Plan plan, std::size_t index) {
+  auto& lasts = plan.steps[index].lasts;
+  lasts /= 8;
+  if (lasts.count() == 0) return std::nullopt;
+  return plan;
+}
+
 }  // namespace
 
 Result Runner::run(const Plan& plan, bool recorded) {
-  auto& hubs = hubs_[{plan.hubs, plan.accounts, plan.newest_import, recorded}];
+  auto& hubs = hubs_[{plan.hubs, plan.accounts, plan.newest_import, plan.upstream_agents, recorded}];
   if (hubs == nullptr) hubs = build_hubs(plan, recorded);
   auto report = run_in_clone([&] {
-    SeededWorld world{*hubs, plan};
+    // Never destroyed: the clone ends with its report, and to end each coroutine first is a part of what a world costs.
+    auto& world = *std::make_unique<SeededWorld>(*hubs, plan).release();
     auto result = world.run();
     return result.summary + separator + result.violations + separator + result.timeline;
   });
@@ -58,16 +90,14 @@ Result Runner::run(const Plan& plan, bool recorded) {
 }
 
 Plan Runner::shortened(Plan plan) {
-  for (std::size_t index = plan.steps.size(); index-- > 0;) {
-    auto shorter = plan;
-    shorter.steps.erase(shorter.steps.begin() + static_cast<std::ptrdiff_t>(index));
-    if (!run(shorter).violations.empty()) plan = std::move(shorter);
-  }
-  for (std::size_t index = 0; index < plan.steps.size(); ++index) {
-    auto shorter = plan;
-    shorter.steps[index].lasts /= 8;
-    if (shorter.steps[index].lasts.count() > 0 && !run(shorter).violations.empty()) plan = std::move(shorter);
-  }
+  const auto still_violates = [&](const Plan& shorter) { return !run(shorter).violations.empty(); };
+  const auto keep = [&](std::optional<Plan> shorter) {
+    if (shorter && still_violates(*shorter)) plan = std::move(*shorter);
+  };
+  for (std::size_t index = plan.steps.size(); index-- > 0;) keep(without_step(plan, index));
+  for (std::size_t index = plan.migrations.size(); index-- > 0;) keep(without_migration(plan, index));
+  keep(with_one_manager(plan));
+  for (std::size_t index = 0; index < plan.steps.size(); ++index) keep(with_shorter_step(plan, index));
   return plan;
 }
 

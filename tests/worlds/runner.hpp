@@ -15,11 +15,11 @@ class Runner {
   /// `recorded`: with a timeline.
   Result run(const Plan& plan, bool recorded = false);
 
-  /// The same plan without the steps and managers that are not needed for a violation.
+  /// The same plan without the steps, migrations and managers that are not needed for a violation.
   Plan shortened(Plan plan);
 
  private:
-  using Profile = std::tuple<std::size_t, bool, bool, bool>;
+  using Profile = std::tuple<std::size_t, bool, bool, bool, bool>;
   std::map<Profile, std::unique_ptr<sim::VirtualWorld>> hubs_;
 };
 

@@ -4,10 +4,11 @@
 #include <cstdio>
 
 #include "hubferry/hubagent/hub_permissions.hpp"
-#include "hubferry/kube/config.hpp"
+#include "hubferry/klusterlet/local_store.hpp"
 #include "hubferry/migration/resource.hpp"
 #include "hubferry/ocm/resources.hpp"
 #include "hubferry/sim/fleet.hpp"
+#include "spec_edits.hpp"
 
 namespace hubferry::worlds {
 
@@ -21,6 +22,8 @@ namespace {
 // pause of a retry, and the time in which a hub notices that an agent is gone.
 constexpr auto longest = 5h;
 constexpr auto rest = 11min;
+// How often, once nothing goes wrong any more, somebody restarts the agents that are still without a hub.
+constexpr auto between_restarts = 30min;
 // How often processes that have ended are started again.
 constexpr auto pace = 5s;
 
@@ -30,12 +33,8 @@ std::string hex(std::uint64_t number) {
   return text;
 }
 
-void erase_rules(json::value& value) {
-  if (value.is_array())
-    for (auto& item : value.get_array()) erase_rules(item);
-  if (!value.is_object()) return;
-  value.get_object().erase("x-kubernetes-validations");
-  for (auto& member : value.get_object()) erase_rules(member.value());
+klusterlet::BootstrapConfig bootstrap_of(sim::VirtualWorld& hubs, const std::string& hub) {
+  return {hub, hubs.world().hubs().bootstrap_kubeconfig(hub), std::nullopt};
 }
 
 }  // namespace
@@ -45,8 +44,8 @@ std::unique_ptr<sim::VirtualWorld> build_hubs(const Plan& plan, bool recorded) {
   options.hubs.clear();
   for (std::size_t hub = 1; hub <= plan.hubs; ++hub) options.hubs.push_back("hub" + std::to_string(hub));
   options.managed_service_accounts = plan.accounts;
-  // hubferry's own agents: they leave a target that does not register them, and no person is needed for that.
-  options.upstream_agents = false;
+  // hubferry's own leave a target that does not register them; for the others there is restart_stuck_agents().
+  options.upstream_agents = plan.upstream_agents;
   options.import_controller = plan.newest_import ? sim::ImportController::mce_5_x : sim::ImportController::mce_2_17;
   // Between any two requests there is a moment at which something can happen.
   options.server.latency = sim::Latency::uniform(1ms, 15ms);
@@ -57,6 +56,7 @@ std::unique_ptr<sim::VirtualWorld> build_hubs(const Plan& plan, bool recorded) {
   // Made and read once, and not in each clone.
   hubs->network().make_keys();
   (void)hubagent::hub_permissions();
+  for (std::size_t hub = 1; hub <= plan.hubs; ++hub) (void)bootstrap_of(*hubs, "hub" + std::to_string(hub)).parse();
   return hubs;
 }
 
@@ -116,20 +116,8 @@ void SeededWorld::create_fleet(kube::Api& hub, const sim::FleetPlan& fleet) {
   world_.run(world_.world().wait_settled());
 }
 
-void SeededWorld::drop_rules() {
-  auto& api = world_.global().api();
-  const kube::Key key{"", managed_cluster_migrations.plural + "." + managed_cluster_migrations.group};
-  const auto definition = world_.run(api.get(kube::resources::custom_resource_definitions, key));
-  if (!definition) throw std::runtime_error(definition.error().describe());
-  json::value object(definition->json());
-  erase_rules(object);
-  const auto updated =
-      world_.run(api.update(kube::resources::custom_resource_definitions, std::move(object.as_object())));
-  if (!updated) throw std::runtime_error(updated.error().describe());
-}
-
 void SeededWorld::add_clusters() {
-  if (!plan_.rules) drop_rules();
+  if (!plan_.rules) weaken_checks(world_, Checks::no_rules);
   std::map<std::string, std::string> homes;
   clusters_.resize(plan_.homes.size());
   for (std::size_t hub = 1; hub <= plan_.hubs; ++hub) {
@@ -141,8 +129,8 @@ void SeededWorld::add_clusters() {
     auto& server = world_.server(hub_name(hub));
     create_fleet(server.api(), fleet);
     const auto names = sim::fleet_names(fleet);
-    const auto& bootstrap = world_.world().hubs().bootstrap_kubeconfig(hub_name(hub));
-    const auto config = kube::parse_kubeconfig(bootstrap.reveal(), "the hub's bootstrap kubeconfig", std::nullopt);
+    const auto bootstrap = bootstrap_of(world_, hub_name(hub));
+    const auto config = bootstrap.parse();
     std::size_t next = 0;
     for (std::size_t cluster = 0; cluster < plan_.homes.size(); ++cluster) {
       if (plan_.homes[cluster] != hub) continue;
@@ -150,7 +138,7 @@ void SeededWorld::add_clusters() {
       homes[clusters_[cluster]] = hub_name(hub);
       sim::FleetMember member;
       member.cluster = clusters_[cluster];
-      member.bootstraps.push_back({hub_name(hub), bootstrap, std::nullopt});
+      member.bootstraps.push_back(bootstrap);
       member.secret = sim::issue_hub_secret(world_.network(), server, member.cluster, config);
       off_.emplace(cluster, std::move(member));
     }
@@ -238,6 +226,7 @@ Result SeededWorld::run() {
   for (std::size_t index = 0; index < plan_.migrations.size(); ++index) spawn(migrate(index));
   for (const auto& step : plan_.steps) spawn(happen(step));
   const auto end = world_.clock().now() + end_of(plan_) + longest;
+  auto next_restarts = world_.clock().now() + end_of(plan_) + between_restarts;
   while ((busy_ > 0 || !invariants_->all_ended()) && world_.clock().now() < end) {
     // A process that has lost its lead ends, and its pod starts it again.
     for (std::size_t index = 0; index < managers_.size(); ++index)
@@ -248,6 +237,10 @@ Result SeededWorld::run() {
       }
     const auto leads = [](const auto& manager) { return manager->process && manager->process->leads(); };
     if (std::ranges::count_if(managers_, leads) > 1) two_leaders_ += pace;
+    if (plan_.upstream_agents && world_.clock().now() >= next_restarts) {
+      restart_stuck_agents();
+      next_restarts += between_restarts;
+    }
     world_.run_for(pace);
   }
   world_.run_for(rest);

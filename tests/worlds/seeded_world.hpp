@@ -52,8 +52,6 @@ class SeededWorld {
 
   void add_clusters();
   void add_sets();
-  /// From the CRD of migrations: what the API server lets through then, the manager has to bear.
-  void drop_rules();
   void create_fleet(kube::Api& hub, const sim::FleetPlan& fleet);
   void start_manager(std::size_t index);
   void spawn(Awaitable<> task);
@@ -70,6 +68,7 @@ class SeededWorld {
   void pause(std::size_t index, bool begins);
   void deceive(std::size_t index, bool begins);
   Awaitable<> restart_agent(std::size_t cluster);
+  void restart_stuck_agents();
   Awaitable<> change_lease(bool steal);
   Awaitable<> annotate_migration(std::size_t migration);
   Awaitable<> label_cluster(Step step);
@@ -85,6 +84,7 @@ class SeededWorld {
   Awaitable<> delete_copied_object(Step step);
   Awaitable<> delete_namespace(Step step);
   Awaitable<> edit_ledger(Step step);
+  Awaitable<> omit_from_ledger(Step step);
   Awaitable<> edit_spec(Step step);
   Awaitable<> edit_kubeconfig(Step step, bool begins);
   /// Armed from the begin to the end of the step: see interfere().

@@ -45,15 +45,25 @@ void reorder(std::vector<kube::WatchEvent>& events) {
 class FaultyStream final : public kube::WatchStream {
  public:
   FaultyStream(std::unique_ptr<kube::WatchStream> inner, Wire& wire, async::Clock& clock, std::string server,
-               kube::Resource resource)
+               kube::Resource resource, bool begins_with_list)
       : inner_(std::move(inner)),
         wire_(wire),
         clock_(clock),
         server_(std::move(server)),
         resource_(std::move(resource)),
+        listed_(!begins_with_list),
         generation_(wire.generation) {}
 
   Awaitable<Result<std::vector<kube::WatchEvent>>> next() override {
+    for (;;) {
+      auto arrived = co_await receive();
+      // An empty list is the end of the watch: where all were lost, the next ones are waited for.
+      if (!arrived || !arrived->empty() || ended_) co_return arrived;
+    }
+  }
+
+ private:
+  Awaitable<Result<std::vector<kube::WatchEvent>>> receive() {
     // Time for more than one to come.
     if (wire_.reorders) co_await clock_.sleep_for(std::chrono::seconds{2});
     auto events = co_await inner_->next();
@@ -61,6 +71,7 @@ class FaultyStream final : public kube::WatchStream {
     while (wire_.stalled && generation_ == wire_.generation) co_await clock_.sleep_for(std::chrono::seconds{1});
     if (wire_.down || generation_ != wire_.generation) co_return no_answer(server_, false);
     if (!events) co_return events.error();
+    ended_ = events->empty();
     if (wire_.reorders) reorder(*events);
     std::vector<kube::WatchEvent> arrived;
     for (auto& event : *events) {
@@ -68,18 +79,22 @@ class FaultyStream final : public kube::WatchStream {
       const auto decision = wire_.faults.decide_event({"watch", resource_.plural, {}, key.ns, key.name});
       if (decision.latency > async::Duration{0}) co_await clock_.sleep_for(decision.latency);
       if (decision.cut) co_return no_answer(server_, false);
+      listed_ = listed_ || event.initial_events_end;
+      // A list is complete, or it is none.
+      if (decision.drop && listed_ && event.type != kube::WatchEventType::bookmark) continue;
       if (wire_.repeats && event.type != kube::WatchEventType::bookmark) arrived.push_back(event);
       arrived.push_back(std::move(event));
     }
     co_return arrived;
   }
 
- private:
   std::unique_ptr<kube::WatchStream> inner_;
   Wire& wire_;
   async::Clock& clock_;
   std::string server_;
   kube::Resource resource_;
+  bool listed_;  // no event is one of a list any more
+  bool ended_ = false;
   int generation_;
 };
 
@@ -123,10 +138,11 @@ class FaultyApi final : public kube::Api {
                                                               const kube::Decoder& decoder) override {
     const auto decision = wire_.faults.decide({"watch", resource.plural, {}, options.ns, {}});
     if (auto failure = co_await fail_read(decision, {})) co_return *failure;
+    const bool begins_with_list = options.send_initial_events;
     auto stream = co_await inner_->watch(resource, std::move(options), decoder);
     if (!stream) co_return stream.error();
     co_return std::make_unique<FaultyStream>(std::move(*stream), wire_, clock_, std::string{name()},
-                                             std::move(resource));
+                                             std::move(resource), begins_with_list);
   }
 
   Awaitable<Result<kube::json::value>> get_path(std::string path) override {

@@ -17,12 +17,14 @@ namespace {
 using namespace hubferry::worlds;
 
 constexpr const char* usage =
-    "usage: worlds [--seeds A..B] [--minutes M] [--replay S] [--hashes] [--first] [--two-leaders]\n"
+    "usage: worlds [--seeds A..B] [--minutes M] [--replay S] [--hashes] [--first] [--two-leaders] [--upstream-agents]\n"
     "  --seeds A..B  these worlds (default 1..1000)\n"
     "  --minutes M   no world begins later than that\n"
     "  --replay S    one world: its plan, what became of it, and its timeline\n"
     "  --first       end with the first violation, in one line: \"seed: violation\"\n"
     "  --two-leaders in each world two managers lead at once, for a minute and more\n"
+    "  --upstream-agents\n"
+    "                agents register where they have begun to, until somebody restarts them\n"
     "  --hashes      print what became of each world: two processes must agree, byte for byte. Violations are not\n"
     "                explained\n";
 
@@ -34,10 +36,13 @@ struct Arguments {
   bool hashes = false;
   bool first_only = false;
   bool two_leaders = false;
+  bool upstream_agents = false;
 };
 
 Plan plan_of(const Arguments& arguments, std::uint64_t seed) {
-  return arguments.two_leaders ? with_two_leaders(make_plan(seed)) : make_plan(seed);
+  auto plan = make_plan(seed);
+  plan.upstream_agents = arguments.upstream_agents;
+  return arguments.two_leaders ? with_two_leaders(std::move(plan)) : plan;
 }
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -57,6 +62,10 @@ std::uint64_t number(const std::string& text) {
   return value;
 }
 
+bool takes_nothing(const std::string& name) {
+  return name == "--hashes" || name == "--first" || name == "--two-leaders" || name == "--upstream-agents";
+}
+
 Arguments parse(int count, char** values) {
   Arguments arguments;
   for (int index = 1; index < count; ++index) {
@@ -65,13 +74,15 @@ Arguments parse(int count, char** values) {
     if (const auto at = name.find('='); at != std::string::npos) {
       value = name.substr(at + 1);
       name.resize(at);
-    } else if (name != "--hashes" && name != "--first" && name != "--two-leaders" && index + 1 < count) {
+    } else if (!takes_nothing(name) && index + 1 < count) {
       value = values[++index];
     }
     if (name == "--hashes") {
       arguments.hashes = true;
     } else if (name == "--two-leaders") {
       arguments.two_leaders = true;
+    } else if (name == "--upstream-agents") {
+      arguments.upstream_agents = true;
     } else if (name == "--first") {
       arguments.first_only = true;
     } else if (name == "--minutes") {
