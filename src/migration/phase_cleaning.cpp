@@ -25,15 +25,17 @@ ClusterNames candidates(const Ledger& ledger) {
   return names;
 }
 
-/// The ledger was deleted, and with it the record of which clusters arrived. The target knows, but may have lost some
-/// since, or be lost itself. In Cleaning the source has claimed and denied only clusters that had arrived: what it
-/// holds like that counts as arrived, and is proven, or not, as all others are. Without an answer nothing is decided.
+/// In Cleaning each cluster has arrived or failed: of another one the ledger has lost the record, by its deletion or by
+/// somebody's edit. The target knows, but may have lost some since, or be lost itself. In Cleaning the source has
+/// claimed and denied only clusters that had arrived: what it holds like that counts as arrived, and is proven, or not,
+/// as all others are. Without an answer nothing is decided, until there is one.
 Awaitable<> recover_arrivals(Step& step, Ledger& ledger, WallTime since, Pending& pending) {
-  if (!ledger.success.empty() || !ledger.failures.empty()) co_return;
+  const auto unrecorded = ledger.in_flight();
+  if (unrecorded.empty()) co_return;
   TargetOperation look = [&](hubagent::TargetHub& hub, ClusterNames clusters) {
     return find_arrived(hub, step.migration.ref(), std::move(clusters), since);
   };
-  auto arrived = co_await each_on_target(step, ledger.all, look);
+  auto arrived = co_await each_on_target(step, unrecorded, look);
   auto unproven = arrived.not_done();
   SourceOperation is_held = [&](hubagent::SourceHub& hub, ClusterNames clusters) {
     return hub.returnable(step.migration.ref(), std::move(clusters));
