@@ -14,8 +14,9 @@ const kube::Decoder& namespace_decoder() {
 
 /// A namespace is small, and one of a cluster is read once or twice.
 constexpr std::size_t most_namespaces_for_one = 8;
-/// A klusterlet's works have tens of kilobytes, and those of one cluster would be read up to six times.
-constexpr std::size_t most_works_for_one = 2;
+/// A klusterlet's works have tens of kilobytes, but those of one cluster would be read or watched up to six times, each
+/// watch on a connection of its own.
+constexpr std::size_t most_works_for_one = 4;
 /// Without it each migration watches all leases of the hub by itself.
 constexpr std::size_t most_leases_for_one = 1'000'000;
 

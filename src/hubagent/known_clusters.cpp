@@ -37,21 +37,17 @@ void KnownClusters::remember(const kube::Object& cluster) {
   clusters_.emplace(name, Known{std::string{cluster.resource_version()}, std::move(text)});
 }
 
-bool KnownClusters::is_current(const std::string& cluster, const Known& known) const {
+bool KnownClusters::is_to_be_copied(const std::string& cluster) const {
   const auto seen = watched_.get({{}, cluster});
-  return seen != nullptr && seen->resource_version() == known.resource_version;
-}
-
-bool KnownClusters::has(const std::string& cluster) const {
-  const auto known = clusters_.find(cluster);
-  return known != clusters_.end() && is_current(cluster, known->second);
+  return clusters_.contains(cluster) && seen != nullptr && seen->hub_accepts_client();
 }
 
 std::optional<kube::Object> KnownClusters::take(const std::string& cluster) {
   auto known = clusters_.extract(cluster);
   if (!known) return std::nullopt;
   bytes_ -= known.mapped().text.size();
-  if (!is_current(cluster, known.mapped())) return std::nullopt;
+  const auto seen = watched_.get({{}, cluster});
+  if (seen == nullptr || seen->resource_version() != known.mapped().resource_version) return std::nullopt;
   return kube::Object{kube::json::parse(known.mapped().text).as_object()};
 }
 

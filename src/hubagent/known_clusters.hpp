@@ -22,8 +22,9 @@ class KnownClusters {
   explicit KnownClusters(const kube::Cache<ocm::ManagedCluster>& watched) : watched_(watched) {}
 
   void remember(const kube::Object& cluster);
-  /// The same without forgetting it: false for every cluster that is compared.
-  [[nodiscard]] bool has(const std::string& cluster) const;
+  /// It was claimed, and not copied since; somebody may have changed it meanwhile. False for every cluster that is
+  /// compared.
+  [[nodiscard]] bool is_to_be_copied(const std::string& cluster) const;
   /// Absent unless the hub's watch shows no other version. Forgets it.
   [[nodiscard]] std::optional<kube::Object> take(const std::string& cluster);
 
@@ -39,7 +40,6 @@ class KnownClusters {
   };
 
   void forget(const std::string& cluster);
-  [[nodiscard]] bool is_current(const std::string& cluster, const Known& known) const;
 
   const kube::Cache<ocm::ManagedCluster>& watched_;
   std::map<std::string, Known> clusters_;

@@ -168,7 +168,7 @@ Awaitable<Result<ClusterResources>> collect_cluster(const Hub& hub, const Carrie
                                                     std::string cluster) {
   Collection collection;
   std::vector<Result<std::vector<Object>>> answers(kinds.size(), std::vector<Object>{});
-  const bool first_copy = hub.known_clusters().has(cluster);
+  const bool first_copy = hub.known_clusters().is_to_be_copied(cluster);
   auto find_kind = [&](std::size_t index) -> Awaitable<> {
     auto selected =
         co_await find_selected(hub, kinds[index], cluster, first_copy, collection.staying, collection.listed);
@@ -227,7 +227,7 @@ Awaitable<Result<Outcome>> DirectSourceHub::collect(MigrationRef, ClusterNames c
   auto kinds = co_await served_carried_kinds(hub);
   if (!kinds) co_return kinds.error();
   Result<Outcome> outcome{Outcome{}};
-  const auto is_first_copy = [&](const std::string& cluster) { return hub.known_clusters().has(cluster); };
+  const auto is_first_copy = [&](const std::string& cluster) { return hub.known_clusters().is_to_be_copied(cluster); };
   const ListedConfigs::Use configs{hub.listed_configs(),
                                    static_cast<std::size_t>(std::ranges::count_if(clusters, is_first_copy))};
   async::Semaphore buffer{clusters_buffered};

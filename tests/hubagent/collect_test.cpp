@@ -67,6 +67,22 @@ TEST_F(CollectTest, FirstCopiesOfManyClustersShareOneListOfTheirAddonConfigs) {
   });
 }
 
+TEST_F(CollectTest, AClusterThatSomebodyChangesAfterItsClaimIsReadAndItsAddonConfigIsNot) {
+  run([&]() -> Awaitable<> {
+    const auto clusters = numbered(12);
+    co_await claim_with_configs(clusters);
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"}, R"({"metadata": {"labels": {"a": "b"}}})");
+    co_await clock_.sleep_for(1s);
+    auto copied = co_await collected(*hub1_, clusters);
+    EXPECT_EQ(configs_in(copied), 11U);
+    EXPECT_EQ(requests_for_configs("get"), 0);
+    for (const auto& cluster : copied.clusters)
+      for (const auto& carried : cluster.objects)
+        if (cluster.cluster == "c1" && carried.object.at("kind") == "ManagedCluster")
+          EXPECT_EQ(carried.object.at("metadata").at("labels").at("a"), "b");
+  });
+}
+
 TEST_F(CollectTest, FewClustersOfALargeHubAreReadOneByOne) {
   run([&]() -> Awaitable<> {
     co_await claim_with_configs(numbered(9));

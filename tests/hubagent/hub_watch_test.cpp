@@ -82,7 +82,7 @@ TEST_F(HubWatchTest, OneWatchServesAllAndEndsWhenNobodyNeedsItAnyMore) {
 
 TEST_F(HubWatchTest, FewClustersOfALargeHubReadForThemselves) {
   run([&]() -> Awaitable<> {
-    for (int i = 0; i < 21; ++i) co_await put(*hub1_, ocm::managed_clusters, managed_cluster("c" + std::to_string(i)));
+    for (int i = 0; i < 41; ++i) co_await put(*hub1_, ocm::managed_clusters, managed_cluster("c" + std::to_string(i)));
     co_await clock_.sleep_for(1s);
     Works::Use few{works(), 10};
     const auto begin = clock_.now();
