@@ -8,9 +8,8 @@
 /// deleting the migration: by itself the manager waits for the target. And even then each stays on at most one hub:
 ///
 ///   proven on the target now         stays there, and is deleted from the source
-///   the target says it is not there  returns, if the source still has it; and a cluster that has no renewed lease
-///   there
-///                                    only once its agent had the time to renew it since the cut-over
+///   the target says it is not there  returns, if the source still has it; one without a renewed lease there only once
+///                                    its agent had the time to renew it since the cut-over
 ///   the target does not say          it may be there, while only the manager cannot reach that hub: it stays denied on
 ///                                    the source until the person requests the rollback and gives the target up too
 ///                                    (names::leave_annotation); with a deletion, giving it up returns nothing
