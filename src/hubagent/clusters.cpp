@@ -119,7 +119,22 @@ Awaitable<Result<>> wait_for_cluster_cache(Hub& hub) {
   co_return Result<>{};
 }
 
-Awaitable<Result<>> wait_until_deleted(Hub& hub, Object rest) {
+namespace {
+
+/// ", and held by the finalizers a, b"
+std::string what_holds(const Object& rest) {
+  std::string finalizers;
+  if (const auto* list = rest.find({"metadata", "finalizers"}); list != nullptr && list->is_array())
+    for (const auto& finalizer : list->get_array())
+      if (finalizer.is_string()) finalizers += (finalizers.empty() ? "" : ", ") + std::string{finalizer.get_string()};
+  return finalizers.empty() ? finalizers : ", and held by the finalizers " + finalizers;
+}
+
+}  // namespace
+
+Awaitable<Result<>> wait_until_deleted(Hub& hub, MigrationRef migration, Object rest) {
+  const Waits::Entry waiting{*hub.waits(), migration.uid, std::string{rest.name()},
+                             "ManagedCluster on hub " + hub.name() + " is being deleted" + what_holds(rest)};
   auto& clock = hub.env().clock;
   const bool gone =
       co_await async::before_deadline(clock, clock.now() + hub.options().deletion_timeout, wait_for_absence(hub, rest));
@@ -146,12 +161,8 @@ std::string what_remains(const Object& space) {
 }  // namespace
 
 Error still_there(const Hub& hub, const Resource& resource, const Object& rest) {
-  std::string finalizers;
-  if (const auto* list = rest.find({"metadata", "finalizers"}); list != nullptr && list->is_array())
-    for (const auto& finalizer : list->get_array())
-      if (finalizer.is_string()) finalizers += (finalizers.empty() ? "" : ", ") + std::string{finalizer.get_string()};
   return {FailureReason::unknown, described(resource, rest.key()) + " on hub " + hub.name() + " is being deleted" +
-                                      (finalizers.empty() ? "" : ", and held by the finalizers " + finalizers) +
+                                      what_holds(rest) +
                                       (resource == kube::resources::namespaces ? what_remains(rest) : "")};
 }
 

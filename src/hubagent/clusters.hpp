@@ -27,8 +27,8 @@ Awaitable<Result<Outcome>> for_each_cluster_in_time(Hub& hub, ClusterNames clust
 Awaitable<Result<>> wait_for_cluster_cache(Hub& hub);
 
 /// Waits until the cache no longer shows this ManagedCluster, of which a deletion has left `rest`. After
-/// HubOptions::deletion_timeout an error that names the finalizers.
-Awaitable<Result<>> wait_until_deleted(Hub& hub, Object rest);
+/// HubOptions::deletion_timeout an error that names the finalizers, as what the cluster waits for does until then.
+Awaitable<Result<>> wait_until_deleted(Hub& hub, MigrationRef migration, Object rest);
 /// That error, for any object; of a namespace with what its controller says remains in it.
 Error still_there(const Hub& hub, const Resource& resource, const Object& rest);
 

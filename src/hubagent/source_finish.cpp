@@ -102,6 +102,8 @@ Awaitable<Result<>> wait_until_emptied(Hub& hub, MigrationRef migration, const C
     if (!found && !found.error().is(ErrorKind::forbidden)) co_return found.error();
     if (found) leftover = *found;
   }
+  const Waits::Entry waiting{*hub.waits(), migration.uid, cluster,
+                             "namespace on hub " + hub.name() + " is being deleted"};
   const auto deadline = hub.env().clock.now() + hub.options().busy_timeout;
   const bool gone = co_await wait_until_gone_before(hub, std::move(migration), key, deadline);
   if (gone) co_return Result<>{};
@@ -322,7 +324,7 @@ Awaitable<Result<>> clean_source_cluster(const Deletion& deletion, std::string c
   }
   slot.release();
   if (rest) {
-    auto gone = co_await wait_until_deleted(hub, *rest);
+    auto gone = co_await wait_until_deleted(hub, deletion.migration, *rest);
     if (!gone) co_return gone.error();
   }
   if (deletion.on_deletion) deletion.on_deletion(cluster);

@@ -92,6 +92,8 @@ Awaitable<Result<>> accept_again(const Hub& hub, MigrationRef migration, std::st
 
 Awaitable<Result<>> wait_for_return(Hub& hub, MigrationRef migration, std::string cluster, Slot slot,
                                     Heartbeats& heartbeats) {
+  Waits::Entry waiting{*hub.waits(), migration.uid, cluster,
+                       "agent has not renewed its lease on hub " + hub.name() + " since that accepts it again"};
   bool watched = false;
   while (true) {
     auto found = co_await find_returning(hub, cluster);
@@ -135,6 +137,7 @@ Awaitable<Result<>> wait_for_return(Hub& hub, MigrationRef migration, std::strin
     slot = co_await hub.slot();
   }
   slot.release();
+  waiting.replace("agent is back on hub " + hub.name() + ", which does not report it as Available yet");
   auto is_available = [](const ocm::ManagedCluster* seen) { return seen != nullptr && seen->is_true(available); };
   co_await hub.clusters().wait_for(cluster_scoped(cluster), is_available, async::never);
   co_return Result<>{};

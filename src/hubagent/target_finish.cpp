@@ -240,7 +240,7 @@ Awaitable<Result<>> roll_back_target_cluster(TargetRollback& rollback, Stage sta
   if (!rest) co_return rest.error();
   slot.release();
   if (*rest) {
-    auto gone = co_await wait_until_deleted(hub, **rest);
+    auto gone = co_await wait_until_deleted(hub, rollback.migration, **rest);
     if (!gone) co_return gone.error();
   }
   // Last: the hub's own controllers use the namespace while the cluster exists.
@@ -249,6 +249,8 @@ Awaitable<Result<>> roll_back_target_cluster(TargetRollback& rollback, Stage sta
   slot.release();
   if (!left) co_return left.error();
   if (!*left) co_return Result<>{};
+  const Waits::Entry waiting{*hub.waits(), rollback.migration.uid, cluster,
+                             "namespace on hub " + hub.name() + " is being deleted"};
   const std::string uid{(*left)->uid()};
   auto is_gone = [&](const Object* seen) { return seen == nullptr || seen->uid() != uid; };
   const auto deadline = hub.env().clock.now() + hub.options().deletion_timeout;

@@ -118,7 +118,14 @@ Awaitable<> wait_for_returns(Rollback& rollback, ClusterNames clusters, const Fa
     co_return;
   }
   std::set<std::string> back;
-  hubagent::SourceHub::OnReturn on_return = [&](const std::string& cluster) { back.insert(cluster); };
+  const auto count = [&] {
+    step.set_progress(std::to_string(back.size()) + " of " + count_clusters(clusters.size()) + " back");
+  };
+  count();
+  hubagent::SourceHub::OnReturn on_return = [&](const std::string& cluster) {
+    back.insert(cluster);
+    count();
+  };
   auto wait = [&](hubagent::SourceHub& hub) { return hub.await_returns(rollback.ref, clusters, on_return); };
   auto waited = co_await attempt_on_source(step, wait);
   if (waited) rollback.pending.add(rollback.source(), failures_of(step, *waited));

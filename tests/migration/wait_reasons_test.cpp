@@ -95,5 +95,32 @@ TEST_F(WaitReasons, AnAgentThatHasNotRegisteredIsNamedWithWhatToLookAt) {
       "pending");
 }
 
+TEST_F(WaitReasons, AFinalizerThatHoldsADeletedClusterIsNamed) {
+  const kube::Key key{"", names[0]};
+  json::object held{{"metadata", json::object{{"finalizers", json::array{"example.com/hold"}}}}};
+  EXPECT_TRUE(whole.world.run(whole.world.api("hub1").merge_patch(ocm::managed_clusters, key, std::move(held))));
+  begin(phases::cleaning);
+  const auto is_being_deleted = [&] {
+    const auto object = whole.world.server("hub1").object(ocm::managed_clusters, key);
+    return object && object->is_being_deleted();
+  };
+  ASSERT_TRUE(whole.run_until(is_being_deleted)) << message();
+  expect_within_two_seconds("1 cluster whose ManagedCluster on hub hub1 is being deleted, and held by the finalizers ");
+  expect_within_two_seconds("example.com/hold");
+}
+
+// The worst of all waits: the cluster has no hub meanwhile.
+TEST_F(WaitReasons, AnAgentThatDoesNotReturnInARollbackIsNamed) {
+  begin(phases::registering);
+  ASSERT_TRUE(whole.run_until([&] { return !whole.is_accepted("hub1", names[0]); })) << message();
+  EXPECT_TRUE(whole.world.world().agents().remove(names[0]));
+  EXPECT_TRUE(whole.world.run(whole.world.api("global").remove(managed_cluster_migrations, {"default", "m1"})));
+  ASSERT_TRUE(whole.run_until([&] { return whole.is_accepted("hub1", names[0]); })) << message();
+  EXPECT_EQ(whole.phase("m1"), phases::rollbacking);
+  expect_within_two_seconds(
+      "0 of 1 cluster back; waiting: 1 cluster whose agent has not renewed its lease on hub hub1 "
+      "since that accepts it again");
+}
+
 }  // namespace
 }  // namespace hubferry::migration::test
