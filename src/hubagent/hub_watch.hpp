@@ -139,7 +139,7 @@ class HubWatch {
     auto body = [&](async::TaskScope& scope) -> async::Awaitable<> {
       scope.spawn(cache->run());
       co_await wait_until_unused();
-      // Whoever begins to use it while it ends must not hold one that sees nothing any more.
+      // A caller that begins to use it while it ends must not hold one that sees nothing any more.
       cache_.reset();
       scope.stop();
     };
