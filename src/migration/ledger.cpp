@@ -276,7 +276,10 @@ Ledger ledger_from_data(const json::object& data, const ClusterNames& known) {
   ledger.left_behind = read_left_behind(data, listed);
   auto reasons = read_details(data, listed);
   for (const auto& name : read_set(data, "failure", listed)) ledger.fail(name, std::move(reasons[name]));
-  ledger.all = known.empty() ? std::move(listed) : known;
+  if (known.empty())
+    ledger.all = std::move(listed);
+  else
+    ledger.all = known;
   if (!ledger.all.empty()) ledger.forget_unlisted();
   return ledger;
 }
