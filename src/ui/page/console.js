@@ -26,10 +26,13 @@ const events = {
     changed.detail = true;
   },
   migration(content) {
+    const before = model.migrations.get(content.it.key);
     model.migrations.set(content.it.key, seen(content.it));
     choose();
     if (content.it.key !== model.selected) return;
     changed.detail = true;
+    // What a state is called depends on it, whether or not a cluster changes.
+    if (before?.kind !== content.it.kind) changed.grid = true;
     refreshOpen();
   },
   removed(content) {
