@@ -1,5 +1,8 @@
 #include "hubagent/annotations.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {
@@ -91,6 +94,14 @@ std::string ours_selector(const MigrationRef& migration) {
 bool keep_denied(json::object& object, const MigrationRef& migration) {
   return annotation_in(object, ocm::names::accepted_on_annotation) == nullptr &&
          set_annotation(object, ocm::names::accepted_on_annotation, migration.uid);
+}
+
+bool was_detached(const MigrationRef& migration, const json::object& object) {
+  using namespace ocm::names;
+  // The others are those of a manager that did not know the first one.
+  return std::ranges::any_of(
+      std::array{annotations::detached_by, accepted_on_annotation, disable_auto_import_annotation},
+      [&](const char* name) { return annotation_text(object, name) == migration.uid; });
 }
 
 std::string owner_of(const json::object& object) {

@@ -16,6 +16,9 @@ inline constexpr const char* paused_by = "hubferry.io/paused-by";
 inline constexpr const char* klusterlet_config_before = "hubferry.io/klusterlet-config-before";
 /// On a ClusterDeployment that is about to be deleted: its spec.preserveOnDelete before, "true", "false" or "absent".
 inline constexpr const char* preserve_on_delete_before = "hubferry.io/preserve-on-delete-before";
+/// On a ManagedCluster on the source: the uid of the migration that has detached it. Somebody may have
+/// accepted it since.
+inline constexpr const char* detached_by = "hubferry.io/detached-by";
 /// On a ManagedCluster on the source that a rollback has accepted again: its lease then, "<uid> <renewTime>". Once the
 /// lease differs, the agent is back.
 inline constexpr const char* returning = "hubferry.io/returning";
@@ -41,6 +44,8 @@ std::string_view annotation_text(const json::object& object, std::string_view na
 /// A hub with ManagedClusterAutoApproval accepts every cluster without this annotation, also one that was just denied.
 /// True if it was set now; its value is the migration's uid then.
 bool keep_denied(json::object& object, const MigrationRef& migration);
+/// True if the migration has detached this ManagedCluster, though somebody may have accepted it since.
+bool was_detached(const MigrationRef& migration, const json::object& object);
 /// True if the API server knows the object; false for one that a create_or_patch() is about to create.
 bool exists(const json::object& object);
 

@@ -15,6 +15,8 @@ std::string_view to_string(FailureReason reason) {
       return "ClusterNotAvailable";
     case FailureReason::cluster_unhealthy:
       return "ClusterUnhealthy";
+    case FailureReason::cluster_attached:
+      return "ClusterAttached";
     case FailureReason::works_not_applied:
       return "WorksNotApplied";
     case FailureReason::cluster_is_local:

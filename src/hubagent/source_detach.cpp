@@ -133,6 +133,7 @@ bool set_detached(json::object& object, const MigrationRef& migration) {
   if (accepts == false) return false;
   accepts = false;
   keep_denied(object, migration);
+  set_annotation(object, annotations::detached_by, migration.uid);
   // From here on the import controller must not import the cluster again, with credentials that it may hold. If the
   // user had disabled that, it stays disabled afterwards.
   if (annotation_in(object, ocm::names::disable_auto_import_annotation) == nullptr)

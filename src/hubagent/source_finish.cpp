@@ -129,14 +129,20 @@ constexpr auto proof_lifetime = std::chrono::seconds{10};
 Error accepted_again(const Hub& hub, const std::string& cluster) {
   return {FailureReason::cluster_conflict,
           "hub " + hub.name() + " accepts cluster " + cluster +
-              " (spec.hubAcceptsClient): somebody has accepted it again, or it could not be "
-              "detached, so it was not deleted there"};
+              " (spec.hubAcceptsClient): somebody has accepted it again, so it was not deleted there"};
+}
+
+Error still_attached(const Hub& hub, const std::string& cluster) {
+  return {FailureReason::cluster_attached,
+          "hub " + hub.name() + " accepts cluster " + cluster + ", which could not be detached there yet"};
 }
 
 /// Why the cluster, as it was read, may not be deleted.
 std::optional<Error> why_not_deletable(const Deletion& deletion, const std::string& cluster, const Object& object) {
   if (!is_claimed_by(deletion.migration, object)) return not_claimed(deletion.hub, cluster, object);
-  if (is_accepted(object)) return accepted_again(deletion.hub, cluster);
+  if (is_accepted(object))
+    return was_detached(deletion.migration, object.json()) ? accepted_again(deletion.hub, cluster)
+                                                           : still_attached(deletion.hub, cluster);
   return std::nullopt;
 }
 
@@ -264,7 +270,9 @@ Awaitable<kube::Result<std::optional<Object>>> attempt_deletion(const Deletion& 
   const bool recalled = confirmed && evidence.recall();
   if (!recalled) {
     auto looked = co_await evidence.look_here();
-    if (!looked) refused = looked.error();
+    // One that was never detached is, once it is proven on the target.
+    const bool never_detached = !looked && looked.error().reason() == FailureReason::cluster_attached;
+    if (!looked && (confirmed || !never_detached)) refused = looked.error();
   }
   if (refused || !evidence.seen()) co_return nothing_left;
   if (!confirmed) refused = confirmed.error();
@@ -348,6 +356,7 @@ bool drop_claim(json::object& object, const MigrationRef& migration, bool accept
   drop_annotation(object, annotations::klusterlet_config_before);
   if (annotation_text(object, accepted_on_annotation) == migration.uid) drop_annotation(object, accepted_on_annotation);
   drop_annotation(object, annotations::returning);
+  drop_annotation(object, annotations::detached_by);
   if (accept) kube::object_in(object, "spec")["hubAcceptsClient"] = true;
   return true;
 }

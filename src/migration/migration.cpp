@@ -99,6 +99,10 @@ void Migration::enter(const Phase& phase, WallTime now) {
   status["stage"] = json::object{{"phase", phase}, {"startTime", async::format_micro_time(now)}};
 }
 
+std::optional<WallTime> Migration::proof_since() const {
+  return std::max(cut_over(), time_in(status, status_fields::late_detachment));
+}
+
 void Migration::set_time(std::string_view field, WallTime time) {
   status[field] = async::format_micro_time(time);
 }

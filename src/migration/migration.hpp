@@ -40,6 +40,11 @@ struct Migration : phase::KubeResource {
 
   [[nodiscard]] std::optional<WallTime> started() const { return time_in(status, status_fields::started); }
   [[nodiscard]] std::optional<WallTime> cut_over() const { return time_in(status, status_fields::cut_over); }
+  /// A renewal on the target after this proves that a cluster may be deleted from the source: after the cut-over, or
+  /// after the last cluster was detached that had left the source by itself. Whether one is there is another question,
+  /// for which the cut-over counts: those that live on the target are not to be taken back.
+  [[nodiscard]] std::optional<WallTime> proof_since() const;
+  void set_late_detachment(WallTime time) { set_time(status_fields::late_detachment, time); }
   void set_started(WallTime time) { set_time(status_fields::started, time); }
   void set_cut_over(WallTime time) { set_time(status_fields::cut_over, time); }
   void set_completed(WallTime time) { set_time(status_fields::completed, time); }

@@ -34,6 +34,10 @@ class Pending {
   /// Something of the migration itself is still on this hub, or the hub could not be asked.
   void add_objects(const std::string& hub, std::string message);
 
+  /// Whatever it waits for, some cluster may need the migration's credential yet.
+  void keep_credential() { keeps_credential_ = true; }
+  [[nodiscard]] bool keeps_credential() const { return keeps_credential_; }
+
   /// Nothing is left but what a person gave up.
   [[nodiscard]] bool empty() const { return clusters_.empty() && objects_.empty(); }
   /// None of the clusters waits for this hub.
@@ -54,6 +58,7 @@ class Pending {
   std::map<std::string, Wait> clusters_;
   std::map<std::string, std::string> objects_;  // by hub
   std::set<std::string> given_up_;              // "hub2/a", "hub2"
+  bool keeps_credential_ = false;
 };
 
 /// Ends this run of the step: the condition says what is pending, and the step is entered again after a pause that

@@ -129,7 +129,8 @@ Awaitable<Comparison> compare(Step& step, ClusterNames clusters, CompareBundle c
 /// One round over all clusters.
 struct Cleanup {
   Step& step;
-  WallTime since;  // the cut-over
+  WallTime since;        // the cut-over: a renewal on the target after it shows that the cluster is there
+  WallTime proof_since;  // one after this proves that it may be deleted from the source
   Pending& pending;
   std::set<std::string> released;
   Failures unverified;
@@ -154,7 +155,7 @@ Awaitable<hubagent::Result<>> confirm_arrival(Cleanup& cleanup, std::string clus
         "not deleted from " + step.source_name() + ", since it is not proven on " + step.target_name() + ": " + why};
   };
   if (step.now() - compared > comparison_lifetime) co_return not_proven("its objects were compared too long ago");
-  auto look = [&](hubagent::TargetHub& hub) { return hub.confirm(step.migration.ref(), cluster, cleanup.since); };
+  auto look = [&](hubagent::TargetHub& hub) { return hub.confirm(step.migration.ref(), cluster, cleanup.proof_since); };
   auto confirmed = co_await once_on_target(step, look);
   if (!confirmed) co_return not_proven(confirmed.error().message());
   cleanup.proven.insert(cluster);
@@ -208,6 +209,34 @@ Awaitable<Results> delete_from_source(Cleanup& cleanup, ClusterNames clusters, W
   co_return deleted;
 }
 
+/// Clusters that left the source by themselves, before it could deny them, and that it could not deny since: while both
+/// hubs accept them their agents may go back. What the target has seen until then is no proof any more: the next rounds
+/// look again.
+Awaitable<> detach_late(Cleanup& cleanup, ClusterNames clusters) {
+  if (clusters.empty()) co_return;
+  auto& step = cleanup.step;
+  // Before the first write: should this process die after it, its successor takes no older renewal for a proof.
+  step.migration.set_late_detachment(step.now());
+  co_await step.save();
+  SourceOperation detach = [&](hubagent::SourceHub& hub, ClusterNames names) {
+    return hub.detach_arrived(step.migration.ref(), std::move(names), std::nullopt);
+  };
+  const auto detached = co_await each_on_source(step, std::move(clusters), detach);
+  step.migration.set_late_detachment(step.now());
+  if (!detached.done.empty())
+    step.log().info("clusters that left the source by themselves were detached", {{"clusters", detached.done.size()}});
+  for (const auto& cluster : detached.done)
+    keep_unverified(cleanup,
+                    {{cluster, Failure{step.phase(), std::string{to_string(hubagent::FailureReason::cluster_attached)},
+                                       step.source_name() +
+                                           " denies it from now on; waiting for its agent to renew "
+                                           "its lease on " +
+                                           step.target_name()}}});
+  // Their agents may go back to the source.
+  cleanup.pending.add(step.migration.from(), detached.not_done());
+  cleanup.pending.keep_credential();
+}
+
 /// Some clusters, from the first look at the target to their deletion from the source. Only what the last step has
 /// proven continues to the next.
 Awaitable<Results> clean_batch(Cleanup& cleanup, ClusterNames clusters) {
@@ -239,13 +268,17 @@ Awaitable<Results> clean_batch(Cleanup& cleanup, ClusterNames clusters) {
   if (finished.done.empty()) co_return Results{};
 
   auto deleted = co_await delete_from_source(cleanup, finished.done, compared_at);
-  // Those wait for the target, and need the credential still.
+  ClusterNames attached;
   for (const auto& [cluster, failure] : deleted.not_done()) {
+    // Those wait for the target, and need the credential still.
     if (cleanup.refuted.contains(cluster))
       keep_unverified(cleanup, {{cluster, failure}});
+    else if (failure.reason == to_string(hubagent::FailureReason::cluster_attached))
+      attached.push_back(cluster);
     else
       cleanup.pending.add(step.migration.from(), {{cluster, failure}});
   }
+  co_await detach_late(cleanup, std::move(attached));
   co_return deleted;
 }
 
@@ -311,7 +344,8 @@ Awaitable<ReconcileState> clean_clusters(Step& step) {
     co_return phase::done();
   }
   // A cluster that only waits for the source to delete it needs the credential no more.
-  if (!pending.waits_for(step.migration.to())) co_await delete_own_objects(step, pending);
+  if (!pending.waits_for(step.migration.to()) && !pending.keeps_credential())
+    co_await delete_own_objects(step, pending);
   co_return postpone(step, pending.message() + why_not_returning(step.migration, unproven));
 }
 
@@ -384,7 +418,13 @@ Awaitable<ReconcileState> conclude_cleaning(Step& step) {
 }  // namespace
 
 Awaitable<LedgerChange> clean_arrived(Step& step, const Ledger& ledger, Pending& pending, Unproven* unproven) {
-  Cleanup cleanup{step, step.migration.cut_over().value_or(step.now()), pending, ledger.released, {}};
+  const auto now = step.now();
+  Cleanup cleanup{step,
+                  step.migration.cut_over().value_or(now),
+                  step.migration.proof_since().value_or(now),
+                  pending,
+                  ledger.released,
+                  {}};
   cleanup.arrived = ledger.success.size();
   cleanup.proven = ledger.cleaned;
   ClusterOperation clean = [&](ClusterNames batch) { return clean_batch(cleanup, std::move(batch)); };

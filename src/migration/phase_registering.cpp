@@ -5,6 +5,7 @@
 #include "hubferry/async/event.hpp"
 #include "hubferry/async/semaphore.hpp"
 #include "hubferry/async/task_scope.hpp"
+#include "migration/attempts.hpp"
 #include "migration/definition.hpp"
 #include "migration/wait_report.hpp"
 
@@ -261,17 +262,22 @@ Awaitable<> save_progress(Step& step, Crossing& crossing) {
 
 /// An agent for which the source was down or too slow leaves it by itself, before it is denied there. Such a cluster is
 /// detached now: as long as the source accepts it the agent may go back. What the target saw of it until then is no
-/// proof any more, so leases count from now on. What cannot be detached is pending in Cleaning.
+/// proof any more. What cannot be detached now, Cleaning detaches.
 Awaitable<> detach_early_arrivals(Step& step, Crossing& crossing) {
   ClusterNames early;
   std::ranges::set_difference(crossing.ledger.success, crossing.detached, std::back_inserter(early));
   if (early.empty()) co_return;
-  auto detach = [&](hubagent::SourceHub& hub) { return hub.detach_arrived(step.migration.ref(), early, std::nullopt); };
-  auto detached = co_await on_source(step, detach);
-  if (!detached)
+  step.migration.set_late_detachment(step.now());
+  co_await step.save();
+  SourceOperation detach = [&](hubagent::SourceHub& hub, ClusterNames names) {
+    return hub.detach_arrived(step.migration.ref(), std::move(names), std::nullopt);
+  };
+  // For one attempt, though the time of Registering may be over.
+  const auto attached = (co_await each_on_source(step, std::move(early), detach)).not_done();
+  if (!attached.empty())
     step.log().warn("clusters left the source by themselves, and cannot be detached there",
-                    {{"clusters", early.size()}, {"error", detached.error().describe()}});
-  step.migration.set_cut_over(step.now());
+                    {{"clusters", attached.size()}, {"error", some_failures(attached)}});
+  step.migration.set_late_detachment(step.now());
 }
 
 /// Until all have arrived, or the deadline.

@@ -15,6 +15,7 @@ namespace status_fields {
 inline constexpr const char* started = "startTime";
 inline constexpr const char* completed = "completionTime";
 inline constexpr const char* cut_over = "cutOverTime";
+inline constexpr const char* late_detachment = "lateDetachmentTime";
 
 }  // namespace status_fields
 

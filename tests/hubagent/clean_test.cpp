@@ -193,6 +193,39 @@ TEST_F(DeleteTest, AClusterThatTheSourceAcceptsAgainIsNotDeleted) {
   });
 }
 
+// Whatever annotations it had before: by those that it lacked then, one that was never detached is told from it.
+TEST_F(DeleteTest, AClusterWithAnnotationsOfItsOwnThatTheSourceAcceptsAgainIsNotDeleted) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    json::object annotations{{accepted_on_annotation, "2029-01-01"}, {disable_auto_import_annotation, ""}};
+    json::object body{{"metadata", json::object{{"annotations", std::move(annotations)}}}};
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"}, json::serialize(body));
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    auto detached = co_await hub1_->source->detach(migration_, {"c1"});
+    CO_ASSERT_TRUE(begun && detached);
+    co_await patch(*hub1_, ocm::managed_clusters, {{}, "c1"}, R"({"spec": {"hubAcceptsClient": true}})");
+    auto outcome = co_await hub1_->source->clean(migration_, {"c1"}, confirmed());
+    CO_ASSERT_TRUE(outcome);
+    EXPECT_THAT(reasons_of(*outcome), ElementsAre("c1: ClusterConflict"));
+  });
+}
+
+TEST_F(DeleteTest, AClusterThatWasNeverDetachedIsNotDeletedAndThatIsSaidOnceItIsProven) {
+  run([&]() -> Awaitable<> {
+    co_await put_cluster(*hub1_, "c1");
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1"}, kubeconfig_);
+    CO_ASSERT_TRUE(begun && begun->failed.empty());
+    const auto before = content_of(hub1_->server);
+    auto refuse = [](std::string) -> Awaitable<Result<>> { co_return Error{FailureReason::unknown, "not proven"}; };
+    auto refused = co_await hub1_->source->clean(migration_, {"c1"}, refuse);
+    auto proven = co_await hub1_->source->clean(migration_, {"c1"}, confirmed());
+    CO_ASSERT_TRUE(refused && proven);
+    EXPECT_THAT(reasons_of(*refused), ElementsAre("c1: Unknown"));
+    EXPECT_THAT(reasons_of(*proven), ElementsAre("c1: ClusterAttached"));
+    EXPECT_THAT(differences(before, content_of(hub1_->server)), IsEmpty());
+  });
+}
+
 // Somebody accepts the cluster between our last look and our deletion: the server refuses the deletion.
 TEST_F(DeleteTest, TheDeletionIsConditionalOnWhatWasSeen) {
   run([&]() -> Awaitable<> {

@@ -18,6 +18,7 @@ TEST(FailureReasons, HaveStableNames) {
       {FailureReason::cluster_conflict, "ClusterConflict"},
       {FailureReason::cluster_not_available, "ClusterNotAvailable"},
       {FailureReason::cluster_unhealthy, "ClusterUnhealthy"},
+      {FailureReason::cluster_attached, "ClusterAttached"},
       {FailureReason::works_not_applied, "WorksNotApplied"},
       {FailureReason::cluster_is_local, "ClusterIsLocal"},
       {FailureReason::cluster_is_hosted, "ClusterIsHosted"},

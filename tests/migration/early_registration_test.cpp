@@ -68,6 +68,29 @@ TEST_P(EarlyRegistration, AnAgentThatLosesTheSourceStaysThereIfTheMigrationIsDel
   EXPECT_EQ(differences(before, whole_.snapshot("hub2")), "");
 }
 
+// The source is away for the manager from the cut-over on, and later for the agents: they leave it undetached. When it
+// is back, it accepts clusters that live on the target.
+TEST_P(EarlyRegistration, AgentsThatLeaveASourceWhichIsAwayUntilCleaningEndOnTheTargetOnly) {
+  const auto names = whole_.world.world().clusters();
+  whole_.start_manager();
+  whole_.migrate("m1", {names.begin(), names.end()});
+  ASSERT_TRUE(whole_.run_until([&] { return whole_.phase("m1") == phases::registering; }, 2h, 1ms));
+  whole_.lines["hub1"].severed = true;
+  whole_.world.run_for(1min);
+  whole_.world.server("hub1").outage(true);
+  ASSERT_TRUE(whole_.run_until([&] { return whole_.phase("m1") == phases::cleaning; })) << whole_.describe("m1");
+  whole_.world.run_for(10min);
+  whole_.world.server("hub1").outage(false);
+  for (const auto& name : names) {
+    EXPECT_TRUE(whole_.is_accepted("hub1", name)) << name;
+    EXPECT_TRUE(whole_.is_available("hub2", name)) << name;
+  }
+  whole_.lines["hub1"].severed = false;
+  whole_.run_until_ended({"m1"});
+  EXPECT_EQ(whole_.phase("m1"), "Completed") << whole_.describe("m1");
+  expect_only_on("hub2", "hub1");
+}
+
 // The other cluster's agent is away: Registering goes on, while the first one has arrived already.
 TEST_P(EarlyRegistration, AnAgentThatRegistersAgainSinceItsCopyWasDeletedIsAdopted) {
   const auto names = whole_.world.world().clusters();

@@ -312,9 +312,11 @@ class FakeSource final : public hubagent::SourceHub {
                                  [this, migration, &refused](const std::string& name) -> std::optional<FailureReason> {
                                    const auto found = hub_.clusters.find(name);
                                    if (found == hub_.clusters.end()) return std::nullopt;
-                                   if (found->second.migrating != migration.uid || found->second.accepted)
+                                   const auto& here = found->second;
+                                   if (here.migrating != migration.uid || (here.accepted && here.was_detached))
                                      return FailureReason::cluster_conflict;
                                    if (refused.contains(name)) return FailureReason::unknown;
+                                   if (here.accepted) return FailureReason::cluster_attached;
                                    hub_.clusters.erase(found);
                                    return std::nullopt;
                                  });
@@ -446,6 +448,7 @@ class FakeSource final : public hubagent::SourceHub {
       if (reclaim && found->second.migrating.empty()) found->second.migrating = migration.uid;
       if (found->second.migrating != migration.uid) return FailureReason::cluster_conflict;
       found->second.accepted = false;
+      found->second.was_detached = true;
       found->second.accepted_again = {};
       return std::nullopt;
     };
@@ -596,7 +599,7 @@ class FakeTarget final : public hubagent::TargetHub {
         outcome.done.push_back(name);
       else
         outcome.failed.push_back(
-            {name, why_not_here(migration, name), "cluster " + name + " is not Available on " + hub_.name});
+            {name, why_not_here(migration, name, since), "cluster " + name + " is not Available on " + hub_.name});
     }
     co_return outcome;
   }
@@ -624,7 +627,7 @@ class FakeTarget final : public hubagent::TargetHub {
     auto begun = co_await world_.begin(hub_, "target.confirm");
     if (!begun) co_return begun.error();
     if (is_here(migration, cluster, since)) co_return Result<>{};
-    co_return hubagent::Error{why_not_here(migration, cluster),
+    co_return hubagent::Error{why_not_here(migration, cluster, since),
                               "cluster " + cluster + " is not Available on " + hub_.name};
   }
 
@@ -757,9 +760,10 @@ class FakeTarget final : public hubagent::TargetHub {
     const auto found = hub_.clusters.find(name);
     return found != hub_.clusters.end() && found->second.created_by == migration.uid;
   }
-  FailureReason why_not_here(const MigrationRef& migration, const std::string& name) const {
+  FailureReason why_not_here(const MigrationRef& migration, const std::string& name, async::WallTime since) const {
     if (!has_copy(migration, name)) return FailureReason::cluster_not_found;
-    return hub_.clusters.at(name).lacks_works ? FailureReason::works_not_applied : FailureReason::cluster_not_available;
+    if (!is_alive(migration, name, since)) return FailureReason::cluster_not_available;
+    return FailureReason::works_not_applied;
   }
   bool is_alive(const MigrationRef& migration, const std::string& name, async::WallTime since) const {
     if (!has_copy(migration, name)) return false;

@@ -29,6 +29,7 @@ struct FakeCluster {
   std::string reached;               // by which bootstrap identity's user it came
   async::WallTime seen{};            // its last sign of life
   async::WallTime accepted_again{};  // by a rollback; zero: it was not
+  bool was_detached = false;         // by a migration
   bool being_deleted = false;
   bool lacks_works = false;  // its agent has not applied all of its ManifestWorks
   bool marked = false;       // carries the marks of a move

@@ -56,11 +56,13 @@ Awaitable<> MigrationTest::holds(std::function<bool()> condition) {
 }
 
 Awaitable<> MigrationTest::renew_leases(std::string hub, std::string name, std::string during) {
-  while (phase(name) == during) {
+  const auto end = loop.clock().now() + 24h;
+  while (phase(name) == during && loop.clock().now() < end) {
     for (auto& [cluster, state] : hubs.hub(hub).clusters)
       if (state.available) state.seen = loop.clock().wall_now();
     co_await sleep(10s);
   }
+  EXPECT_NE(phase(name), during);
 }
 
 Awaitable<> MigrationTest::reaches(std::string name, std::string wanted, std::string ns) {

@@ -243,6 +243,29 @@ TEST_F(StagesTest, AClusterThatLeftTheSourceByItselfIsDetachedBeforeItCounts) {
   EXPECT_FALSE(hubs.hub("hub1").clusters.contains("a"));
 }
 
+// It lives there, and its agent may know no other hub.
+TEST_F(StagesTest, AClusterThatLeftTheSourceByItselfMakesNoOtherReturnThatLivesOnTheTarget) {
+  hubs.faults["source.detach a"] = {.error = odd()};
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Registering");
+    hubs.hub("hub2").clusters.at("b").lacks_works = true;
+    auto& there = hubs.hub("hub2").clusters.at("a");
+    there.available = there.accepted = true;
+    there.seen = loop.clock().wall_now();
+    co_await reaches("m1", "Rollbacking");
+    EXPECT_FALSE(hubs.hub("hub1").clusters.at("a").accepted);
+    co_await sleep(10min);
+    auto& other = hubs.hub("hub2").clusters.at("b");
+    EXPECT_TRUE(other.accepted);
+    EXPECT_FALSE(hubs.hub("hub1").clusters.at("b").accepted);
+    other.lacks_works = false;
+    other.seen = loop.clock().wall_now();
+    co_await reaches("m1", "Completed");
+  });
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
+
 // An agent that is registering on the target can only be sent back by the target: that needs the account.
 TEST_F(StagesTest, TheCredentialIsWithdrawnAfterTheClustersAreBack) {
   hubs.faults["source.collect"] = {.error = FakeHubs::forbidden()};
@@ -324,6 +347,82 @@ INSTANTIATE_TEST_SUITE_P(Orders, CleaningFaultTest,
                          testing::Values("target.arrived", "source.collect", "target.verify", "target.clean",
                                          "target.confirm", "source.clean", "source.delete_migration_objects",
                                          "target.delete_migration_objects"));
+
+/// A cluster whose agent has left the source by itself, and that could not be detached while it was registering.
+class LateDetachmentTest : public MigrationTest {
+ protected:
+  Awaitable<> arrives_attached(std::string name) {
+    for (const auto* operation : {"source.detach ", "source.detach_arrived "})
+      hubs.faults[operation + name] = {.error = odd()};
+    co_await reaches("m1", "Registering");
+    auto& there = hubs.hub("hub2").clusters.at(name);
+    there.available = there.accepted = true;
+    there.seen = loop.clock().wall_now();
+    co_await reaches("m1", "Cleaning");
+    EXPECT_TRUE(hubs.hub("hub1").clusters.at(name).accepted);
+    co_await sleep(1s);
+    for (auto& [cluster, copy] : hubs.hub("hub2").clusters) copy.seen = loop.clock().wall_now();
+  }
+};
+
+// Both hubs would accept it for ever.
+TEST_F(LateDetachmentTest, AClusterIsDetachedInCleaningAndDeletedOnceTheTargetHasSeenItAfterThat) {
+  hubs.travel_times["a"] = 1min;
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await arrives_attached("a");
+    co_await sleep(1min);
+    EXPECT_EQ(phase("m1"), "Cleaning");
+    EXPECT_FALSE(hubs.hub("hub1").clusters.contains("b"));
+    hubs.faults.clear();
+    hubs.hub("hub2").clusters.at("a").seen = loop.clock().wall_now();
+    co_await holds([&] { return !hubs.hub("hub1").clusters.at("a").accepted; });
+    co_await sleep(30s);
+    EXPECT_TRUE(hubs.hub("hub1").clusters.contains("a"));
+    EXPECT_THAT(condition("m1", "ResourceCleaned"), HasSubstr("CleanupPending: 1 cluster pending: a: "));
+    co_await reaches("m1", "Completed");
+  });
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
+
+// It may be on the source: detached there, it would have no hub.
+TEST_F(LateDetachmentTest, AClusterThatTheTargetHasLostStaysOnTheSource) {
+  given("m1", {"a", "b"});
+  live([&]() -> Awaitable<> {
+    co_await arrives_attached("a");
+    hubs.hub("hub2").clusters.at("a").available = false;
+    hubs.faults.clear();
+    co_await sleep(3h);
+    EXPECT_TRUE(hubs.hub("hub1").clusters.at("a").accepted);
+    hubs.hub("hub2").clusters.at("a").available = true;
+    co_await reaches("m1", "Completed");
+  });
+  expect_moved("m1", {"a", "b"}, {"c"});
+}
+
+// The manager dies when it has sent the write.
+TEST_F(LateDetachmentTest, ARenewalBeforeItIsNoProofForTheNextManagerEither) {
+  hubs.travel_times["a"] = 1000h;
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await arrives_attached("a");
+    hubs.faults.clear();
+    hubs.faults["source.detach_arrived"].hang = true;
+    const auto before = hubs.count("hub1 source.detach_arrived");
+    co_await holds([&] { return hubs.count("hub1 source.detach_arrived") > before; });
+  });
+  auto& home = hubs.hub("hub1").clusters.at("a");
+  home.accepted = false;
+  home.was_detached = true;
+  hubs.faults.clear();
+  live([&]() -> Awaitable<> {
+    co_await sleep(10min);
+    EXPECT_TRUE(hubs.hub("hub1").clusters.contains("a"));
+    hubs.hub("hub2").clusters.at("a").seen = loop.clock().wall_now();
+    co_await reaches("m1", "Completed");
+  });
+  expect_moved("m1", {"a"}, {"b", "c"});
+}
 
 // A ManifestWork of ours that is still there must not be forgotten; Secrets on a cluster whose agent is off may stay.
 TEST_F(CleaningTest, IsPendingWhileAWorkOfTheMigrationIsOnTheTarget) {

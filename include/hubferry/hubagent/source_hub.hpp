@@ -75,8 +75,9 @@ class SourceHub {
 
   /// Deletes clusters that arrived on the target; nothing is deprovisioned. Each is deleted only if it is still
   /// claimed, is not accepted here again, and `confirm` succeeds immediately before; and only in the version in which
-  /// that was seen. Ends when they are gone, with their namespace, or at least all that was copied from it; one that
-  /// finalizers hold fails.
+  /// that was seen. One that the migration has claimed and never detached fails with cluster_attached if it is proven.
+  /// Ends when they are gone, with their namespace, or at least all that was copied from it; one that finalizers hold
+  /// fails.
   virtual async::Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters, ConfirmArrival confirm,
                                                   OnDeletion on_deletion) = 0;
   async::Awaitable<Result<Outcome>> clean(MigrationRef migration, ClusterNames clusters, ConfirmArrival confirm) {
