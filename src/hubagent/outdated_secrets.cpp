@@ -105,20 +105,44 @@ Error secrets_stay(const std::string& cluster, const std::string& names, const s
           "Secrets " + names + " stay in namespace " + agent_namespace + " of cluster " + cluster + ", since " + why};
 }
 
+/// The work that an earlier attempt has created and not deleted: it must go, whatever has become of the cluster since.
+/// Clusters that are processed at once share one list of the hub.
+Awaitable<Result<std::optional<Object>>> find_work(const Hub& hub, MigrationRef migration, std::string cluster) {
+  const auto selector = ours_selector(migration) + "," + outdated_secrets_label + "=true";
+  auto works = co_await list_few(hub, ocm::manifest_works, cluster, selector);
+  // Without that permission nobody has created one.
+  if (!works && works.error().is(ErrorKind::forbidden)) co_return std::optional<Object>{};
+  if (!works) co_return works.error();
+  co_return works->empty() ? std::nullopt : std::optional<Object>{std::move(works->front())};
+}
+
+/// True if the hub's shared watch shows that no agent takes works of this cluster.
+bool lacks_work_agent(Hub& hub, const std::string& cluster) {
+  const auto watched = hub.watches().klusterlet_works.current();
+  const auto known = watched == nullptr ? nullptr : watched->get(klusterlet_work_key(cluster));
+  return known != nullptr && !known->has_work_agent();
+}
+
 /// Creates the work of a cluster. Nothing: there are no such Secrets, or nobody would apply it.
-Awaitable<Result<std::optional<Object>>> create_work(const Hub& hub, MigrationRef migration, std::string cluster) {
-  const std::optional<Object> nothing;
+Awaitable<Result<std::optional<Object>>> create_work(Hub& hub, MigrationRef migration, std::string cluster,
+                                                     bool may_create) {
+  if (!may_create || lacks_work_agent(hub, cluster)) co_return co_await find_work(hub, migration, cluster);
   auto klusterlet = co_await read_klusterlet_work(hub, cluster);
   if (!klusterlet) co_return klusterlet.error();
   // Without an import controller there are no such Secrets; without a work agent nobody would apply the work.
-  if (*klusterlet == nullptr || !(*klusterlet)->has_work_agent()) co_return nothing;
+  if (*klusterlet == nullptr || !(*klusterlet)->has_work_agent()) co_return co_await find_work(hub, migration, cluster);
   auto wanted = work_with_secrets(migration, cluster, **klusterlet);
-  if (wanted.empty()) co_return nothing;
+  if (wanted.empty()) co_return co_await find_work(hub, migration, cluster);
   auto attempt = [&] { return hub.api().create(ocm::manifest_works, wanted); };
   auto created = co_await with_retry(hub, attempt);
   if (created) co_return std::optional<Object>{std::move(*created)};
   if (created.error().kind == ErrorKind::already_exists)
     co_return co_await get_if_exists(hub, ocm::manifest_works, {cluster, work_name(migration)});
+  // It may be there, or appear.
+  if (kube::is_transient(created.error().kind))
+    co_return Error{FailureReason::unknown, described(ocm::manifest_works, {cluster, work_name(migration)}) +
+                                                " on hub " + hub.name() +
+                                                " may have been created: " + Error{created.error()}.describe()};
   co_return Error{secrets_stay(
       cluster, names_of(wanted),
       "hub " + hub.name() + " refuses the ManifestWork that would delete them: " + Error{created.error()}.describe())};
@@ -164,8 +188,9 @@ Error work_stays(const Hub& hub, const Object& work, const Error& error) {
 
 /// From the creation of the work to its deletion. Between the two the hub may have begun to give the cluster one of the
 /// Secrets itself: its klusterlet's work is read once more.
-Awaitable<Result<>> delete_secrets_of(Hub& hub, MigrationRef migration, std::string cluster, Slot slot) {
-  auto work = co_await create_work(hub, migration, cluster);
+Awaitable<Result<>> delete_secrets_of(Hub& hub, MigrationRef migration, std::string cluster, bool may_create,
+                                      Slot slot) {
+  auto work = co_await create_work(hub, migration, cluster, may_create);
   slot.release();
   if (!work) co_return work.error();
   if (!*work || !deletes_secrets(migration, **work)) co_return Result<>{};
@@ -194,23 +219,12 @@ Awaitable<Result<>> delete_secrets_of(Hub& hub, MigrationRef migration, std::str
 Awaitable<Result<Outcome>> DirectTargetHub::delete_outdated_secrets(MigrationRef migration, ClusterNames clusters) {
   auto& hub = *hub_;
   const bool may_create = co_await hub.rights().may("create", ocm::manifest_works);
-  if (!may_create) co_return Outcome{std::move(clusters), {}};
   HubWatch<KlusterletWork>::Use use{hub.watches().klusterlet_works, clusters.size()};
   co_await use.ready();
-  const auto watched = hub.watches().klusterlet_works.current();
-  auto has_work_agent = [&](const std::string& cluster) {
-    const auto known = watched == nullptr ? nullptr : watched->get(klusterlet_work_key(cluster));
-    return known == nullptr || known->has_work_agent();
-  };
-  const auto rest = std::ranges::partition(clusters, has_work_agent);
-  ClusterNames without_agent{rest.begin(), rest.end()};
-  clusters.erase(rest.begin(), rest.end());
   auto process = [&](std::string cluster, Slot slot) {
-    return delete_secrets_of(hub, migration, std::move(cluster), std::move(slot));
+    return delete_secrets_of(hub, migration, std::move(cluster), may_create, std::move(slot));
   };
-  auto outcome = co_await for_each_cluster(hub, std::move(clusters), process);
-  if (outcome) outcome->done.insert(outcome->done.end(), without_agent.begin(), without_agent.end());
-  co_return outcome;
+  co_return co_await for_each_cluster(hub, std::move(clusters), process);
 }
 
 }  // namespace hubferry::hubagent

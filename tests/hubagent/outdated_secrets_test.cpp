@@ -130,6 +130,75 @@ TEST_F(OutdatedSecretsTest, AWorkWhoseLastLookFailsIsDeletedByTheNextAttempt) {
   EXPECT_THAT(works(), ElementsAre("c1-klusterlet"));
 }
 
+/// An attempt that leaves its work on the hub: the last look of it fails.
+class LeftWorkTest : public OutdatedSecretsTest {
+ protected:
+  LeftWorkTest() {
+    loop_.run(put_klusterlet_work(true));
+    const sim::FaultTarget last_look{.verb = "get", .resource = "manifestworks", .name = "c1-klusterlet"};
+    hub2_->server.faults().on(last_look).after(1).fail(403);
+    remove_secrets_while([&]() -> Awaitable<> {
+      co_await clock_.sleep_for(1s);
+      co_await apply();
+    });
+    EXPECT_THAT(works(), UnorderedElementsAre("c1-klusterlet", name));
+    EXPECT_TRUE(is_open_);
+    hub2_->server.faults().clear();
+  }
+  void remove_work_agent() {
+    loop_.run(patch(*hub2_, ocm::manifest_works, {"c1", "c1-klusterlet"}, R"({"metadata": {"finalizers": null}})"));
+  }
+  void remove_klusterlet_work() {
+    remove_work_agent();
+    auto removed = loop_.run(hub2_->server.api().remove(ocm::manifest_works, {"c1", "c1-klusterlet"}));
+    EXPECT_TRUE(removed);
+    EXPECT_THAT(works(), ElementsAre(name));
+  }
+  void expect_deleted() {
+    run([&]() -> Awaitable<> { co_await remove_secrets(); });
+    EXPECT_EQ(problem_, "");
+    EXPECT_FALSE(own_work());
+  }
+};
+
+TEST_F(LeftWorkTest, IsDeletedWhenTheClusterHasNoKlusterletWorkAnyMore) {
+  remove_klusterlet_work();
+  expect_deleted();
+}
+
+TEST_F(LeftWorkTest, IsDeletedWhenTheClusterHasNoWorkAgentAnyMore) {
+  remove_work_agent();
+  expect_deleted();
+}
+
+TEST_F(LeftWorkTest, IsDeletedWhileItIsNotKnownWhetherOneMayBeCreated) {
+  hub2_->server.faults().on({.verb = "create", .resource = "selfsubjectaccessreviews"}).always().fail(503);
+  // Longer than an answer is used.
+  loop_.run(clock_.sleep_for(1h));
+  expect_deleted();
+}
+
+TEST_F(LeftWorkTest, IsPendingWhileTheHubDoesNotSayWhetherThereIsOne) {
+  remove_klusterlet_work();
+  hub2_->server.faults().on({.verb = "list", .resource = "manifestworks"}).always().fail(500);
+  run([&]() -> Awaitable<> {
+    auto outcome = co_await hub2_->target->delete_outdated_secrets(migration_, {"c1"});
+    EXPECT_TRUE(!outcome || outcome->done.empty());
+  });
+  EXPECT_TRUE(own_work());
+}
+
+// Without an answer it is not known whether it exists: the migration must not end.
+TEST_F(OutdatedSecretsTest, ACreationOfTheWorkWithoutAnAnswerIsRepeatedByTheNextAttempt) {
+  loop_.run(put_klusterlet_work(true));
+  hub2_->api->refuse = [&](const kube::Request& request) -> std::optional<kube::Error> {
+    if (request.verb != kube::Verb::create || request.resource != ocm::manifest_works) return std::nullopt;
+    return kube::Error{ErrorKind::ambiguous, 0, {}, "no answer", std::nullopt};
+  };
+  run([&]() -> Awaitable<> { co_await remove_secrets(); });
+  EXPECT_TRUE(is_open_) << problem_;
+}
+
 // A cluster with two hubs of its own has one of that name, which is in use.
 TEST_F(OutdatedSecretsTest, ASecretThatTheTargetGivesTheClusterStays) {
   std::optional<Object> work;
