@@ -1,4 +1,5 @@
 #include "hubagent/known_clusters.hpp"
+#include "hubferry/ocm/resources.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
