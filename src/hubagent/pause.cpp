@@ -71,6 +71,9 @@ bool resume(json::object& object, const PausingKind& kind, const std::string& ui
   if (annotation_text(object, annotations::paused_by) != uid) return false;
   drop_annotation(object, annotations::paused_by);
   drop_annotation(object, kind.annotation);
+  // It was made harmless for a deletion, and returns instead.
+  restore_preserve_on_delete(object);
+  drop_annotation(object, annotations::preserve_on_delete_before);
   return true;
 }
 

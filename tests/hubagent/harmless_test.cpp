@@ -1,5 +1,6 @@
 #include "hubagent/annotations.hpp"
 #include "hubagent/hub_test.hpp"
+#include "hubagent/pause.hpp"
 #include "hubferry/kube/edit.hpp"
 #include "hubferry/ocm/resources.hpp"
 
@@ -66,6 +67,22 @@ class HarmlessTest : public HubTest {
   std::size_t deletions_ = 0;
   std::set<std::string> harmed_;
 };
+
+// It was made harmless, and then its cluster returned: nobody would deprovision its machines when it is deleted one
+// day.
+TEST_F(HarmlessTest, ADeploymentThatReturnsIsDeprovisionedAsBefore) {
+  const auto& kind = *find_pausing(ocm::cluster_deployments);
+  for (const auto* spec : {R"({"spec": {"installed": true}})", R"({"spec": {"preserveOnDelete": false}})",
+                           R"({"spec": {"preserveOnDelete": true}})"}) {
+    const auto before = parsed(spec);
+    auto object = before;
+    EXPECT_TRUE(pause(object, kind, "uid"));
+    EXPECT_TRUE(preserve_on_delete(object));
+    EXPECT_TRUE(resume(object, kind, "uid"));
+    EXPECT_EQ(object["spec"], before.at("spec"));
+    EXPECT_EQ(annotation_text(object, annotations::preserve_on_delete_before), "");
+  }
+}
 
 // Argo CD or Flux applies what is in git: preserveOnDelete is gone again.
 TEST_F(HarmlessTest, ADeploymentThatGitOpsMakesHarmfulOnTheSourceIsMadeHarmlessAgain) {
