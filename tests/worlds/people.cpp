@@ -61,6 +61,11 @@ Awaitable<> SeededWorld::label_cluster(Step step) {
 }
 
 Awaitable<> SeededWorld::deny(Step step, bool begins) {
+  // Somebody else accepts it on the source: each would leave it as the other has made it.
+  const auto is_accepted_again = [&](const Step& other) {
+    return other.act == Act::acceptance && other.cluster == step.cluster;
+  };
+  if (std::ranges::any_of(plan_.steps, is_accepted_again)) co_return;
   const auto& name = clusters_[step.cluster];
   const auto accepts = [&](std::size_t hub) {
     const auto object = world_.server(hub_name(hub)).object(ocm::managed_clusters, {"", name});
