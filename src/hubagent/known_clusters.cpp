@@ -1,8 +1,9 @@
 #include "hubagent/known_clusters.hpp"
-#include "hubferry/ocm/resources.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+
+#include "hubferry/ocm/resources.hpp"
 
 namespace hubferry::hubagent {
 
