@@ -19,6 +19,9 @@ inline constexpr const char* preserve_on_delete_before = "hubferry.io/preserve-o
 /// On a ManagedCluster on the source: the uid of the migration that has detached it. Somebody may have
 /// accepted it since.
 inline constexpr const char* detached_by = "hubferry.io/detached-by";
+/// On a ManagedCluster on the source: the uid of the migration that deletes its ClusterDeployments. From then on only
+/// the target has all of the cluster.
+inline constexpr const char* deletion_begun = "hubferry.io/deletion-begun";
 /// On a ManagedCluster on the source that a rollback has accepted again: its lease then, "<uid> <renewTime>". Once the
 /// lease differs, the agent is back.
 inline constexpr const char* returning = "hubferry.io/returning";

@@ -17,6 +17,8 @@ std::string_view to_string(FailureReason reason) {
       return "ClusterUnhealthy";
     case FailureReason::cluster_attached:
       return "ClusterAttached";
+    case FailureReason::deletion_begun:
+      return "DeletionBegun";
     case FailureReason::works_not_applied:
       return "WorksNotApplied";
     case FailureReason::cluster_is_local:

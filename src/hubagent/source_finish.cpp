@@ -237,6 +237,18 @@ class Evidence {
     if (seen_ && why_not_deletable(deletion_, cluster_, *seen_)) seen_.reset();
     return seen_.has_value();
   }
+  [[nodiscard]] bool is_marked() const {
+    return seen_->annotation(annotations::deletion_begun) == deletion_.migration.uid;
+  }
+  /// Says on the cluster, as it was seen here, that not all of it will be here any more. As good as another look: it
+  /// fails if anybody has changed the cluster since.
+  Awaitable<kube::Result<Object>> mark() {
+    json::object marked = seen_->json();
+    set_annotation(marked, annotations::deletion_begun, deletion_.migration.uid);
+    auto written = co_await deletion_.hub.api().update(ocm::managed_clusters, std::move(marked));
+    if (written) seen_ = *written;
+    co_return written;
+  }
   [[nodiscard]] bool is_fresh() const { return now() - proven_ <= proof_lifetime; }
   /// As it was seen here; absent: it is deleted already.
   [[nodiscard]] const std::optional<Object>& seen() const { return seen_; }
@@ -295,9 +307,14 @@ Awaitable<kube::Result<std::optional<Object>>> attempt_deletion(const Deletion& 
   if (refused) co_return nothing_left;
   for (const auto& deployment : *deployments) {
     confirmed = co_await evidence.look_at_target_if_old();
-    if (confirmed) confirmed = co_await evidence.look_here();
+    if (confirmed && evidence.is_marked()) confirmed = co_await evidence.look_here();
     if (!confirmed) refused = confirmed.error();
     if (refused || !evidence.seen()) co_return nothing_left;
+    if (!evidence.is_marked()) {
+      // A rollback must not take the target's copy for one too many once this one is gone.
+      auto marked = co_await evidence.mark();
+      if (!marked) co_return marked.error();
+    }
     if (!evidence.is_fresh()) co_return proof_outdated(deletion.hub);
     auto deleted = co_await delete_as_read(deletion.hub, ocm::cluster_deployments, deployment);
     if (deleted) continue;
@@ -357,6 +374,7 @@ bool drop_claim(json::object& object, const MigrationRef& migration, bool accept
   if (annotation_text(object, accepted_on_annotation) == migration.uid) drop_annotation(object, accepted_on_annotation);
   drop_annotation(object, annotations::returning);
   drop_annotation(object, annotations::detached_by);
+  drop_annotation(object, annotations::deletion_begun);
   if (accept) kube::object_in(object, "spec")["hubAcceptsClient"] = true;
   return true;
 }

@@ -115,6 +115,7 @@ bool claim(json::object& object, const MigrationRef& migration) {
     // Left by a migration whose annotations were removed by hand.
     drop_annotation(object, annotations::returning);
     drop_annotation(object, annotations::detached_by);
+    drop_annotation(object, annotations::deletion_begun);
     drop_annotation(object, annotations::klusterlet_config_before);
   }
   bool changed = set_annotation(object, migrating_annotation, migration.uid);

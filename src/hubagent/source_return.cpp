@@ -149,6 +149,9 @@ Awaitable<Result<Outcome>> DirectSourceHub::returnable(MigrationRef migration, C
     slot.release();
     if (!found) co_return found.error();
     if (!is_claimed_by(migration, *found)) co_return not_claimed(*hub_, cluster, *found);
+    if (found->annotation(annotations::deletion_begun) == migration.uid)
+      co_return Error{FailureReason::deletion_begun, "hub " + hub_->name() + " has begun to delete cluster " + cluster +
+                                                         ": its ClusterDeployment may be gone there"};
     co_return Result<>{};
   };
   co_return co_await for_each_cluster(*hub_, std::move(clusters), process);

@@ -82,6 +82,16 @@ Awaitable<Failures> find_returning(Step& step, Unproven& unproven, Pending& pend
     return hub.returnable(step.migration.ref(), std::move(names));
   };
   auto held = co_await each_on_source(step, names_of(wanted), look);
+  // What the source has deleted of these is on the target only: they return only from one that has lost them.
+  for (const auto& [cluster, failure] : wanted) {
+    const auto refused = held.failed.find(cluster);
+    const bool is_lost = failure.reason == to_string(hubagent::FailureReason::cluster_not_found) ||
+                         left_behind.covers(step.migration.to(), cluster);
+    if (refused == held.failed.end() || !is_lost) continue;
+    if (refused->second.reason != to_string(hubagent::FailureReason::deletion_begun)) continue;
+    held.failed.erase(refused);
+    held.done.push_back(cluster);
+  }
   unproven.elsewhere = co_await find_elsewhere(step, held.done);
   pending.add(step.migration.from(), unproven.elsewhere);
   for (const auto& cluster : without(held.done, names_of(unproven.elsewhere)))

@@ -226,6 +226,30 @@ TEST_F(DeleteTest, AClusterThatWasNeverDetachedIsNotDeletedAndThatIsSaidOnceItIs
   });
 }
 
+// Where the deletion cannot be completed, a rollback must know that the ClusterDeployment is on the target only.
+TEST_F(DeleteTest, AClusterWhoseClusterDeploymentIsDeletedIsNotReturnable) {
+  run([&]() -> Awaitable<> {
+    for (const char* name : {"c1", "c2"}) co_await put_cluster(*hub1_, name);
+    co_await put_machinery(*hub1_, "c1");
+    auto begun = co_await hub1_->source->initialize(migration_, {"c1", "c2"}, kubeconfig_);
+    auto detached = co_await hub1_->source->detach(migration_, {"c1", "c2"});
+    CO_ASSERT_TRUE(begun && detached);
+    auto before = co_await hub1_->source->returnable(migration_, {"c1", "c2"});
+    hub1_->server.faults().on({.verb = "delete", .resource = "managedclusters", .name = "c1"}).always().fail(422);
+    hub1_->server.forget_requests();
+    auto outcome = co_await hub1_->source->clean(migration_, {"c1", "c2"}, confirmed());
+    CO_ASSERT_TRUE(before && outcome);
+    EXPECT_THAT(before->failed, IsEmpty());
+    EXPECT_THAT(outcome->done, ElementsAre("c2"));
+    EXPECT_FALSE(exists(*hub1_, ocm::cluster_deployments, {"c1", "c1"}));
+    auto after = co_await hub1_->source->returnable(migration_, {"c1"});
+    CO_ASSERT_TRUE(after);
+    EXPECT_THAT(reasons_of(*after), ElementsAre("c1: DeletionBegun"));
+    for (const auto& request : hub1_->server.requests())
+      EXPECT_FALSE(request.verb == "update" && request.key.name == "c2") << "nothing to say of it";
+  });
+}
+
 // Somebody accepts the cluster between our last look and our deletion: the server refuses the deletion.
 TEST_F(DeleteTest, TheDeletionIsConditionalOnWhatWasSeen) {
   run([&]() -> Awaitable<> {

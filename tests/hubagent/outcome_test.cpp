@@ -19,6 +19,7 @@ TEST(FailureReasons, HaveStableNames) {
       {FailureReason::cluster_not_available, "ClusterNotAvailable"},
       {FailureReason::cluster_unhealthy, "ClusterUnhealthy"},
       {FailureReason::cluster_attached, "ClusterAttached"},
+      {FailureReason::deletion_begun, "DeletionBegun"},
       {FailureReason::works_not_applied, "WorksNotApplied"},
       {FailureReason::cluster_is_local, "ClusterIsLocal"},
       {FailureReason::cluster_is_hosted, "ClusterIsHosted"},

@@ -174,6 +174,29 @@ TEST_F(CleaningReturnTest, OnlyClustersThatTheSourceStillHasReturn) {
   });
 }
 
+// Its ClusterDeployment is on the target only, and would go with the copy there.
+TEST_F(CleaningReturnTest, AClusterThatTheSourceHasBegunToDeleteReturnsOnlyFromATargetThatHasLostIt) {
+  hubs.faults["source.clean"].error = FakeHubs::forbidden();
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Cleaning");
+    co_await sleep(10min);
+    hubs.hub("hub1").clusters.at("a").deletion_begun = true;
+    hubs.faults["target.arrived a"] = {.error = FakeHubs::forbidden(),
+                                       .reason = hubagent::FailureReason::cluster_not_available};
+    co_await request_rollback();
+    co_await sleep(1h);
+    EXPECT_EQ(phase("m1"), "Cleaning");
+    EXPECT_FALSE(accepted_on_source("a"));
+    EXPECT_TRUE(hubs.hub("hub2").clusters.contains("a"));
+    hubs.faults.clear();
+    hubs.faults["source.clean"].error = FakeHubs::forbidden();
+    hubs.hub("hub2").clusters.clear();
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_TRUE(accepted_on_source("a"));
+}
+
 // Somebody ended the cleanup first.
 TEST_F(CleaningReturnTest, ACompletedMigrationThatLeftClustersDeniedReturnsThemOnRequest) {
   given("m1", {"a"});

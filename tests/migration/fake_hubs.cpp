@@ -342,6 +342,7 @@ class FakeSource final : public hubagent::SourceHub {
                   if (found == hub_.clusters.end()) return FailureReason::cluster_not_found;
                   if (found->second.being_deleted) return FailureReason::cluster_not_available;
                   if (found->second.migrating != migration.uid) return FailureReason::cluster_conflict;
+                  if (found->second.deletion_begun) return FailureReason::deletion_begun;
                   return std::nullopt;
                 });
   }

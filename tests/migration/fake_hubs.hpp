@@ -31,6 +31,7 @@ struct FakeCluster {
   async::WallTime accepted_again{};  // by a rollback; zero: it was not
   bool was_detached = false;         // by a migration
   bool being_deleted = false;
+  bool deletion_begun = false;
   bool lacks_works = false;  // its agent has not applied all of its ManifestWorks
   bool marked = false;       // carries the marks of a move
   int content = 0;           // what must be the same on both hubs

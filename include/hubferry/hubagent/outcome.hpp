@@ -20,6 +20,7 @@ enum class FailureReason {
   cluster_not_available,  // also: not accepted, being deleted
   cluster_unhealthy,      // its agent is there and alive, and does not report it as Available
   cluster_attached,       // the source was never able to deny it
+  deletion_begun,         // the source has begun to delete it
   works_not_applied,      // the cluster is there and alive, and its agent has not applied a ManifestWork
   cluster_is_local,       // local-cluster: the hub itself
   cluster_is_hosted,      // imported in hosted mode
