@@ -34,6 +34,8 @@ struct Controller::State {
 
   phase::ControllerOptions controller_options(const ControllerOptions& options) {
     phase::ControllerOptions made;
+    // What was proven, and for which clusters, must not be forgotten.
+    made.status_fields = {"selection", "cutOverTime", "lateDetachmentTime"};
     made.name = "migration";
     made.watch_namespace = options.watch_namespace;
     // A migration that waits in Pending has a machine too: how many work at once is decided by the admission.

@@ -160,7 +160,7 @@ struct ControllerCore::State {
         co_return;
       }
       if (definition) {
-        auto found = status_problem(*definition, kind, options.phase_source);
+        auto found = status_problem(*definition, kind, options.phase_source, options.status_fields);
         if (!found) co_return;
         env.log.error("custom resource cannot be used", {{"problem", *found}});
         set_problem(std::move(*found));

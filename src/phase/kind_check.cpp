@@ -39,7 +39,7 @@ bool keeps_any_content(const json::object& schema) {
 }  // namespace
 
 std::optional<std::string> status_problem(const kube::Object& definition, const kube::Resource& kind,
-                                          PhaseSource source) {
+                                          PhaseSource source, const std::vector<std::string>& fields) {
   const auto where = "CustomResourceDefinition " + kind.display_name() + ", version " + kind.version + ": ";
   const auto* version = find_version(definition, kind.version);
   if (version == nullptr) return where + "it does not exist";
@@ -55,6 +55,9 @@ std::optional<std::string> status_problem(const kube::Object& definition, const 
   if (state == nullptr || !keeps_any_content(*state))
     return where +
            "its schema prunes status.state: add the field as an object with x-kubernetes-preserve-unknown-fields: true";
+  for (const auto& field : fields)
+    if (schema_of(*status, field) == nullptr)
+      return where + "its schema prunes status." + field + ": apply the definition of this version";
   return std::nullopt;
 }
 

@@ -42,6 +42,18 @@ TEST(KindCheck, AKindWhosePhaseIsDerivedNeedsNoFieldsForIt) {
   EXPECT_EQ(status_problem(foreign, backups, PhaseSource::derived), std::nullopt);
 }
 
+// An API server drops such a field from each write, and reports success.
+TEST(KindCheck, AFieldThatAnOlderDefinitionPrunesIsNamed) {
+  const auto text = std::string{R"({"metadata": {"name": "backups.example.com"}, "spec": {"versions": [{"name": "v1",
+      "subresources": {"status": {}},
+      "schema": {"openAPIV3Schema": {"type": "object", "properties": {"status": )"} +
+                    sound + "}}}}]}}";
+  const kube::Object definition{boost::json::parse(text).as_object()};
+  EXPECT_EQ(status_problem(definition, backups, PhaseSource::status, {"phase"}), std::nullopt);
+  EXPECT_THAT(status_problem(definition, backups, PhaseSource::status, {"phase", "proofTime"}),
+              Optional(HasSubstr("prunes status.proofTime: apply the definition of this version")));
+}
+
 TEST(KindCheck, AMissingStatusSubresourceIsNamed) {
   EXPECT_THAT(
       problem_with(sound, false),

@@ -38,6 +38,9 @@ struct ControllerOptions {
   std::size_t max_concurrent = 1000;
   Deletion deletion = Deletion::ignore;
   PhaseSource phase_source = PhaseSource::status;
+  /// Fields of the status, besides the phase, without which decisions would be wrong: while the kind's definition
+  /// prunes one of them, as an older one does, the controller is not ready.
+  std::vector<std::string> status_fields{};
   /// Deletion::handle: the phases that are not cancelled, because they bring the work to its end anyway.
   std::function<bool(const Phase&)> survives_deletion = {};
   /// See MachineOptions.
