@@ -16,6 +16,10 @@ namespace {
 /// Each costs a connection: far below what a client or a server allows.
 constexpr std::size_t most_small_watches = 32;
 
+std::string unanswered_write(const std::string& hub) {
+  return "last write on hub " + hub + " was not answered, and may still take effect for a minute at most";
+}
+
 HubOptions with_defaults(HubOptions options) {
   if (options.carried == nullptr)
     options.carried = std::make_shared<const CarriedResources>(default_carried_resources());
@@ -61,16 +65,20 @@ async::Awaitable<> Hub::run() {
   co_await async::with_scope(std::move(all));
 }
 
-async::Awaitable<Slot> Hub::settle(std::string cluster, Slot slot) {
+async::Awaitable<Slot> Hub::settle(MigrationRef migration, std::string cluster, Slot slot) {
   const auto settled = api_->settled_at(cluster);
   if (settled <= env_.clock.now()) co_return slot;
   slot.release();
+  const Waits::Entry waiting{*waits_, migration.uid, cluster, unanswered_write(name_)};
   co_await env_.clock.sleep_until(settled);
   co_return co_await this->slot();
 }
 
 async::Awaitable<> Hub::settle_own_objects(std::string migration, std::string ns) {
-  co_await env_.clock.sleep_until(api_->own_objects_settled_at(migration, ns));
+  const auto settled = api_->own_objects_settled_at(migration, ns);
+  if (settled <= env_.clock.now()) co_return;
+  const Waits::Entry waiting{*waits_, migration, {}, "the " + unanswered_write(name_)};
+  co_await env_.clock.sleep_until(settled);
 }
 
 async::Awaitable<Slot> Hub::slot() {

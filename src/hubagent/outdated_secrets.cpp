@@ -205,7 +205,7 @@ Awaitable<Result<>> delete_secrets_of(Hub& hub, MigrationRef migration, std::str
     }
   }
   // A creation without an answer would bring it back.
-  auto settled = co_await hub.settle(cluster, Slot{});
+  auto settled = co_await hub.settle(migration, cluster, Slot{});
   settled.release();
   StillDeletable unchanged = [&](const Object& current) { return deletes_secrets(migration, current); };
   auto deleted = co_await delete_object(hub, ocm::manifest_works, **work, unchanged);

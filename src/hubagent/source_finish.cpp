@@ -381,7 +381,7 @@ bool drop_claim(json::object& object, const MigrationRef& migration, bool accept
 
 Awaitable<Result<>> roll_back_source_cluster(Hub& hub, std::vector<PausingKind> kinds, MigrationRef migration,
                                              Stage stage, std::string cluster, Slot slot, Heartbeats& heartbeats) {
-  slot = co_await hub.settle(cluster, std::move(slot));
+  slot = co_await hub.settle(migration, cluster, std::move(slot));
   const bool was_detached = stage == Stage::registering;
   if (was_detached) {
     auto accepted = co_await accept_again(hub, migration, cluster);

@@ -175,7 +175,7 @@ Awaitable<Result<ClusterNames>> DirectSourceHub::accepted(ClusterNames clusters)
 
 Awaitable<Result<Outcome>> DirectSourceHub::accept(MigrationRef migration, ClusterNames clusters) {
   auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
-    slot = co_await hub_->settle(cluster, std::move(slot));
+    slot = co_await hub_->settle(migration, cluster, std::move(slot));
     auto accepted = co_await accept_again(*hub_, migration, std::move(cluster));
     slot.release();
     co_return accepted;

@@ -215,7 +215,7 @@ Awaitable<> wait_for_namespace(TargetRollback& rollback, Key key, std::function<
 Awaitable<Result<>> roll_back_target_cluster(TargetRollback& rollback, Stage stage, std::string cluster, Slot slot) {
   auto& hub = rollback.hub;
   const Key key = cluster_scoped(cluster);
-  slot = co_await hub.settle(cluster, std::move(slot));
+  slot = co_await hub.settle(rollback.migration, cluster, std::move(slot));
   auto found = co_await find_own_cluster(rollback, stage, cluster);
   if (!found) co_return found.error();
   if (stage == Stage::deploying && *found) {
@@ -275,7 +275,7 @@ Awaitable<Result<Outcome>> DirectTargetHub::clean(MigrationRef migration, Cluste
 Awaitable<Result<Outcome>> DirectTargetHub::deny(MigrationRef migration, ClusterNames clusters,
                                                  std::optional<async::WallTime> unless_alive_since) {
   auto process = [&](std::string cluster, Slot slot) -> Awaitable<Result<>> {
-    slot = co_await hub_->settle(cluster, std::move(slot));
+    slot = co_await hub_->settle(migration, cluster, std::move(slot));
     auto found = co_await get_if_exists(*hub_, ocm::managed_clusters, cluster_scoped(cluster));
     if (!found) co_return found.error();
     if (!*found || !is_ours(migration, **found)) co_return Result<>{};

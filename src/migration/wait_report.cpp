@@ -78,6 +78,10 @@ std::string describe_waits(const Step& step) {
   const auto add_clusters = [&](const hubagent::Waits& waits) {
     const auto found = waits.of(migration, named);
     for (const auto& [what, clusters] : found) {
+      if (clusters.front().empty()) {
+        add(text, what);
+        continue;
+      }
       add(text, count_clusters(clusters.size()) + " whose " + what + ": " + some_names(clusters, 3));
       named.insert(clusters.begin(), clusters.end());
     }

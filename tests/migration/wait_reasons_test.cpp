@@ -46,6 +46,11 @@ class WaitReasons : public testing::Test {
     EXPECT_EQ(whole.phase("m1"), "Completed") << whole.describe("m1");
   }
 
+  void must_delete() {
+    auto removed = whole.world.run(whole.world.api("global").remove(managed_cluster_migrations, {"default", "m1"}));
+    EXPECT_TRUE(removed) << removed.error();
+  }
+
   WholeWorld whole{2, 21};
   const ClusterNames names = whole.world.world().clusters();
 };
@@ -120,6 +125,28 @@ TEST_F(WaitReasons, AnAgentThatDoesNotReturnInARollbackIsNamed) {
   expect_within_two_seconds(
       "0 of 1 cluster back; waiting: 1 cluster whose agent has not renewed its lease on hub hub1 "
       "since that accepts it again");
+}
+
+// What it brings about would stay: a rollback deletes nothing before.
+TEST_F(WaitReasons, AWriteWithoutAnAnswerThatARollbackWaitsForIsNamed) {
+  whole.world.server("hub2").faults().on({"create", "managedclusters"}).reset_after();
+  begin(phases::registering);
+  must_delete();
+  EXPECT_TRUE(whole.run_until([&] { return whole.phase("m1") == phases::rollbacking; }, 1min));
+  expect_within_two_seconds("1 cluster whose last write on hub hub2 was not answered, and may still take effect");
+  whole.run_until_ended({"m1"}, 10min);
+  EXPECT_EQ(whole.phase("m1"), "gone");
+}
+
+TEST_F(WaitReasons, AWriteOfTheMigrationsOwnWithoutAnAnswerIsNamed) {
+  whole.world.server("hub1").faults().on({"create", "klusterletconfigs"}).reset_after();
+  begin(phases::deploying);
+  must_delete();
+  EXPECT_TRUE(whole.run_until(
+      [&] { return message().find("the last write on hub hub1 was not answered") != std::string::npos; }, 50s))
+      << message();
+  whole.run_until_ended({"m1"}, 10min);
+  EXPECT_EQ(whole.phase("m1"), "gone");
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ class Hub {
   /// Waits until no write of this process to the cluster's objects can take effect any more: one whose answer was not
   /// awaited, or was lost. An operation that deletes the cluster's objects for good waits for that first. Others may
   /// use the slot meanwhile; returns one.
-  async::Awaitable<Slot> settle(std::string cluster, Slot slot);
+  async::Awaitable<Slot> settle(MigrationRef migration, std::string cluster, Slot slot);
   /// The same for the objects of the migration with this uid, and for `ns`, the namespace that it has acquired.
   async::Awaitable<> settle_own_objects(std::string migration, std::string ns);
   [[nodiscard]] FairSlots& small_watches() { return small_watches_; }

@@ -21,8 +21,9 @@ class Waits {
   using Entries = std::multimap<std::pair<std::string, std::string>, Reason>;
 
  public:
-  /// While it lives, the cluster waits for this. `is_early`: the operation has begun before the cluster can be that
-  /// far; as long as it waits for something else too, that is what has to be known.
+  /// While it lives, the cluster waits for this; without a cluster: the migration does. `is_early`: the operation has
+  /// begun before the cluster can be that far; as long as it waits for something else too, that is what has to be
+  /// known.
   class [[nodiscard]] Entry {
    public:
     Entry(Waits& waits, std::string migration, std::string cluster, std::string what, bool is_early = false)
