@@ -68,12 +68,12 @@ bool pause(json::object& object, const PausingKind& kind, const std::string& uid
 }
 
 bool resume(json::object& object, const PausingKind& kind, const std::string& uid) {
-  if (annotation_text(object, annotations::paused_by) != uid) return false;
+  // It was made harmless for a deletion, and returns instead. Also where a user had paused it before.
+  restore_preserve_on_delete(object);
+  const bool restored = drop_annotation(object, annotations::preserve_on_delete_before);
+  if (annotation_text(object, annotations::paused_by) != uid) return restored;
   drop_annotation(object, annotations::paused_by);
   drop_annotation(object, kind.annotation);
-  // It was made harmless for a deletion, and returns instead.
-  restore_preserve_on_delete(object);
-  drop_annotation(object, annotations::preserve_on_delete_before);
   return true;
 }
 

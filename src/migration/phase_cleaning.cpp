@@ -41,6 +41,9 @@ Awaitable<> recover_arrivals(Step& step, Ledger& ledger, WallTime since, Pending
     return hub.returnable(step.migration.ref(), std::move(clusters));
   };
   auto held = co_await each_on_source(step, names_of(unproven), is_held);
+  // It begins to delete only what has arrived.
+  for (const auto& [cluster, failure] : held.failed)
+    if (failure.reason == to_string(hubagent::FailureReason::deletion_begun)) held.done.push_back(cluster);
   for (const auto& names : {arrived.done, held.done})
     for (const auto& cluster : names) ledger.succeed(cluster);
   for (const auto& cluster : held.done) unproven.erase(cluster);

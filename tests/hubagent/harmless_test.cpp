@@ -84,6 +84,18 @@ TEST_F(HarmlessTest, ADeploymentThatReturnsIsDeprovisionedAsBefore) {
   }
 }
 
+TEST_F(HarmlessTest, ADeploymentThatAUserHadPausedReturnsAsItWas) {
+  const auto& kind = *find_pausing(ocm::cluster_deployments);
+  auto object = parsed(R"({"metadata": {"annotations": {"hive.openshift.io/reconcile-pause": "true"}},
+                           "spec": {"installed": true}})");
+  const auto before = object;
+  EXPECT_FALSE(pause(object, kind, "uid"));
+  EXPECT_TRUE(preserve_on_delete(object));
+  EXPECT_TRUE(resume(object, kind, "uid"));
+  EXPECT_EQ(object, before);
+  EXPECT_FALSE(resume(object, kind, "uid"));
+}
+
 // Argo CD or Flux applies what is in git: preserveOnDelete is gone again.
 TEST_F(HarmlessTest, ADeploymentThatGitOpsMakesHarmfulOnTheSourceIsMadeHarmlessAgain) {
   run([&]() -> Awaitable<> {

@@ -197,6 +197,23 @@ TEST_F(CleaningReturnTest, AClusterThatTheSourceHasBegunToDeleteReturnsOnlyFromA
   EXPECT_TRUE(accepted_on_source("a"));
 }
 
+TEST_F(CleaningReturnTest, AClusterThatTheSourceHasBegunToDeleteReturnsAlsoIfTheLedgerIsLost) {
+  hubs.faults["source.clean"].error = FakeHubs::forbidden();
+  given("m1", {"a"});
+  live([&]() -> Awaitable<> {
+    co_await reaches("m1", "Cleaning");
+    co_await sleep(10min);
+    hubs.hub("hub1").clusters.at("a").deletion_begun = true;
+    hubs.hub("hub2").clusters.clear();
+    auto removed = co_await global.api().remove(kube::resources::config_maps, {"default", "m1"});
+    EXPECT_TRUE(removed);
+    co_await sleep(10min);
+    co_await request_rollback();
+    co_await reaches("m1", "Failed");
+  });
+  EXPECT_TRUE(accepted_on_source("a"));
+}
+
 // Somebody ended the cleanup first.
 TEST_F(CleaningReturnTest, ACompletedMigrationThatLeftClustersDeniedReturnsThemOnRequest) {
   given("m1", {"a"});
