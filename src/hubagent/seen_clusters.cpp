@@ -10,10 +10,14 @@ namespace {
 
 using namespace ocm::names;
 
-constexpr std::array annotations_of_claims{
-    migrating_annotation,    klusterlet_config_annotation,          disable_auto_import_annotation,
-    accepted_on_annotation,  annotations::klusterlet_config_before, annotations::returning,
-    annotations::detached_by};
+constexpr std::array annotations_of_claims{migrating_annotation,
+                                           klusterlet_config_annotation,
+                                           disable_auto_import_annotation,
+                                           accepted_on_annotation,
+                                           annotations::klusterlet_config_before,
+                                           annotations::returning,
+                                           annotations::detached_by,
+                                           annotations::deletion_begun};
 
 /// A patch that leaves no annotation of those that were seen: the object may have others.
 void keep_other_annotations(json::object& metadata_patch, const Object& seen) {

@@ -14,8 +14,8 @@
 ///                                    the source until the person requests the rollback and gives the target up too
 ///                                    (names::leave_annotation); with a deletion, giving it up returns nothing
 ///   the source has it no more        stays: there is nothing to return to
-///   the source has begun to delete   stays, unless the target has answered that it has no such cluster, or was given
-///   up another hub accepts it           it has moved on since, so it stays there; also while that hub does not say
+///   the source has begun to delete   stays, unless the target has no such cluster any more, or was given up
+///   another hub accepts it           it has moved on since, so it stays there; also while that hub does not say
 namespace hubferry::migration {
 
 /// Clusters that arrived, and of which the last look at the target did not prove that they are there.
