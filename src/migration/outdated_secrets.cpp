@@ -39,10 +39,10 @@ Awaitable<ClusterNames> Deletions::all() {
 Awaitable<> delete_secrets_early(Step& step, Deletions& deletions) {
   auto clusters = co_await deletions.all();
   // A namespace that cannot be deleted brings its cluster back in each round.
+  const auto& before = step->tried_secrets[uid_of(step)];
   std::erase_if(clusters, [&](const auto& name) {
-    const auto& tried = step->tried_secrets[uid_of(step)];
-    const auto known = tried.find(name);
-    return known != tried.end() && !known->second;
+    const auto known = before.find(name);
+    return known != before.end() && !known->second;
   });
   if (clusters.empty()) co_return;
   const auto results = co_await delete_secrets(step, std::move(clusters));

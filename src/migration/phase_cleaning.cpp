@@ -228,13 +228,10 @@ Awaitable<> detach_late(Cleanup& cleanup, ClusterNames clusters) {
   step.migration.set_late_detachment(step.now());
   if (!detached.done.empty())
     step.log().info("clusters that left the source by themselves were detached", {{"clusters", detached.done.size()}});
-  for (const auto& cluster : detached.done)
-    keep_unverified(cleanup,
-                    {{cluster, Failure{step.phase(), std::string{to_string(hubagent::FailureReason::cluster_attached)},
-                                       step.source_name() +
-                                           " denies it from now on; waiting for its agent to renew "
-                                           "its lease on " +
-                                           step.target_name()}}});
+  const Failure waits{
+      step.phase(), std::string{to_string(hubagent::FailureReason::cluster_attached)},
+      step.source_name() + " denies it from now on; waiting for its agent to renew its lease on " + step.target_name()};
+  for (const auto& cluster : detached.done) keep_unverified(cleanup, {{cluster, waits}});
   // Their agents may go back to the source.
   cleanup.pending.add(step.migration.from(), detached.not_done());
   cleanup.pending.keep_credential();
